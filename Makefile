@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+#
+# parklot: "make help" lists the targets.
+#
+# Everything is built below $(O).  CFLAGS, LDFLAGS and CC are yours; what the
+# code cannot do without is added to them.
+
+VERSION		:= 0.1.0
+SOVERSION	:= 0
+
+O		?= build
+PREFIX		?= /usr/local
+LIBDIR		?= $(PREFIX)/lib
+INCLUDEDIR	?= $(PREFIX)/include
+MANDIR		?= $(PREFIX)/share/man
+DKMSDIR		?= /usr/src/parklot-$(VERSION)
+KVER		?= $(shell uname -r)
+KDIR		?= /lib/modules/$(KVER)/build
+
+PKG_CONFIG	?= pkg-config
+INSTALL		?= install
+CFLAGS		?= -O2 -g
+
+# ---- how ----
+
+# VARIANT=x is how check builds; each goes to an O of its own.
+FLAGS_asan	:= -fsanitize=address,undefined -fno-sanitize-recover=all \
+		   -fno-omit-frame-pointer
+FLAGS_tsan	:= -fsanitize=thread
+FLAGS_inject	:= -DPL_TEST_INJECT
+FLAGS_lto	:= -flto=auto -Wno-maybe-uninitialized
+LINK_static	:= -static
+
+ifndef LIBURING_LIBS
+LIBURING_CFLAGS	:= $(shell $(PKG_CONFIG) --cflags liburing 2>/dev/null)
+LIBURING_LIBS	:= $(shell $(PKG_CONFIG) --libs liburing 2>/dev/null || \
+			   echo -luring)
+endif
+
+override CPPFLAGS += -D_GNU_SOURCE -Iinclude -Iinclude/uapi -iquote lib \
+		   $(LIBURING_CFLAGS)
+override CFLAGS	+= -std=gnu11 -Wall -Wextra -Wstrict-prototypes \
+		   -Wmissing-prototypes -fvisibility=hidden -pthread \
+		   $(FLAGS_$(VARIANT)) $(if $(WERROR),-Werror)
+override LDFLAGS += -pthread $(LINK_$(VARIANT))
+
+MACHINE		:= $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
+
+ifeq ($(VARIANT),lto)
+AR		:= gcc-ar
+endif
+
+ifeq ($(V),1)
+Q		:=
+say		= @:
+else
+Q		:= @
+say		= @printf '  %-7s %s\n' '$(1)' '$(2)'
+endif
+
+# ---- what ----
+
+LAYERS		:= $(shell sed 's/[[:space:]]*\#.*//' lib/LAYERS)
+LIB_SRCS	:= $(wildcard $(addprefix lib/,$(filter %.c,$(LAYERS)))) \
+		   $(wildcard $(addprefix lib/,\
+			$(filter arch/$(MACHINE)/%.S,$(LAYERS))))
+LIB_OBJS	:= $(addprefix $(O)/,$(addsuffix .o,$(LIB_SRCS)))
+PIC_OBJS	:= $(addprefix $(O)/pic/,$(addsuffix .o,$(LIB_SRCS)))
+LIB_A		:= $(O)/libparklot.a
+LIB_SO		:= $(O)/libparklot.so.$(SOVERSION)
+
+programs	= $(patsubst %.c,$(O)/%,$(sort $(wildcard $(1))))
+LIB_TESTS	:= $(call programs,selftests/lib_*.c)
+MOD_TESTS	:= $(call programs,selftests/mod_*.c)
+EXAMPLES	:= $(call programs,examples/*.c)
+BENCHES		:= $(call programs,bench/*.c)
+PROGRAMS	:= $(LIB_TESTS) $(MOD_TESTS) $(EXAMPLES) $(BENCHES)
+
+MODULE_SRCS	:= Kbuild dkms.conf module include
+MAN_PAGES	:= $(sort $(wildcard man/*.[1-9]))
+
+.DELETE_ON_ERROR:
+.SUFFIXES:
+
+.PHONY: all
+all: lib examples bench ## the library, examples and benchmarks
+
+.PHONY: lib
+lib: $(LIB_A) $(LIB_SO) $(O)/parklot.pc ## libparklot.a, libparklot.so
+
+.PHONY: examples bench selftests lib-tests mod-tests
+examples: $(EXAMPLES) ## examples/*
+bench: $(BENCHES) ## bench/*
+lib-tests: $(LIB_TESTS)
+mod-tests: $(MOD_TESTS)
+selftests: lib-tests mod-tests ## selftests/lib_* and mod_*
+
+# A change of compiler or flags rebuilds everything.
+BUILT_WITH	:= $(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS)
+$(O)/flags: FORCE
+	@mkdir -p $(@D)
+	@echo '$(BUILT_WITH)' | cmp -s - $@ || echo '$(BUILT_WITH)' >$@
+
+$(O)/%.c.o: %.c $(O)/flags
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+$(O)/%.S.o: %.S $(O)/flags
+	$(call say,AS,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+$(O)/pic/%.c.o: %.c $(O)/flags
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -fPIC -MMD -MP -c -o $@ $<
+
+$(O)/pic/%.S.o: %.S $(O)/flags
+	$(call say,AS,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -fPIC -MMD -MP -c -o $@ $<
+
+$(LIB_A): $(LIB_OBJS) lib/LAYERS
+	$(call say,AR,$@)
+	@rm -f $@
+	$(Q)$(AR) rcs $@ $(LIB_OBJS)
+
+$(LIB_SO): $(PIC_OBJS) lib/parklot.map lib/LAYERS
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CFLAGS) -shared -Wl,-soname,$(@F) \
+		-Wl,--version-script=lib/parklot.map -Wl,-z,now -o $@ \
+		$(PIC_OBJS) $(LDFLAGS) $(LIBURING_LIBS)
+	@ln -sf $(@F) $(O)/libparklot.so
+
+$(O)/parklot.pc: lib/parklot.pc.in Makefile FORCE
+	@mkdir -p $(@D)
+	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' \
+		-e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
+		-e 's|@VERSION@|$(VERSION)|' $< >$@
+
+# Each program is one file and the library's archive, hidden symbols included.
+$(LIB_TESTS) $(EXAMPLES) $(BENCHES): $(O)/%: $(O)/%.c.o $(LIB_A)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(LIBURING_LIBS)
+
+$(MOD_TESTS): $(O)/%: $(O)/%.c.o
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS)
+
+-include $(LIB_OBJS:.o=.d) $(PIC_OBJS:.o=.d) $(PROGRAMS:=.c.d)
+
+# ---- the module ----
+
+# Kbuild writes beside its sources, so it is given copies.
+copy_module	= @mkdir -p $(1) && cp -pr $(MODULE_SRCS) $(1)
+
+.PHONY: module
+module: ## parklot.ko for KVER, this kernel by default
+	@test -d $(KDIR) || { echo >&2 'no headers of $(KVER): $(KDIR)'; exit 1; }
+	$(call copy_module,$(O)/module-$(KVER))
+	$(Q)$(MAKE) -C $(KDIR) O= M=$(abspath $(O)/module-$(KVER)) modules
+
+.PHONY: sparse
+sparse: ## the module with W=1 C=2 for 6.1, 6.12, 7.2; warnings fail
+	$(Q)O='$(O)' tools/check kbuild
+
+# ---- check ----
+
+.PHONY: setup
+setup: ## install the packages that check needs (root), or name them
+	$(Q)tools/setup check
+
+.PHONY: check
+check: ## everything that gates
+	$(Q)O='$(O)' tools/check
+
+.PHONY: check-vm
+check-vm: ## the machine: KERNEL=6.1|6.12|7.2
+	$(Q)O='$(O)' tools/check vm-$(KERNEL)
+
+.PHONY: style
+style: check-style ## codespell, shellcheck, sizes, SPDX lines
+
+# check-native check-asan check-tsan check-inject ...: one part of check.
+check-%: FORCE
+	$(Q)O='$(O)' tools/check $*
+
+.PHONY: demo
+demo: ## an echo server of tasks under load
+	$(Q)tools/setup demo
+	$(Q)$(MAKE) --no-print-directory -j$$(nproc) lib examples bench
+	$(Q)O='$(O)' tools/demo
+
+# ---- install ----
+
+.PHONY: install
+install: lib ## to DESTDIR/PREFIX
+	$(INSTALL) -d $(DESTDIR)$(LIBDIR)/pkgconfig \
+		$(DESTDIR)$(INCLUDEDIR)/linux
+	$(INSTALL) -m 755 $(LIB_SO) $(DESTDIR)$(LIBDIR)/libparklot.so.$(VERSION)
+	ln -sf libparklot.so.$(VERSION) \
+		$(DESTDIR)$(LIBDIR)/libparklot.so.$(SOVERSION)
+	ln -sf libparklot.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libparklot.so
+	$(INSTALL) -m 644 $(LIB_A) $(DESTDIR)$(LIBDIR)/
+	$(INSTALL) -m 644 $(O)/parklot.pc $(DESTDIR)$(LIBDIR)/pkgconfig/
+	$(INSTALL) -m 644 include/parklot.h $(DESTDIR)$(INCLUDEDIR)/
+	$(INSTALL) -m 644 include/uapi/linux/parklot.h \
+		$(DESTDIR)$(INCLUDEDIR)/linux/
+	$(foreach p,$(MAN_PAGES),$(INSTALL) -D -m 644 $(p) \
+		$(DESTDIR)$(MANDIR)/man$(subst .,,$(suffix $(p)))/$(notdir $(p)) &&) :
+
+.PHONY: uninstall
+uninstall: ## takes away what install put there
+	rm -f $(DESTDIR)$(LIBDIR)/libparklot.so.$(VERSION) \
+		$(DESTDIR)$(LIBDIR)/libparklot.so.$(SOVERSION) \
+		$(DESTDIR)$(LIBDIR)/libparklot.so \
+		$(DESTDIR)$(LIBDIR)/libparklot.a \
+		$(DESTDIR)$(LIBDIR)/pkgconfig/parklot.pc \
+		$(DESTDIR)$(INCLUDEDIR)/parklot.h \
+		$(DESTDIR)$(INCLUDEDIR)/linux/parklot.h \
+		$(foreach p,$(MAN_PAGES),\
+		$(DESTDIR)$(MANDIR)/man$(subst .,,$(suffix $(p)))/$(notdir $(p)))
+
+.PHONY: dkms-source
+dkms-source: ## the module's source to DESTDIR/usr/src
+	rm -rf $(DESTDIR)$(DKMSDIR)
+	$(INSTALL) -d $(DESTDIR)$(DKMSDIR)
+	cp -r $(MODULE_SRCS) $(DESTDIR)$(DKMSDIR)/
+
+.PHONY: dkms-install
+dkms-install: dkms-source ## add, build and install with dkms, for KVER
+	dkms status parklot/$(VERSION) | grep -q . || dkms add parklot/$(VERSION)
+	dkms build parklot/$(VERSION) -k $(KVER)
+	dkms install parklot/$(VERSION) -k $(KVER)
+
+.PHONY: dkms-uninstall
+dkms-uninstall: ## take the module from all kernels, and its source
+	dkms remove parklot/$(VERSION) --all
+	rm -rf $(DKMSDIR)
+
+.PHONY: dist
+dist: ## $(O)/parklot-VERSION.tar.gz of what git tracks
+	@mkdir -p $(O)
+	git ls-files | LC_ALL=C sort | tar -czf $(O)/parklot-$(VERSION).tar.gz \
+		--transform='s,^,parklot-$(VERSION)/,' --owner=0 --group=0 \
+		--numeric-owner --mtime="@$$(git log -1 --format=%ct)" -T -
+
+.PHONY: clean
+clean: ## what was built
+	rm -rf $(O)
+
+.PHONY: help
+help: ## this
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' \
+		Makefile
+	@printf '  %-15s %s\n' check-PART 'one part of check: tools/check -l'
+	@echo 'Variables: O= V=1 CC= CFLAGS= LDFLAGS= PREFIX= DESTDIR= KVER=' \
+		'KDIR= KERNEL='
+
+# For scripts: the value of a variable.
+print-%: FORCE
+	@echo '$($*)'
+
+.PHONY: FORCE
+FORCE:
