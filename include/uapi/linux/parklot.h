@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH Linux-syscall-note */
+/*
+ * /dev/parklot: lots in which the threads of one process sleep (park), and
+ * are woken by number, in order, several lots in one call.
+ *
+ * A descriptor opened O_RDWR is a space of lots. It belongs to the address
+ * space that opened it: in any other (after exec, in a fork, passed over a
+ * socket) every ioctl and mmap gives -EIO. Order of use: QUERY, SETUP once,
+ * mmap both areas, then PARK and WAKE from any thread.
+ *
+ * The protocol. `seq' is the lot's word in the words area, `nr_parked' its word
+ * in the counters area:
+ *
+ *	parker				waker
+ *	s = seq
+ *	look for work			publish the work
+ *	PARK, expected_seq = s:		seq += 2
+ *	    nr_parked++			full barrier		[park-b]
+ *	    full barrier  [park-a]	if (nr_parked)
+ *	    if (seq == s)		    WAKE
+ *		sleep
+ *
+ * Each side writes its own word and then reads the other's, so they cannot both
+ * miss. Who takes a sleeper off a lot, and nobody else, takes nr_parked
+ * down, before the sleeper runs. A waker may call WAKE without looking.
+ *
+ * What holds for all structs: reserved fields and unknown flags must be
+ * zero, else -EINVAL; fields marked "out" are ignored on input. Structs may
+ * grow at their end. The size is part of the command: smaller than this
+ * header's is -EINVAL, larger is -E2BIG unless what is beyond is zero, so that
+ * a program built for a newer header runs on an older module.
+ *
+ * Errors: -EIO as above, -ENOTTY for unknown commands, -ENXIO for what wants a
+ * SETUP before it, -EINVAL for a lot that is not there, -EFAULT (nothing was
+ * done, unless memory was taken away during the call). open() gives -EMFILE to
+ * a user who has 1024 spaces and not CAP_SYS_RESOURCE.
+ */
+#ifndef _UAPI_LINUX_PARKLOT_H
+#define _UAPI_LINUX_PARKLOT_H
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+#define PARKLOT_ABI_VERSION	1
+
+#define PARKLOT_MAX_LOTS	1024
+#define PARKLOT_MAX_WORKERS	65536
+#define PARKLOT_MAX_BATCH	64	/* entries of one WAKE */
+
+/* Every shared word stands in a line of its own. */
+#define PARKLOT_LINE		64
+
+/* Times are absolute, CLOCK_MONOTONIC of the caller's time namespace, ns. */
+#define PARKLOT_FOREVER		(~0ULL)
+
+/* struct parklot_query.features */
+#define PARKLOT_FEAT_CREW	(1ULL << 0)	/* blocked workers are seen */
+#define PARKLOT_FEAT_HANDOFF	(1ULL << 1)	/* a wakee runs on this CPU */
+#define PARKLOT_FEAT_POLLFD	(1ULL << 2)	/* PARK also polls */
+#define PARKLOT_FEAT_URING	(1ULL << 3)	/* as IORING_OP_URING_CMD */
+
+/* All fields are out. */
+struct parklot_query {
+	__u32	abi_version;
+	__u32	max_lots;
+	__u32	max_workers;
+	__u32	max_batch;
+	__u64	features;
+};
+
+/*
+ * nr_lots: 1 to max_lots. nr_workers: 0 for no crew, up to max_workers;
+ * -EOPNOTSUPP without PARKLOT_FEAT_CREW. No flags yet. A second SETUP: -EBUSY.
+ */
+struct parklot_setup {
+	__u32	nr_lots;
+	__u32	nr_workers;
+	__u32	flags;
+	__u32	reserved;
+	__u32	counters_size;	/* out: bytes to map, whole pages */
+	__u32	words_size;	/* out: bytes to map, whole pages */
+};
+
+/*
+ * Offsets for mmap(). Both areas are mapped MAP_SHARED, whole, and not
+ * executable; they are not inherited by fork() and not dumped. The
+ * counters are mapped without PROT_WRITE, for ever.
+ */
+#define PARKLOT_OFF_COUNTERS	0x00000000
+#define PARKLOT_OFF_WORDS	0x10000000
+
+struct parklot_lot_counters {
+	__u32	nr_parked;
+	__u32	reserved[15];
+};
+
+/* Written by the kernel. The first four count the crew's workers. */
+struct parklot_counters {
+	__u32	nr_running;
+	__u32	nr_blocked;
+	__u32	nr_parked;
+	__u32	nr_excess;
+	__u32	reserved[12];
+	struct parklot_lot_counters lot[];	/* nr_lots */
+};
+
+struct parklot_lot_words {
+	__u32	seq;		/* signals << 1 | stopped */
+	__u32	reserved[15];
+};
+
+/*
+ * Written by the process; the kernel only compares. Behind the lots come
+ * nr_workers of struct parklot_worker_words.
+ */
+struct parklot_words {
+	__u32	backlog;	/* runnable tasks that nobody took, a hint */
+	__u32	reserved[15];
+	struct parklot_lot_words lot[];		/* nr_lots */
+};
+
+#define PARKLOT_WORKER_IDLE	1	/* waits in io_uring_enter() */
+
+struct parklot_worker_words {
+	__u32	state;
+	__u32	reserved[15];
+};
+
+/* Where worker @slot's words are, from the start of the words area. */
+#define PARKLOT_WORKER_OFFSET(nr_lots, slot) \
+	(PARKLOT_LINE * (1UL + (nr_lots) + (slot)))
+
+/* struct parklot_park.reason */
+#define PARKLOT_WOKEN		1	/* counted by exactly one WAKE */
+#define PARKLOT_CHANGED		2	/* seq is not expected_seq */
+#define PARKLOT_TIMEDOUT	3	/* a deadline that is past polls */
+#define PARKLOT_POLLED		4	/* pollfd became ready */
+#define PARKLOT_INTERRUPTED	5	/* by none of these: see below */
+
+/* struct parklot_park.flags. Without it the last parked is the first woken. */
+#define PARKLOT_PARK_FIFO	(1U << 0)	/* joins the other end */
+
+/*
+ * PARK sleeps until a reason comes up, and returns 0 and the reason. A signal
+ * restarts it where SA_RESTART says so (-EINTR else); the deadline, being
+ * absolute, stays.
+ *
+ * Parked threads keep the space alive. When their own process closes a
+ * descriptor of the space, they all come back with PARKLOT_INTERRUPTED: parking
+ * again gives -EBADF, or sleeps on if another descriptor is left.
+ *
+ * pollfd other than -1: -EOPNOTSUPP without PARKLOT_FEAT_POLLFD. With -1,
+ * poll_events must be zero.
+ */
+struct parklot_park {
+	__u32	lot;
+	__u32	expected_seq;
+	__u64	deadline_ns;
+	__s32	pollfd;
+	__u32	poll_events;
+	__u32	flags;
+	__u32	reason;		/* out */
+};
+
+struct parklot_wake_entry {
+	__u32	lot;
+	__u32	nr;		/* wake at most so many of this lot */
+	__u32	woken;		/* out: so many were woken */
+	__u32	reserved;
+};
+
+/*
+ * struct parklot_wake.flags: the last wakee is placed on this CPU. Only in a
+ * WAKE_PARK (-EINVAL in a WAKE), -EOPNOTSUPP without PARKLOT_FEAT_HANDOFF.
+ */
+#define PARKLOT_WAKE_HANDOFF	(1U << 0)
+
+/*
+ * WAKE serves the entries in order until `limit' threads are woken; a limit
+ * of 0 wakes nobody, ~0U is none. More than max_batch entries: -EINVAL, none is
+ * legal. All entries are checked before the first one is served. An `nr' of at
+ * least nr_parked wakes those who were parked, each once, whoever parks again
+ * meanwhile.
+ */
+struct parklot_wake {
+	__u64	entries;	/* struct parklot_wake_entry * */
+	__u32	nr_entries;
+	__u32	flags;
+	__u32	limit;
+	__u32	woken;		/* out: in all */
+};
+
+/*
+ * WAKE, then PARK, in one call; both are checked before anything is done.
+ * It does not restart: once the wakes are done a signal ends the sleep with
+ * PARKLOT_INTERRUPTED and 0, so that no wake is done twice. The caller cannot
+ * wake itself. This struct is frozen: another size is another command.
+ */
+struct parklot_wake_park {
+	struct parklot_wake	wake;
+	struct parklot_park	park;
+};
+
+/*
+ * CREW, WORKER_JOIN and WORKER_LEAVE: -EOPNOTSUPP without PARKLOT_FEAT_CREW.
+ */
+struct parklot_crew {
+	__u32	target;		/* so many workers are to be runnable */
+	__u32	max;		/* nobody is woken while so many run */
+	__u32	stall_ns;	/* how long too few may run; 0: not at all */
+	__u32	flags;
+};
+
+struct parklot_worker {
+	__u32	slot;
+	__u32	flags;
+};
+
+#define PARKLOT_IOC_MAGIC	0xe7
+
+#define PARKLOT_IOC_QUERY \
+	_IOR(PARKLOT_IOC_MAGIC, 0x40, struct parklot_query)
+#define PARKLOT_IOC_SETUP \
+	_IOWR(PARKLOT_IOC_MAGIC, 0x41, struct parklot_setup)
+#define PARKLOT_IOC_PARK \
+	_IOWR(PARKLOT_IOC_MAGIC, 0x42, struct parklot_park)
+#define PARKLOT_IOC_WAKE \
+	_IOWR(PARKLOT_IOC_MAGIC, 0x43, struct parklot_wake)
+#define PARKLOT_IOC_WAKE_PARK \
+	_IOWR(PARKLOT_IOC_MAGIC, 0x44, struct parklot_wake_park)
+#define PARKLOT_IOC_CREW \
+	_IOW(PARKLOT_IOC_MAGIC, 0x45, struct parklot_crew)
+#define PARKLOT_IOC_WORKER_JOIN \
+	_IOW(PARKLOT_IOC_MAGIC, 0x46, struct parklot_worker)
+#define PARKLOT_IOC_WORKER_LEAVE \
+	_IOW(PARKLOT_IOC_MAGIC, 0x47, struct parklot_worker)
+
+#endif /* _UAPI_LINUX_PARKLOT_H */

@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * From descriptors to spaces: what user space may ask, checked, and what it
+ * gets back. Everything is checked before anything is done, and outputs
+ * are written once before and once after, so that a bad pointer is noticed
+ * while nothing has happened yet.
+ */
+#include <linux/err.h>
+#include <linux/fdtable.h>
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/ioctl.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/parklot.h>
+#include <linux/sched.h>
+#include <linux/seq_file.h>
+#include <linux/time_namespace.h>
+#include <linux/uaccess.h>
+
+#include "compat.h"
+#include "file.h"
+#include "inject.h"
+#include "space.h"
+
+/* One WAKE, checked. */
+struct parklot_round {
+	struct parklot_yard		*yard;
+	struct parklot_wake_entry	__user *uentries;
+	u32				nr_entries;
+	u32				limit;
+	struct parklot_wake_entry	entry[PARKLOT_MAX_BATCH];
+};
+
+/* A struct of @size bytes as user space knows it into our @ksize bytes. */
+static int copy_in(void *dst, size_t ksize, const void __user *src, size_t size)
+{
+	if (size < ksize)
+		return -EINVAL;
+	return copy_struct_from_user(dst, ksize, src, size);
+}
+
+static long ioctl_query(void __user *uarg, size_t size)
+{
+	static const struct parklot_query query = {
+		.abi_version	= PARKLOT_ABI_VERSION,
+		.max_lots	= PARKLOT_MAX_LOTS,
+		.max_workers	= PARKLOT_MAX_WORKERS,
+		.max_batch	= PARKLOT_MAX_BATCH,
+	};
+
+	if (size < sizeof(query))
+		return -EINVAL;
+	if (copy_to_user(uarg, &query, sizeof(query)) ||
+	    clear_user(uarg + sizeof(query), size - sizeof(query)))
+		return -EFAULT;
+	return 0;
+}
+
+static long ioctl_setup(struct parklot_space *space,
+			struct parklot_setup __user *usetup, size_t size)
+{
+	struct parklot_setup setup;
+	long err;
+
+	err = copy_in(&setup, sizeof(setup), usetup, size);
+	if (err)
+		return err;
+	/* Now, since there is no second try. */
+	if (put_user(0, &usetup->counters_size) ||
+	    put_user(0, &usetup->words_size))
+		return -EFAULT;
+	err = parklot_space_setup(space, &setup);
+	if (err)
+		return err;
+	if (put_user(setup.counters_size, &usetup->counters_size) ||
+	    put_user(setup.words_size, &usetup->words_size))
+		return -EFAULT;
+	return 0;
+}
+
+/* The caller's CLOCK_MONOTONIC to the machine's. */
+static ktime_t to_host(u64 deadline_ns)
+{
+	const struct time_namespace *ns;
+	ktime_t offset = 0;
+
+	if (deadline_ns >= KTIME_MAX)
+		return KTIME_MAX;
+	if (IS_ENABLED(CONFIG_TIME_NS)) {
+		ns = current->nsproxy->time_ns;
+		offset = timespec64_to_ktime(ns->offsets.monotonic);
+	}
+	/* Before the machine's start is long ago, not an underflow. */
+	if (offset > 0 && deadline_ns < offset)
+		return 0;
+	return min_t(u64, deadline_ns - offset, KTIME_MAX);
+}
+
+static int is_this_file(const void *file, struct file *other, unsigned int fd)
+{
+	return file == other;
+}
+
+/*
+ * Has the process no descriptor of this space any more? Then nobody could wake
+ * whoever parks now. Looked up only after a close, once a close and lot.
+ *
+ *	park				close
+ *	n = nr_interrupts [close-b]	the descriptor is gone
+ *	if (no descriptor)		under lock:
+ *	    return			    nr_interrupts++	[close-a]
+ *	under lock:			    everybody off the list
+ *	    if (nr_interrupts == n)
+ *		onto the list
+ *
+ * A close that the look at n missed is met under the lock; one that it saw
+ * has taken its descriptor away before.
+ */
+static bool is_lost(struct parklot_lot *lot, u32 nr_interrupts,
+		    struct file *file)
+{
+	if (nr_interrupts == READ_ONCE(lot->nr_settled))
+		return false;
+	if (!iterate_fd(current->files, 0, is_this_file, file))
+		return true;
+	WRITE_ONCE(lot->nr_settled, nr_interrupts);
+	return false;
+}
+
+/* The lot, or an error pointer if @park is nothing that we do. */
+static struct parklot_lot *check_park(struct parklot_yard *yard,
+				      const struct parklot_park *park)
+{
+	struct parklot_lot *lot = parklot_yard_lot(yard, park->lot);
+
+	if (!lot || park->flags & ~PARKLOT_PARK_FIFO)
+		return ERR_PTR(-EINVAL);
+	if (park->pollfd != -1)
+		return ERR_PTR(-EOPNOTSUPP);
+	if (park->poll_events)
+		return ERR_PTR(-EINVAL);
+	return lot;
+}
+
+static int do_park(struct file *file, struct parklot_lot *lot,
+		   const struct parklot_park *park)
+{
+	struct parklot_stay stay = {
+		.seq		= park->expected_seq,
+		.fifo		= park->flags & PARKLOT_PARK_FIFO,
+		.deadline	= to_host(park->deadline_ns),
+	};
+
+	/* [close-b] pairs with [close-a] in parklot_lot_interrupt(). */
+	stay.nr_interrupts = smp_load_acquire(&lot->nr_interrupts);
+	if (is_lost(lot, stay.nr_interrupts, file))
+		return PARKLOT_INTERRUPTED;
+	PARKLOT_INJECT("close-b");
+	return parklot_lot_park(lot, &stay);
+}
+
+static long ioctl_park(struct file *file, struct parklot_yard *yard,
+		       struct parklot_park __user *upark, size_t size)
+{
+	struct parklot_park park;
+	struct parklot_lot *lot;
+	int err;
+
+	err = copy_in(&park, sizeof(park), upark, size);
+	if (err)
+		return err;
+	lot = check_park(yard, &park);
+	if (IS_ERR(lot))
+		return PTR_ERR(lot);
+	if (put_user(0, &upark->reason))
+		return -EFAULT;
+	err = do_park(file, lot, &park);
+	if (err < 0)
+		return err;
+	return put_user(err, &upark->reason);
+}
+
+/* Copies in and checks every entry; proves that results can be written. */
+static int round_prepare(struct parklot_round *round, struct parklot_yard *yard,
+			 const struct parklot_wake *wake)
+{
+	struct parklot_wake_entry *entry = round->entry;
+	u32 i;
+
+	if (wake->nr_entries > PARKLOT_MAX_BATCH)
+		return -EINVAL;
+	round->yard = yard;
+	round->uentries = u64_to_user_ptr(wake->entries);
+	round->nr_entries = wake->nr_entries;
+	round->limit = wake->limit;
+	if (copy_from_user(entry, round->uentries,
+			   round->nr_entries * sizeof(*entry)))
+		return -EFAULT;
+	for (i = 0; i < round->nr_entries; i++) {
+		if (entry[i].reserved || !parklot_yard_lot(yard, entry[i].lot))
+			return -EINVAL;
+		entry[i].woken = 0;
+		if (put_user(0, &round->uentries[i].woken))
+			return -EFAULT;
+	}
+	return 0;
+}
+
+/* The wakes: how many in all. */
+static u32 round_wake(struct parklot_round *round)
+{
+	struct parklot_wake_entry *entry = round->entry;
+	u32 i, left = round->limit;
+	struct parklot_batch batch;
+	struct parklot_lot *lot;
+
+	parklot_batch_begin(&batch);
+	for (i = 0; i < round->nr_entries && left; i++) {
+		lot = parklot_yard_lot(round->yard, entry[i].lot);
+		entry[i].woken = parklot_lot_wake(lot, min(entry[i].nr, left),
+						  &batch);
+		left -= entry[i].woken;
+	}
+	parklot_batch_end(&batch);
+	return round->limit - left;
+}
+
+/* What the wakes came to. */
+static int round_report(const struct parklot_round *round, u32 woken,
+			struct parklot_wake __user *uwake)
+{
+	const struct parklot_wake_entry *entry = round->entry;
+	u32 i;
+
+	for (i = 0; i < round->nr_entries; i++)
+		if (entry[i].woken &&
+		    put_user(entry[i].woken, &round->uentries[i].woken))
+			return -EFAULT;
+	return put_user(woken, &uwake->woken);
+}
+
+static long ioctl_wake(struct parklot_yard *yard,
+		       struct parklot_wake __user *uwake, size_t size)
+{
+	struct parklot_round round;
+	struct parklot_wake wake;
+	int err;
+
+	err = copy_in(&wake, sizeof(wake), uwake, size);
+	if (err)
+		return err;
+	/* PARKLOT_WAKE_HANDOFF too: there is no park here. */
+	if (wake.flags)
+		return -EINVAL;
+	if (put_user(0, &uwake->woken))
+		return -EFAULT;
+	err = round_prepare(&round, yard, &wake);
+	if (err)
+		return err;
+	return round_report(&round, round_wake(&round), uwake);
+}
+
+/* The wakes of a WAKE_PARK; @lot is where the caller is going to park. */
+static int wake_first(struct parklot_yard *yard,
+		      const struct parklot_wake_park *both,
+		      struct parklot_wake_park __user *uboth,
+		      struct parklot_lot **lot)
+{
+	struct parklot_round round;
+	int err;
+
+	if (both->wake.flags & ~PARKLOT_WAKE_HANDOFF)
+		return -EINVAL;
+	*lot = check_park(yard, &both->park);
+	if (IS_ERR(*lot))
+		return PTR_ERR(*lot);
+	if (both->wake.flags)
+		return -EOPNOTSUPP;
+	if (put_user(0, &uboth->wake.woken) || put_user(0, &uboth->park.reason))
+		return -EFAULT;
+	err = round_prepare(&round, yard, &both->wake);
+	if (err)
+		return err;
+	return round_report(&round, round_wake(&round), &uboth->wake);
+}
+
+static long ioctl_wake_park(struct file *file, struct parklot_yard *yard,
+			    struct parklot_wake_park __user *uboth)
+{
+	struct parklot_wake_park both;
+	struct parklot_lot *lot;
+	int err;
+
+	if (copy_from_user(&both, uboth, sizeof(both)))
+		return -EFAULT;
+	err = wake_first(yard, &both, uboth, &lot);
+	if (err)
+		return err;
+	err = do_park(file, lot, &both.park);
+	/* The wakes are done: nothing is restarted from here. */
+	if (err < 0)
+		err = PARKLOT_INTERRUPTED;
+	return put_user(err, &uboth->park.reason);
+}
+
+#define SIZELESS(cmd)	((cmd) & ~IOCSIZE_MASK)
+
+static long parklot_ioctl(struct file *file, unsigned int cmd,
+			  unsigned long arg)
+{
+	struct parklot_space *space = file->private_data;
+	void __user *uarg = (void __user *)arg;
+	struct parklot_yard *yard;
+	size_t size = _IOC_SIZE(cmd);
+
+	if (!parklot_space_is_own(space))
+		return -EIO;
+	yard = parklot_space_yard(space);
+	switch (SIZELESS(cmd)) {
+	case SIZELESS(PARKLOT_IOC_QUERY):
+		return ioctl_query(uarg, size);
+	case SIZELESS(PARKLOT_IOC_SETUP):
+		return ioctl_setup(space, uarg, size);
+	case SIZELESS(PARKLOT_IOC_PARK):
+		return yard ? ioctl_park(file, yard, uarg, size) : -ENXIO;
+	case SIZELESS(PARKLOT_IOC_WAKE):
+		return yard ? ioctl_wake(yard, uarg, size) : -ENXIO;
+	case SIZELESS(PARKLOT_IOC_WAKE_PARK):
+		if (cmd != PARKLOT_IOC_WAKE_PARK)
+			return -ENOIOCTLCMD;
+		return yard ? ioctl_wake_park(file, yard, uarg) : -ENXIO;
+	case SIZELESS(PARKLOT_IOC_CREW):
+	case SIZELESS(PARKLOT_IOC_WORKER_JOIN):
+	case SIZELESS(PARKLOT_IOC_WORKER_LEAVE):
+		return -EOPNOTSUPP;
+	default:
+		return -ENOIOCTLCMD;
+	}
+}
+
+/* Whole, shared, not executable; the counters not writable, now or later. */
+static int parklot_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	struct parklot_space *space = file->private_data;
+	vm_flags_t never = VM_MAYEXEC;
+	struct parklot_area *area;
+	struct parklot_yard *yard;
+
+	if (!parklot_space_is_own(space))
+		return -EIO;
+	yard = parklot_space_yard(space);
+	if (!yard)
+		return -ENXIO;
+	if (vma->vm_pgoff == PARKLOT_OFF_COUNTERS >> PAGE_SHIFT) {
+		area = &yard->counters;
+		never |= VM_MAYWRITE;
+	} else if (vma->vm_pgoff == PARKLOT_OFF_WORDS >> PAGE_SHIFT) {
+		area = &yard->words;
+	} else {
+		return -EINVAL;
+	}
+	if (!(vma->vm_flags & VM_SHARED) || vma_pages(vma) != area->nr_pages)
+		return -EINVAL;
+	if (vma->vm_flags & VM_EXEC ||
+	    (never & VM_MAYWRITE && vma->vm_flags & VM_WRITE))
+		return -EACCES;
+	vm_flags_mod(vma, VM_DONTEXPAND | VM_DONTDUMP | VM_DONTCOPY, never);
+	return vm_map_pages_zero(vma, area->pages, area->nr_pages);
+}
+
+static int parklot_open(struct inode *inode, struct file *file)
+{
+	struct parklot_space *space = parklot_space_create();
+
+	if (IS_ERR(space))
+		return PTR_ERR(space);
+	file->private_data = space;
+	return stream_open(inode, file);
+}
+
+/*
+ * A descriptor is closed, and not by a child that inherited it. It may be the
+ * last one: sleepers, whose calls hold the file, could never be woken.
+ */
+static int parklot_flush(struct file *file, fl_owner_t id)
+{
+	struct parklot_space *space = file->private_data;
+
+	if (parklot_space_is_own(space))
+		parklot_space_interrupt(space);
+	return 0;
+}
+
+static int parklot_release(struct inode *inode, struct file *file)
+{
+	parklot_space_destroy(file->private_data);
+	return 0;
+}
+
+static void parklot_show_fdinfo(struct seq_file *seq, struct file *file)
+{
+	struct parklot_yard *yard = parklot_space_yard(file->private_data);
+
+	seq_printf(seq, "parklot-lots:\t%u\n", yard ? yard->nr_lots : 0);
+	seq_printf(seq, "parklot-parked:\t%u\n",
+		   yard ? parklot_yard_nr_parked(yard) : 0);
+}
+
+const struct file_operations parklot_fops = {
+	.owner		= THIS_MODULE,
+	.open		= parklot_open,
+	.flush		= parklot_flush,
+	.release	= parklot_release,
+	.mmap		= parklot_mmap,
+	.unlocked_ioctl	= parklot_ioctl,
+	.compat_ioctl	= compat_ptr_ioctl,
+	.show_fdinfo	= parklot_show_fdinfo,
+};

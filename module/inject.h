@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Delays between the steps of a race. A point stands behind each tagged
+ * barrier; in a debug build (Kbuild: PARKLOT_INJECT=1) the caller dawdles there
+ * for a time that depends on the seed, the point and how many came before.
+ */
+#ifndef PARKLOT_INJECT_H
+#define PARKLOT_INJECT_H
+
+#ifdef PARKLOT_INJECT
+#undef PARKLOT_INJECT
+void parklot_inject(const char *point);
+/* May be called anywhere, interrupts off included: it spins. */
+#define PARKLOT_INJECT(point)	parklot_inject(point)
+#else
+#define PARKLOT_INJECT(point)	do { } while (0)
+#endif
+
+#endif /* PARKLOT_INJECT_H */

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Parking and waking.
+ *
+ * 1. No signal is lost. Both sides of the first race write their own word and
+ * then read the other's:
+ *
+ *	parker				waker
+ *	s = seq (user space)		publish the work
+ *	look for work			seq += 2 (user space)
+ *	under lock:
+ *	    onto the list, nr_parked++
+ *	    smp_mb()	[park-a]	smp_mb()		[park-b]
+ *	    if (seq != s)		if (nr_parked)
+ *		off, nr_parked--	    under lock: off the list,
+ *	if (still on)			    nr_parked--
+ *	    sleep			    wake
+ *
+ * They cannot both read the old value. The waker's half may run in user space,
+ * on the mapped count, which then saves the call; it has the same [park-b].
+ *
+ * 2. Every sleeper is taken off its list exactly once, under the lock: by a
+ * waker, who sets `reason', or by itself, when `reason' is still unset.
+ * Whoever does it takes nr_parked down in the same hold. So a wake that races
+ * a timeout or a signal is either counted and PARKLOT_WOKEN, or neither.
+ *
+ * 3. Sleepers live on the stacks of their tasks:
+ *
+ *	sleeper				waker
+ *					preempt_disable()
+ *	state = TASK_INTERRUPTIBLE	t = sleeper->task
+ *	if (reason)	[wake-b]	reason = WOKEN		[wake-a]
+ *	    return			wake_up_process(t)
+ *	schedule()			preempt_enable()
+ *
+ * [wake-a] is a release: once the reason is set the sleeper may be gone
+ * without ever taking the lock, so it is the waker's last touch. The task
+ * itself may then exit; its task_struct is freed by RCU, for which a waker that
+ * is not preemptible counts as a reader. Nor do the wakees of a batch get in
+ * the way of the wakes that are still to be done.
+ * wake_up_process() is a full barrier before it looks at the state, as
+ * set_current_state() is behind it, so the sleeper sees the reason or is woken.
+ * A task that already sleeps somewhere else gets a spurious wakeup, which
+ * every sleep in the kernel must expect.
+ */
+#include <linux/hrtimer.h>
+#include <linux/parklot.h>
+#include <linux/preempt.h>
+#include <linux/sched.h>
+#include <linux/sched/signal.h>
+
+#include "inject.h"
+#include "lot.h"
+
+/* I: set at init.  L: the lot's lock held. */
+struct parklot_sleeper {
+	struct list_head	entry;	/* L */
+	struct task_struct	*task;	/* I */
+	int			reason;	/* 0 until taken off: [wake-a] */
+};
+
+/**
+ * parklot_lot_init() - make an empty lot
+ * @lot:     zeroed memory
+ * @counter: where to show how many are parked; nobody else writes it
+ * @seq:     the word to compare; anybody may write anything to it
+ */
+void parklot_lot_init(struct parklot_lot *lot, u32 *counter, const u32 *seq)
+{
+	raw_spin_lock_init(&lot->lock);
+	INIT_LIST_HEAD(&lot->parked);
+	lot->counter = counter;
+	lot->seq = seq;
+}
+
+/* The list's length, for wakers here and in user space. */
+static void show_count(struct parklot_lot *lot, u32 nr)
+{
+	lockdep_assert_held(&lot->lock);
+	WRITE_ONCE(lot->nr_parked, nr);
+	WRITE_ONCE(*lot->counter, nr);
+}
+
+/* 0, or the reason not to sleep: then nothing has changed. */
+static int enqueue(struct parklot_lot *lot, struct parklot_sleeper *me,
+		   const struct parklot_stay *stay)
+{
+	lockdep_assert_held(&lot->lock);
+	if (lot->nr_interrupts != stay->nr_interrupts)
+		return PARKLOT_INTERRUPTED;
+	if (stay->fifo)
+		list_add_tail(&me->entry, &lot->parked);
+	else
+		list_add(&me->entry, &lot->parked);
+	show_count(lot, lot->nr_parked + 1);
+
+	/* [park-a] pairs with [park-b] in parklot_batch_begin(). */
+	smp_mb();
+	PARKLOT_INJECT("park-a");
+	if (READ_ONCE(*lot->seq) == stay->seq)
+		return 0;
+	list_del(&me->entry);
+	show_count(lot, lot->nr_parked - 1);
+	return PARKLOT_CHANGED;
+}
+
+/* The reason: a waker's if one came first, else @reason. */
+static int dequeue(struct parklot_lot *lot, struct parklot_sleeper *me,
+		   int reason)
+{
+	PARKLOT_INJECT("dequeue");
+	raw_spin_lock_irq(&lot->lock);
+	if (!me->reason) {
+		list_del(&me->entry);
+		show_count(lot, lot->nr_parked - 1);
+		me->reason = reason;
+	}
+	raw_spin_unlock_irq(&lot->lock);
+	return me->reason;
+}
+
+/* A waker's reason, PARKLOT_TIMEDOUT or -ERESTARTSYS; spurious wakes go on. */
+static int doze(const struct parklot_sleeper *me, ktime_t deadline)
+{
+	ktime_t *expires = deadline == KTIME_MAX ? NULL : &deadline;
+	int reason;
+
+	for (;;) {
+		set_current_state(TASK_INTERRUPTIBLE | TASK_FREEZABLE);
+		PARKLOT_INJECT("wake-b");
+		/* [wake-b] pairs with [wake-a] in take(). */
+		reason = smp_load_acquire(&me->reason);
+		if (reason)
+			break;
+		if (signal_pending(current)) {
+			reason = -ERESTARTSYS;
+			break;
+		}
+		if (!schedule_hrtimeout_range(expires, current->timer_slack_ns,
+					      HRTIMER_MODE_ABS)) {
+			reason = PARKLOT_TIMEDOUT;
+			break;
+		}
+	}
+	__set_current_state(TASK_RUNNING);
+	return reason;
+}
+
+/**
+ * parklot_lot_park() - sleep on @lot until something comes up
+ * @lot:  where
+ * @stay: how
+ *
+ * Return: PARKLOT_WOKEN, _CHANGED, _TIMEDOUT or _INTERRUPTED, or -ERESTARTSYS;
+ * never a signal or a timeout when a waker has counted the caller.
+ */
+int parklot_lot_park(struct parklot_lot *lot, const struct parklot_stay *stay)
+{
+	struct parklot_sleeper me = { .task = current };
+	int reason;
+
+	if (READ_ONCE(*lot->seq) != stay->seq)
+		return PARKLOT_CHANGED;
+	if (stay->deadline != KTIME_MAX && stay->deadline <= ktime_get())
+		return PARKLOT_TIMEDOUT;
+
+	raw_spin_lock_irq(&lot->lock);
+	reason = enqueue(lot, &me, stay);
+	raw_spin_unlock_irq(&lot->lock);
+	if (reason)
+		return reason;
+
+	reason = doze(&me, stay->deadline);
+	if (reason == PARKLOT_TIMEDOUT || reason < 0)
+		return dequeue(lot, &me, reason);
+	return reason;
+}
+
+/* Up to @nr from the front of @from into @batch, which has room for them. */
+static u32 take(struct parklot_lot *lot, struct list_head *from, u32 nr,
+		int reason, struct parklot_batch *batch)
+{
+	struct parklot_sleeper *sleeper;
+	u32 taken;
+
+	lockdep_assert_held(&lot->lock);
+	for (taken = 0; taken < nr && !list_empty(from); taken++) {
+		sleeper = list_first_entry(from, struct parklot_sleeper, entry);
+		list_del(&sleeper->entry);
+		batch->task[batch->nr++] = sleeper->task;
+		/* [wake-a] pairs with [wake-b] in doze(). Now it may go. */
+		smp_store_release(&sleeper->reason, reason);
+	}
+	if (taken)
+		show_count(lot, lot->nr_parked - taken);
+	return taken;
+}
+
+static void wake_tasks(struct parklot_batch *batch)
+{
+	u32 i;
+
+	PARKLOT_INJECT("wake-a");
+	for (i = 0; i < batch->nr; i++)
+		wake_up_process(batch->task[i]);
+	batch->nr = 0;
+}
+
+/**
+ * parklot_batch_begin() - before one or several parklot_lot_wake()
+ * @batch: on the caller's stack
+ *
+ * Context: until parklot_batch_end() the caller may not sleep.
+ */
+void parklot_batch_begin(struct parklot_batch *batch)
+{
+	batch->nr = 0;
+	preempt_disable();
+	/* [park-b] pairs with [park-a] in parklot_lot_park(). */
+	smp_mb();
+	PARKLOT_INJECT("park-b");
+}
+
+/**
+ * parklot_batch_end() - wake whoever was taken and is not awake yet
+ * @batch: from parklot_batch_begin()
+ */
+void parklot_batch_end(struct parklot_batch *batch)
+{
+	wake_tasks(batch);
+	preempt_enable();
+}
+
+/*
+ * Takes up to @nr. If that covers everybody they move to a list of our own
+ * first: who parks meanwhile is left alone, so that sleepers that come right
+ * back cannot keep the waker busy. There they are counted, and may time out, as
+ * before. @all is empty again at the end, since it never held more than @nr.
+ */
+static u32 clear(struct parklot_lot *lot, u32 nr, int reason,
+		 struct parklot_batch *batch)
+{
+	struct list_head *from = NULL;
+	u32 room, woken = 0;
+	LIST_HEAD(all);
+	bool is_more;
+
+	if (!nr || !READ_ONCE(lot->nr_parked))
+		return 0;
+	do {
+		room = min(nr - woken, PARKLOT_WAKES_AT_ONCE - batch->nr);
+		raw_spin_lock_irq(&lot->lock);
+		if (!from) {
+			from = &lot->parked;
+			if (nr >= lot->nr_parked) {
+				list_splice_init(&lot->parked, &all);
+				from = &all;
+			}
+		}
+		woken += take(lot, from, room, reason, batch);
+		is_more = !list_empty(from);
+		raw_spin_unlock_irq(&lot->lock);
+
+		if (batch->nr == PARKLOT_WAKES_AT_ONCE) {
+			wake_tasks(batch);
+			preempt_enable();
+			cond_resched();
+			preempt_disable();
+		}
+	} while (is_more && woken < nr);
+	return woken;
+}
+
+/**
+ * parklot_lot_wake() - wake up to @nr sleepers of @lot
+ * @lot:   whose
+ * @nr:    how many at most
+ * @batch: from parklot_batch_begin()
+ *
+ * Context: process. Preemption comes on now and then, the lock is dropped
+ * after every PARKLOT_WAKES_AT_ONCE.
+ * Return: how many were taken off the lot, each of whom reports PARKLOT_WOKEN;
+ * the last of them may sleep on until parklot_batch_end().
+ */
+u32 parklot_lot_wake(struct parklot_lot *lot, u32 nr,
+		     struct parklot_batch *batch)
+{
+	return clear(lot, nr, PARKLOT_WOKEN, batch);
+}
+
+/**
+ * parklot_lot_interrupt() - send everybody home
+ * @lot: whose sleepers come back with PARKLOT_INTERRUPTED
+ *
+ * So do those who looked at nr_interrupts before and are still on their way
+ * to sleep. Nobody is counted as woken.
+ */
+void parklot_lot_interrupt(struct parklot_lot *lot)
+{
+	struct parklot_batch batch;
+
+	raw_spin_lock_irq(&lot->lock);
+	/* [close-a] pairs with [close-b] in do_park(). */
+	smp_store_release(&lot->nr_interrupts, lot->nr_interrupts + 1);
+	raw_spin_unlock_irq(&lot->lock);
+	PARKLOT_INJECT("close-a");
+
+	parklot_batch_begin(&batch);
+	clear(lot, U32_MAX, PARKLOT_INTERRUPTED, &batch);
+	parklot_batch_end(&batch);
+}

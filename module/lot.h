@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A lot: a list of sleeping threads, a count that user space reads, and a
+ * word that user space writes. Knows neither descriptors nor processes.
+ */
+#ifndef PARKLOT_LOT_H
+#define PARKLOT_LOT_H
+
+#include <linux/cache.h>
+#include <linux/ktime.h>
+#include <linux/list.h>
+#include <linux/spinlock.h>
+#include <linux/types.h>
+
+struct task_struct;
+
+/* Under one hold of a lot's lock, and of preemption, at most so many go. */
+#define PARKLOT_WAKES_AT_ONCE	8
+
+/*
+ * I: set at init, then read-only.  L: lock held.
+ * W: written with the lock held, read without.
+ */
+struct parklot_lot {
+	raw_spinlock_t		lock;
+	u32			nr_parked;	/* W: sleepers on any list */
+	struct list_head	parked;		/* L: next to wake first */
+	u32			*counter;	/* I: shows nr_parked */
+	const u32		*seq;		/* I: user space's word */
+	u32			nr_interrupts;	/* W: all sent home, so often */
+	u32			nr_settled;	/* caller's: interrupts seen */
+} ____cacheline_aligned_in_smp;
+
+/* Sleepers that were taken off their lots and are to be woken together. */
+struct parklot_batch {
+	u32			nr;
+	struct task_struct	*task[PARKLOT_WAKES_AT_ONCE];
+};
+
+/* How to park. */
+struct parklot_stay {
+	u32	seq;		/* sleep only if the word is still this */
+	bool	fifo;		/* woken after those who are parked already */
+	ktime_t	deadline;	/* KTIME_MAX: none */
+	u32	nr_interrupts;	/* the lot's, when the caller looked at it */
+};
+
+void parklot_lot_init(struct parklot_lot *lot, u32 *counter, const u32 *seq);
+int parklot_lot_park(struct parklot_lot *lot, const struct parklot_stay *stay);
+void parklot_lot_interrupt(struct parklot_lot *lot);
+
+void parklot_batch_begin(struct parklot_batch *batch);
+u32 parklot_lot_wake(struct parklot_lot *lot, u32 nr,
+		     struct parklot_batch *batch);
+void parklot_batch_end(struct parklot_batch *batch);
+
+#endif /* PARKLOT_LOT_H */

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Spaces: who owns one, what it is made of, how many a user may have.
+ *
+ * A space is made at open and is empty until SETUP gives it a yard: the lots
+ * and the two areas of shared pages. The yard is published once and lives as
+ * long as the space, which lives as long as the open file: calls in flight and
+ * mappings hold it. So nothing here is counted, and nothing is freed under a
+ * sleeper.
+ *
+ *	setup				any other call
+ *	make the yard			yard = space->yard	[setup-b]
+ *	space->yard = yard  [setup-a]	if (yard) use it
+ */
+#include <linux/build_bug.h>
+#include <linux/capability.h>
+#include <linux/cred.h>
+#include <linux/err.h>
+#include <linux/gfp.h>
+#include <linux/list.h>
+#include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/nospec.h>
+#include <linux/parklot.h>
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+#include <linux/stddef.h>
+#include <linux/uidgid.h>
+
+#include "inject.h"
+#include "space.h"
+
+/* A line each, and the same for programs of 32 bits. */
+static_assert(sizeof(struct parklot_counters) == PARKLOT_LINE);
+static_assert(sizeof(struct parklot_words) == PARKLOT_LINE);
+static_assert(sizeof(struct parklot_lot_counters) == PARKLOT_LINE);
+static_assert(sizeof(struct parklot_lot_words) == PARKLOT_LINE);
+static_assert(sizeof(struct parklot_worker_words) == PARKLOT_LINE);
+static_assert(offsetof(struct parklot_park, deadline_ns) % 8 == 0);
+static_assert(offsetof(struct parklot_wake_park, park) % 8 == 0);
+
+/* More than any user's processes need; a space pins some 200 KiB at most. */
+#define PARKLOT_MAX_SPACES	1024
+
+/* U: users_lock held. */
+struct parklot_user {
+	struct list_head	entry;		/* U */
+	kuid_t			uid;		/* I */
+	u32			nr_spaces;	/* U */
+};
+
+static DEFINE_MUTEX(users_lock);
+static LIST_HEAD(users);
+
+static struct parklot_user *user_find(kuid_t uid)
+{
+	struct parklot_user *user;
+
+	lockdep_assert_held(&users_lock);
+	list_for_each_entry(user, &users, entry)
+		if (uid_eq(user->uid, uid))
+			return user;
+
+	user = kzalloc(sizeof(*user), GFP_KERNEL_ACCOUNT);
+	if (!user)
+		return ERR_PTR(-ENOMEM);
+	user->uid = uid;
+	list_add(&user->entry, &users);
+	return user;
+}
+
+static void user_drop(struct parklot_user *user)
+{
+	lockdep_assert_held(&users_lock);
+	if (user->nr_spaces)
+		return;
+	list_del(&user->entry);
+	kfree(user);
+}
+
+/* One space more for the caller's user, or -EMFILE. */
+static struct parklot_user *user_charge(void)
+{
+	struct parklot_user *user;
+
+	mutex_lock(&users_lock);
+	user = user_find(current_uid());
+	if (IS_ERR(user))
+		goto out;
+	if (user->nr_spaces >= PARKLOT_MAX_SPACES &&
+	    !capable(CAP_SYS_RESOURCE)) {
+		user_drop(user);
+		user = ERR_PTR(-EMFILE);
+		goto out;
+	}
+	user->nr_spaces++;
+out:
+	mutex_unlock(&users_lock);
+	return user;
+}
+
+static void user_uncharge(struct parklot_user *user)
+{
+	mutex_lock(&users_lock);
+	user->nr_spaces--;
+	user_drop(user);
+	mutex_unlock(&users_lock);
+}
+
+static void area_free(struct parklot_area *area)
+{
+	u32 i;
+
+	for (i = 0; i < area->nr_pages; i++)
+		__free_page(area->pages[i]);
+	kfree(area->pages);
+}
+
+/* Room for @nr_lines; on failure area_free() undoes what was done. */
+static int area_alloc(struct parklot_area *area, u32 nr_lines)
+{
+	u32 nr_pages = DIV_ROUND_UP(nr_lines * PARKLOT_LINE, PAGE_SIZE);
+	struct page *page;
+
+	area->pages = kcalloc(nr_pages, sizeof(*area->pages),
+			      GFP_KERNEL_ACCOUNT);
+	if (!area->pages)
+		return -ENOMEM;
+	while (area->nr_pages < nr_pages) {
+		page = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+		if (!page)
+			return -ENOMEM;
+		area->pages[area->nr_pages++] = page;
+	}
+	return 0;
+}
+
+/* Line @nr as the kernel maps it: no line crosses a page. */
+static void *area_line(const struct parklot_area *area, u32 nr)
+{
+	u32 offset = nr * PARKLOT_LINE;
+
+	return page_address(area->pages[offset / PAGE_SIZE]) +
+	       offset % PAGE_SIZE;
+}
+
+static void yard_free(struct parklot_yard *yard)
+{
+	if (!yard)
+		return;
+	area_free(&yard->words);
+	area_free(&yard->counters);
+	kvfree(yard->lot);
+	kfree(yard);
+}
+
+static struct parklot_yard *yard_create(u32 nr_lots)
+{
+	struct parklot_yard *yard;
+	u32 i;
+
+	yard = kzalloc(sizeof(*yard), GFP_KERNEL_ACCOUNT);
+	if (!yard)
+		return ERR_PTR(-ENOMEM);
+	yard->nr_lots = nr_lots;
+	/* A power of two, since only these are sure to be aligned. */
+	yard->lot = kvzalloc(roundup_pow_of_two(nr_lots * sizeof(*yard->lot)),
+			     GFP_KERNEL_ACCOUNT);
+	if (!yard->lot || area_alloc(&yard->counters, 1 + nr_lots) ||
+	    area_alloc(&yard->words, 1 + nr_lots)) {
+		yard_free(yard);
+		return ERR_PTR(-ENOMEM);
+	}
+	for (i = 0; i < nr_lots; i++)
+		parklot_lot_init(&yard->lot[i],
+				 area_line(&yard->counters, 1 + i),
+				 area_line(&yard->words, 1 + i));
+	return yard;
+}
+
+/**
+ * parklot_space_create() - an empty space of the calling process
+ *
+ * Return: the space, or an error pointer: -EMFILE if the user has too many,
+ * -ENOMEM, or -EINVAL from a kernel thread.
+ */
+struct parklot_space *parklot_space_create(void)
+{
+	struct parklot_space *space;
+
+	if (!current->mm)
+		return ERR_PTR(-EINVAL);
+	space = kzalloc(sizeof(*space), GFP_KERNEL_ACCOUNT);
+	if (!space)
+		return ERR_PTR(-ENOMEM);
+	space->user = user_charge();
+	if (IS_ERR(space->user)) {
+		int err = PTR_ERR(space->user);
+
+		kfree(space);
+		return ERR_PTR(err);
+	}
+	mutex_init(&space->setup_lock);
+	/* Not its memory, only its identity: the pointer is not used again. */
+	space->mm = current->mm;
+	mmgrab(space->mm);
+	return space;
+}
+
+/**
+ * parklot_space_destroy() - free @space
+ * @space: no call is in flight on it and nothing of it is mapped
+ */
+void parklot_space_destroy(struct parklot_space *space)
+{
+	yard_free(space->yard);
+	mmdrop(space->mm);
+	user_uncharge(space->user);
+	mutex_destroy(&space->setup_lock);
+	kfree(space);
+}
+
+/**
+ * parklot_space_is_own() - does @space belong to the calling process?
+ * @space: any
+ */
+bool parklot_space_is_own(const struct parklot_space *space)
+{
+	return space->mm == current->mm;
+}
+
+/**
+ * parklot_space_setup() - make the lots and the shared pages
+ * @space: any
+ * @setup: what is wanted; the sizes are filled in
+ *
+ * Return: 0, -EBUSY the second time, -EINVAL, -EOPNOTSUPP if workers are
+ * wanted, which there are none of yet, or -ENOMEM.
+ */
+int parklot_space_setup(struct parklot_space *space,
+			struct parklot_setup *setup)
+{
+	struct parklot_yard *yard;
+
+	if (setup->flags || setup->reserved || !setup->nr_lots ||
+	    setup->nr_lots > PARKLOT_MAX_LOTS ||
+	    setup->nr_workers > PARKLOT_MAX_WORKERS)
+		return -EINVAL;
+	if (setup->nr_workers)
+		return -EOPNOTSUPP;
+
+	mutex_lock(&space->setup_lock);
+	yard = space->yard ? ERR_PTR(-EBUSY) : yard_create(setup->nr_lots);
+	if (!IS_ERR(yard))
+		/* [setup-a] pairs with [setup-b] in parklot_space_yard(). */
+		smp_store_release(&space->yard, yard);
+	mutex_unlock(&space->setup_lock);
+	if (IS_ERR(yard))
+		return PTR_ERR(yard);
+
+	setup->counters_size = yard->counters.nr_pages * PAGE_SIZE;
+	setup->words_size = yard->words.nr_pages * PAGE_SIZE;
+	return 0;
+}
+
+/**
+ * parklot_space_yard() - what SETUP made
+ * @space: any
+ *
+ * Return: it, or NULL before SETUP.
+ */
+struct parklot_yard *parklot_space_yard(struct parklot_space *space)
+{
+	PARKLOT_INJECT("setup-b");
+	/* [setup-b] pairs with [setup-a] in parklot_space_setup(). */
+	return smp_load_acquire(&space->yard);
+}
+
+/**
+ * parklot_space_interrupt() - send everybody home who is parked in @space
+ * @space: any
+ */
+void parklot_space_interrupt(struct parklot_space *space)
+{
+	struct parklot_yard *yard = parklot_space_yard(space);
+	u32 i;
+
+	for (i = 0; yard && i < yard->nr_lots; i++)
+		parklot_lot_interrupt(&yard->lot[i]);
+}
+
+/**
+ * parklot_yard_lot() - the lot that user space calls @nr
+ * @yard: whose
+ * @nr:   any number
+ *
+ * Return: the lot, or NULL.
+ */
+struct parklot_lot *parklot_yard_lot(struct parklot_yard *yard, u32 nr)
+{
+	if (nr >= yard->nr_lots)
+		return NULL;
+	return &yard->lot[array_index_nospec(nr, yard->nr_lots)];
+}
+
+/**
+ * parklot_yard_nr_parked() - how many sleep in all lots, more or less
+ * @yard: whose
+ */
+u32 parklot_yard_nr_parked(struct parklot_yard *yard)
+{
+	u32 i, nr = 0;
+
+	for (i = 0; i < yard->nr_lots; i++)
+		nr += READ_ONCE(yard->lot[i].nr_parked);
+	return nr;
+}

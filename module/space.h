@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A space: one process's lots and the pages it shares with the kernel. Knows
+ * no descriptor and touches no user memory.
+ */
+#ifndef PARKLOT_SPACE_H
+#define PARKLOT_SPACE_H
+
+#include <linux/mutex.h>
+#include <linux/types.h>
+
+#include "lot.h"
+
+struct mm_struct;
+struct page;
+struct parklot_park;
+struct parklot_setup;
+struct parklot_user;
+struct parklot_wake_entry;
+
+/* Whole zeroed pages, charged to the caller. I: set at init. */
+struct parklot_area {
+	u32			nr_pages;	/* I */
+	struct page		**pages;	/* I */
+};
+
+/* What SETUP makes. I: set at init. */
+struct parklot_yard {
+	u32			nr_lots;	/* I */
+	struct parklot_lot	*lot;		/* I: nr_lots */
+	struct parklot_area	counters;	/* I */
+	struct parklot_area	words;		/* I */
+};
+
+/* I: set at init.  S: setup_lock held. */
+struct parklot_space {
+	struct mm_struct	*mm;		/* I: whose, grabbed */
+	struct parklot_user	*user;		/* I: who is charged for it */
+	struct mutex		setup_lock;
+	struct parklot_yard	*yard;		/* S: once, by [setup-a] */
+};
+
+struct parklot_space *parklot_space_create(void);
+void parklot_space_destroy(struct parklot_space *space);
+bool parklot_space_is_own(const struct parklot_space *space);
+int parklot_space_setup(struct parklot_space *space,
+			struct parklot_setup *setup);
+struct parklot_yard *parklot_space_yard(struct parklot_space *space);
+void parklot_space_interrupt(struct parklot_space *space);
+
+struct parklot_lot *parklot_yard_lot(struct parklot_yard *yard, u32 nr);
+u32 parklot_yard_nr_parked(struct parklot_yard *yard);
+
+#endif /* PARKLOT_SPACE_H */
