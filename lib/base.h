@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * base: the macros that every file uses
+ */
+#ifndef PL_BASE_H
+#define PL_BASE_H
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define PL_CACHELINE		64
+#define __pl_aligned(n)		__attribute__((aligned(n)))
+#define __pl_cacheline		__pl_aligned(PL_CACHELINE)
+#define __pl_noinline		__attribute__((noinline))
+#define __pl_printf(a, b)	__attribute__((format(printf, a, b)))
+
+#define likely(x)		__builtin_expect(!!(x), 1)
+#define unlikely(x)		__builtin_expect(!!(x), 0)
+
+#define ARRAY_SIZE(a)		(sizeof(a) / sizeof((a)[0]))
+
+#define container_of(ptr, type, member) \
+	((type *)((char *)(ptr) - offsetof(type, member)))
+
+#define NSEC_PER_SEC		1000000000ULL
+
+#if defined(__SANITIZE_ADDRESS__)
+# define PL_ASAN		1
+#elif defined(__has_feature)
+# if __has_feature(address_sanitizer)
+#  define PL_ASAN		1
+# endif
+#endif
+
+#if defined(__SANITIZE_THREAD__)
+# define PL_TSAN		1
+#elif defined(__has_feature)
+# if __has_feature(thread_sanitizer)
+#  define PL_TSAN		1
+# endif
+#endif
+
+/* A broken invariant of ours; what a caller does wrong is -EINVAL. */
+#define PL_BUG_ON(cond) do {						\
+	if (unlikely(cond)) {						\
+		fprintf(stderr, "parklot: BUG: %s:%d: %s\n",		\
+			__FILE__, __LINE__, #cond);			\
+		abort();						\
+	}								\
+} while (0)
+
+/* C11's names are long, and the order is what the reader looks for. */
+#define load_relaxed(p)		atomic_load_explicit(p, memory_order_relaxed)
+#define load_acquire(p)		atomic_load_explicit(p, memory_order_acquire)
+#define store_relaxed(p, v) \
+	atomic_store_explicit(p, v, memory_order_relaxed)
+#define store_release(p, v) \
+	atomic_store_explicit(p, v, memory_order_release)
+
+/* A counter that one thread writes and others read now and then. */
+#define counter_add(p, n)	store_relaxed(p, load_relaxed(p) + (n))
+#define counter_inc(p)		counter_add(p, 1)
+/* Who reads it with acquire sees what was counted before. */
+#define counter_inc_release(p)	store_release(p, load_relaxed(p) + 1)
+
+static inline void pl__cpu_relax(void)
+{
+#if defined(__x86_64__)
+	__asm__ volatile("pause" ::: "memory");
+#elif defined(__aarch64__)
+	__asm__ volatile("yield" ::: "memory");
+#else
+	atomic_signal_fence(memory_order_seq_cst);
+#endif
+}
+
+/*
+ * Orders all before it against all after it, the store before a load too.
+ * TSan knows no fences: there the processor gets the barrier all the same,
+ * and what is to be seen must be seen through the accesses themselves.
+ */
+static inline void pl__full_barrier(void)
+{
+#if defined(__x86_64__)
+	__asm__ volatile("lock; orl $0, -4(%%rsp)" ::: "memory", "cc");
+#elif defined(PL_TSAN) && defined(__aarch64__)
+	__asm__ volatile("dmb ish" ::: "memory");
+#else
+	atomic_thread_fence(memory_order_seq_cst);
+#endif
+}
+
+#endif /* PL_BASE_H */

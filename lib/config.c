@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+#include "config.h"
+#include "cpus.h"
+
+#include <string.h>
+
+static const size_t default_stack[3] = {
+	[PL_STACK_NORMAL]	= 256 << 10,
+	[PL_STACK_SMALL]	= 32 << 10,
+	[PL_STACK_LARGE]	= 8 << 20,
+};
+
+bool pl__opts_are_sane(const void *opts, size_t size, size_t known)
+{
+	const char *p = opts;
+	size_t i;
+
+	if (size < known || size > 4096)
+		return false;
+	for (i = known; i < size; i++)
+		if (p[i])
+			return false;
+	return true;
+}
+
+static int copy(const struct pl_config *cfg, struct pl_config *out)
+{
+	memset(out, 0, sizeof(*out));
+	if (cfg) {
+		if (!pl__opts_are_sane(cfg, cfg->size, sizeof(*out)))
+			return -EINVAL;
+		memcpy(out, cfg, sizeof(*out));
+	}
+	out->size = sizeof(*out);
+	return 0;
+}
+
+static int env_number(const char *name, uint32_t *out)
+{
+	const char *s = getenv(name);
+	unsigned long v;
+	char *end;
+
+	if (!s || !*s)
+		return 0;
+	v = strtoul(s, &end, 10);
+	if (*s < '0' || *s > '9' || *end || v < 1 || v > PL__WORKERS_MAX) {
+		fprintf(stderr, "parklot: %s=%s: not a number from 1 to %d\n",
+			name, s, PL__WORKERS_MAX);
+		return -EINVAL;
+	}
+	*out = (uint32_t)v;
+	return 0;
+}
+
+bool pl__config_backend_is_env(void)
+{
+	const char *s = getenv("PARKLOT_BACKEND");
+
+	return s && *s;
+}
+
+static int env_backend(uint32_t *out)
+{
+	static const char *const names[] = {
+		[PL_BACKEND_AUTO]	= "auto",
+		[PL_BACKEND_MODULE]	= "module",
+		[PL_BACKEND_FUTEX]	= "futex",
+	};
+	const char *s = getenv("PARKLOT_BACKEND");
+	uint32_t i;
+
+	if (!s || !*s)
+		return 0;
+	for (i = 0; i < ARRAY_SIZE(names); i++) {
+		if (!strcmp(s, names[i])) {
+			*out = i;
+			return 0;
+		}
+	}
+	fprintf(stderr, "parklot: PARKLOT_BACKEND=%s: not auto, module or futex\n",
+		s);
+	return -EINVAL;
+}
+
+static bool is_sane(const struct pl_config *c)
+{
+	return c->nr_workers <= PL__WORKERS_MAX &&
+	       c->max_workers <= PL__WORKERS_MAX &&
+	       c->nr_lots <= PL__LOTS_MAX &&
+	       c->nr_timer_buckets <= PL__TIMER_BUCKETS_MAX &&
+	       c->backend <= PL_BACKEND_FUTEX && !c->flags && !c->reserved;
+}
+
+static void set_defaults(struct pl_config *c)
+{
+	size_t i;
+
+	if (!c->nr_workers)
+		c->nr_workers = pl__cpus_usable();
+	if (!c->max_workers)
+		c->max_workers = c->nr_workers + 256;
+	if (c->max_workers > PL__WORKERS_MAX)
+		c->max_workers = PL__WORKERS_MAX;
+	if (!c->nr_lots)
+		c->nr_lots = 4;
+	if (!c->nr_timer_buckets)
+		c->nr_timer_buckets = 13;
+	if (!c->min_workers)
+		c->min_workers = 1;
+	for (i = 0; i < ARRAY_SIZE(default_stack); i++)
+		if (!c->stack_size[i])
+			c->stack_size[i] = default_stack[i];
+}
+
+int pl__config_resolve(const struct pl_config *cfg, struct pl_config *out)
+{
+	int ret = copy(cfg, out);
+
+	if (!ret)
+		ret = env_backend(&out->backend);
+	if (!ret)
+		ret = env_number("PARKLOT_WORKERS", &out->nr_workers);
+	if (!ret)
+		ret = env_number("PARKLOT_MAX_WORKERS", &out->max_workers);
+	if (ret)
+		return ret;
+	if (!is_sane(out))
+		return -EINVAL;
+	set_defaults(out);
+	if (out->nr_workers > out->max_workers ||
+	    out->min_workers > out->max_workers)
+		return -EINVAL;
+	return 0;
+}

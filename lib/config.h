@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * config: what a runtime is started with, defaults and environment applied
+ */
+#ifndef PL_CONFIG_H
+#define PL_CONFIG_H
+
+#include "base.h"
+
+#include "parklot.h"
+
+#define PL__WORKERS_MAX		65536
+#define PL__LOTS_MAX		1024
+#define PL__TIMER_BUCKETS_MAX	1024
+
+/*
+ * A caller's struct of @size bytes, of which we know the first @known: it may
+ * be newer than we are, if what we do not know is 0.
+ */
+bool pl__opts_are_sane(const void *opts, size_t size, size_t known);
+
+/* Fills in *@out, where nothing is 0 then; -EINVAL for what makes no sense. */
+int pl__config_resolve(const struct pl_config *cfg, struct pl_config *out);
+
+/* Whether the environment, not the program, chose the back end. */
+bool pl__config_backend_is_env(void);
+
+#endif /* PL_CONFIG_H */

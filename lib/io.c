@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * io: a task waits for one completion
+ *
+ * The request lives on the caller's stack until its done() was called, which
+ * the kernel decides: who gives up before, for whatever reason, asks for it to
+ * be cancelled and waits for that, so that the buffer is nobody else's when
+ * the call returns.  What was transferred all the same is reported, and the
+ * interruption is left for the next call.
+ *
+ * An ordinary thread has no ring: it sends a task.
+ */
+#include "ring.h"
+#include "runtime.h"
+#include "sys.h"
+#include "wait.h"
+
+#include <liburing.h>
+#include <poll.h>
+#include <string.h>
+
+struct request {
+	struct pl__ring_req	req;
+	_Atomic uint32_t	done;
+	int			res;
+};
+
+static void request_done(struct pl__ring_req *req, int res)
+{
+	struct request *r = container_of(req, struct request, req);
+
+	r->res = res;
+	store_release(&r->done, 1);
+	pl__wake(&r->done, 1);
+}
+
+static struct pl__ring *ring_of(struct pl__worker *w)
+{
+	if (likely(w->ring) || w->ring_error)
+		return w->ring;
+	w->ring_error = pl__ring_open(&w->ring);
+	if (!w->ring_error)
+		store_release(&w->ring_seen, w->ring);
+	/* For want of memory or descriptors it may be had later. */
+	if (w->ring_error != -ENOSYS && w->ring_error != -EPERM)
+		w->ring_error = 0;
+	return w->ring;
+}
+
+static int submit(struct request *r, const struct io_uring_sqe *sqe)
+{
+	struct pl__worker *w = pl__self();
+	struct pl__ring *ring = ring_of(w);
+
+	if (!ring)
+		return w->ring_error ? -EOPNOTSUPP : -ENOMEM;
+	r->req.done = request_done;
+	atomic_store(&r->done, 0);
+	return pl__ring_add(ring, &r->req, sqe);
+}
+
+static bool is_done(struct request *r)
+{
+	return load_acquire(&r->done);
+}
+
+static void wait_uninterruptible(struct request *r)
+{
+	while (!is_done(r))
+		pl__wait(&r->done, 0, PL_FOREVER, PL__WAIT_UNINTERRUPTIBLE);
+}
+
+static int wait_as_task(const struct io_uring_sqe *sqe, uint64_t deadline_ns)
+{
+	struct request r;
+	int ret = pl__wait_pending();
+
+	if (!ret)
+		ret = submit(&r, sqe);
+	if (ret)
+		return ret;
+
+	/*
+	 * A wake may be late, and meant for a request that lay here before:
+	 * its done is no news of ours, and the deadline still holds.
+	 */
+	do {
+		ret = pl__wait(&r.done, 0, deadline_ns, 0);
+	} while (!is_done(&r) && (!ret || ret == -EAGAIN));
+	if (is_done(&r)) {
+		pl__wait_repend(ret);
+		return r.res;
+	}
+	pl__ring_cancel(&r.req);
+	wait_uninterruptible(&r);
+	if (r.res == -ECANCELED || r.res == -EINTR)
+		return ret;
+	pl__wait_repend(ret);
+	return r.res;
+}
+
+/* What an ordinary thread has done for it. */
+struct errand {
+	const struct io_uring_sqe *sqe;
+	uint64_t		deadline_ns;
+	_Atomic uint32_t	done;
+	int			res;
+};
+
+static void run_errand(void *arg)
+{
+	struct errand *e = arg;
+
+	e->res = wait_as_task(e->sqe, e->deadline_ns);
+	store_release(&e->done, 1);
+	pl__wake(&e->done, 1);
+}
+
+static int wait_as_thread(const struct io_uring_sqe *sqe, uint64_t deadline_ns)
+{
+	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
+	struct errand e = { .sqe = sqe, .deadline_ns = deadline_ns };
+	int ret;
+
+	opts.name = "pl-io";
+	ret = pl_spawn(NULL, run_errand, &e, &opts);
+	if (ret)
+		return ret;
+	while (!load_acquire(&e.done))
+		if (pl__wait(&e.done, 0, PL_FOREVER,
+			     PL__WAIT_UNINTERRUPTIBLE) == -ENOMEM)
+			pl_yield();
+	return e.res;
+}
+
+static int wait_for(const struct io_uring_sqe *sqe, uint64_t deadline_ns)
+{
+	return pl__current() ? wait_as_task(sqe, deadline_ns) :
+			       wait_as_thread(sqe, deadline_ns);
+}
+
+/* A non-blocking descriptor says -EAGAIN: then it is waited for, and retried */
+static int wait_ready(const struct io_uring_sqe *sqe, uint32_t events,
+		      uint64_t deadline_ns)
+{
+	struct io_uring_sqe poll;
+	int ret;
+
+	for (;;) {
+		ret = wait_for(sqe, deadline_ns);
+		if (ret != -EAGAIN)
+			return ret;
+		pl_io_sqe_init(&poll);
+		io_uring_prep_poll_add(&poll, sqe->fd, events);
+		ret = wait_for(&poll, deadline_ns);
+		if (ret < 0)
+			return ret;
+	}
+}
+
+void pl_io_sqe_init(struct io_uring_sqe *sqe)
+{
+	memset(sqe, 0, sizeof(*sqe));
+}
+
+int pl_io_wait(struct io_uring_sqe *sqe, uint64_t deadline_ns)
+{
+	return sqe ? wait_for(sqe, deadline_ns) : -EINVAL;
+}
+
+/* As much as one call of the kernel transfers. */
+static unsigned int clamp(size_t n)
+{
+	return n < 0x7ffff000 ? (unsigned int)n : 0x7ffff000;
+}
+
+ssize_t pl_read_until(int fd, void *buf, size_t n, uint64_t deadline_ns)
+{
+	struct io_uring_sqe sqe = { 0 };
+
+	io_uring_prep_read(&sqe, fd, buf, clamp(n), (uint64_t)-1);
+	return wait_ready(&sqe, POLLIN, deadline_ns);
+}
+
+ssize_t pl_write_until(int fd, const void *buf, size_t n, uint64_t deadline_ns)
+{
+	struct io_uring_sqe sqe = { 0 };
+
+	io_uring_prep_write(&sqe, fd, buf, clamp(n), (uint64_t)-1);
+	return wait_ready(&sqe, POLLOUT, deadline_ns);
+}
+
+ssize_t pl_recv_until(int fd, void *buf, size_t n, int flags,
+		      uint64_t deadline_ns)
+{
+	struct io_uring_sqe sqe = { 0 };
+
+	io_uring_prep_recv(&sqe, fd, buf, clamp(n), flags);
+	return flags & MSG_DONTWAIT ? wait_for(&sqe, deadline_ns) :
+				      wait_ready(&sqe, POLLIN, deadline_ns);
+}
+
+ssize_t pl_send_until(int fd, const void *buf, size_t n, int flags,
+		      uint64_t deadline_ns)
+{
+	struct io_uring_sqe sqe = { 0 };
+
+	io_uring_prep_send(&sqe, fd, buf, clamp(n), flags | MSG_NOSIGNAL);
+	return flags & MSG_DONTWAIT ? wait_for(&sqe, deadline_ns) :
+				      wait_ready(&sqe, POLLOUT, deadline_ns);
+}
+
+int pl_accept_until(int fd, struct sockaddr *addr, socklen_t *len, int flags,
+		    uint64_t deadline_ns)
+{
+	struct io_uring_sqe sqe = { 0 };
+
+	io_uring_prep_accept(&sqe, fd, addr, len, flags);
+	return wait_ready(&sqe, POLLIN, deadline_ns);
+}
+
+int pl_connect_until(int fd, const struct sockaddr *addr, socklen_t len,
+		     uint64_t deadline_ns)
+{
+	struct io_uring_sqe sqe = { 0 };
+
+	io_uring_prep_connect(&sqe, fd, addr, len);
+	return wait_for(&sqe, deadline_ns);
+}
+
+ssize_t pl_read(int fd, void *buf, size_t n)
+{
+	return pl_read_until(fd, buf, n, PL_FOREVER);
+}
+
+ssize_t pl_write(int fd, const void *buf, size_t n)
+{
+	return pl_write_until(fd, buf, n, PL_FOREVER);
+}
+
+ssize_t pl_recv(int fd, void *buf, size_t n, int flags)
+{
+	return pl_recv_until(fd, buf, n, flags, PL_FOREVER);
+}
+
+ssize_t pl_send(int fd, const void *buf, size_t n, int flags)
+{
+	return pl_send_until(fd, buf, n, flags, PL_FOREVER);
+}
+
+int pl_accept(int fd, struct sockaddr *addr, socklen_t *len, int flags)
+{
+	return pl_accept_until(fd, addr, len, flags, PL_FOREVER);
+}
+
+int pl_connect(int fd, const struct sockaddr *addr, socklen_t len)
+{
+	return pl_connect_until(fd, addr, len, PL_FOREVER);
+}
+
+int pl_close(int fd)
+{
+	return pl__close(fd);
+}

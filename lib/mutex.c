@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * mutex: free, locked, or locked and perhaps waited for
+ *
+ * The kernel's futexes' classic: who waits leaves "waited for" behind, and
+ * whoever unlocks that wakes one.  A waker knows the word's address only, so
+ * that the mutex may be freed by whoever locked it next.  Who comes running
+ * may lock before the one that was woken.
+ *
+ *	locker				unlocker
+ *	old = value := WAITED_FOR [mutex-a]	old = value := FREE [mutex-b]
+ *	if (old is not FREE)		if (old is WAITED_FOR)
+ *		wait while WAITED_FOR		wake one
+ *
+ * Exchanges of one word have one order: whichever comes second sees the first.
+ */
+#include "mutex.h"
+#include "inject.h"
+#include "sys.h"
+
+enum { FREE, LOCKED, WAITED_FOR };
+
+static bool trylock(struct pl_mutex *m)
+{
+	uint32_t is_free = FREE;
+
+	return atomic_compare_exchange_strong_explicit(&m->word.value,
+						       &is_free, LOCKED,
+						       memory_order_acquire,
+						       memory_order_relaxed);
+}
+
+int pl__mutex_lock_contended(struct pl_mutex *m, uint64_t deadline_ns,
+			     uint32_t flags)
+{
+	int ret;
+
+	/* [mutex-a] pairs with [mutex-b] in pl_mutex_unlock(). */
+	while (atomic_exchange_explicit(&m->word.value, WAITED_FOR,
+					memory_order_acquire) != FREE) {
+		PL_INJECT("mutex-a");
+		ret = pl__wait(&m->word.value, WAITED_FOR, deadline_ns, flags);
+		if (ret && ret != -EAGAIN)
+			return ret;
+	}
+	return 0;
+}
+
+void pl_mutex_lock(struct pl_mutex *m)
+{
+	if (likely(trylock(m)))
+		return;
+	/* No memory to wait with is no reason not to wait. */
+	while (pl__mutex_lock_contended(m, PL_FOREVER,
+					PL__WAIT_UNINTERRUPTIBLE))
+		pl_yield();
+}
+
+int pl_mutex_trylock(struct pl_mutex *m)
+{
+	return trylock(m) ? 0 : -EBUSY;
+}
+
+int pl_mutex_lock_until(struct pl_mutex *m, uint64_t deadline_ns)
+{
+	int ret = pl__wait_pending();
+
+	if (ret || trylock(m))
+		return ret;
+	return pl__mutex_lock_contended(m, deadline_ns, 0);
+}
+
+void pl_mutex_unlock(struct pl_mutex *m)
+{
+	/* [mutex-b] pairs with [mutex-a] in pl__mutex_lock_contended(). */
+	uint32_t old = atomic_exchange_explicit(&m->word.value, FREE,
+						memory_order_release);
+
+	PL_INJECT("mutex-b");
+	if (old == WAITED_FOR)
+		pl__wake(&m->word.value, 1);
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * overflow: a task that ran out of stack dies with a line that names it
+ */
+#include "stack.h"
+#include "sys.h"
+
+#include <signal.h>
+
+#define SIGSTACK_SIZE	(64 << 10)
+
+static pl__stack_running_fn who_runs;
+static struct sigaction before;
+static struct pl__lock install_lock;
+static bool is_installed;
+
+void pl__stack_on_overflow(pl__stack_running_fn running)
+{
+	who_runs = running;
+}
+
+/* ---- a line, by what a signal handler may do, and no more ---- */
+
+struct line {
+	char	text[160];
+	size_t	n;
+};
+
+static void put(struct line *l, const char *s)
+{
+	while (*s && l->n < sizeof(l->text))
+		l->text[l->n++] = *s++;
+}
+
+static void put_number(struct line *l, uint64_t v, unsigned int base)
+{
+	char digits[24];
+	size_t i = sizeof(digits);
+
+	digits[--i] = '\0';
+	do {
+		digits[--i] = "0123456789abcdef"[v % base];
+		v /= base;
+	} while (v);
+	put(l, digits + i);
+}
+
+static void say(const struct pl__stack *st, const char *name, uint64_t handle)
+{
+	struct line l = { .n = 0 };
+
+	put(&l, "parklot: task '");
+	put(&l, name);
+	put(&l, "' (0x");
+	put_number(&l, handle, 16);
+	put(&l, ") overflowed its stack of ");
+	put_number(&l, st->size, 10);
+	put(&l, " bytes\n");
+	pl__fd_write(2, l.text, l.n);
+}
+
+void pl__stack_die(const struct pl__stack *st)
+{
+	const char *name = "?";
+	uint64_t handle = 0;
+
+	if (who_runs)
+		who_runs(&name, &handle);
+	say(st, name, handle);
+	pl__die_by(SIGSEGV);
+}
+
+static bool is_guard(const struct pl__stack *st, uintptr_t addr)
+{
+	uintptr_t base = (uintptr_t)st->base;
+
+	return !st->canary && addr < base && addr >= base - pl__page_size();
+}
+
+/* Not ours: as it would have been without us. */
+static void pass_on(int sig, siginfo_t *info, void *context)
+{
+	if (before.sa_flags & SA_SIGINFO) {
+		before.sa_sigaction(sig, info, context);
+	} else if (before.sa_handler != SIG_DFL &&
+		   before.sa_handler != SIG_IGN) {
+		before.sa_handler(sig);
+	} else {
+		/* A fault comes again at once; what was sent does not. */
+		signal(sig, SIG_DFL);
+		if (info->si_code <= 0)
+			raise(sig);
+	}
+}
+
+static void on_fault(int sig, siginfo_t *info, void *context)
+{
+	const char *name = "?";
+	uint64_t handle = 0;
+	const struct pl__stack *st = who_runs ? who_runs(&name, &handle) : NULL;
+
+	if (!st || !is_guard(st, (uintptr_t)info->si_addr)) {
+		pass_on(sig, info, context);
+		return;
+	}
+	say(st, name, handle);
+	signal(sig, SIG_DFL);
+}
+
+static void install(void)
+{
+	struct sigaction sa = { .sa_flags = SA_SIGINFO | SA_ONSTACK };
+
+	sa.sa_sigaction = on_fault;
+	sigemptyset(&sa.sa_mask);
+	/* Ours asks for the one before as soon as it stands. */
+	pl__lock(&install_lock);
+	if (!is_installed && !sigaction(SIGSEGV, NULL, &before))
+		is_installed = !sigaction(SIGSEGV, &sa, NULL);
+	pl__unlock(&install_lock);
+}
+
+int pl__stack_thread_init(void **sigstack)
+{
+	stack_t ss = { .ss_size = SIGSTACK_SIZE };
+
+	install();
+	ss.ss_sp = *sigstack = pl__map(SIGSTACK_SIZE);
+	if (!ss.ss_sp)
+		return -ENOMEM;
+	sigaltstack(&ss, NULL);
+	return 0;
+}
+
+void pl__stack_thread_fini(void *sigstack)
+{
+	stack_t ss = { .ss_flags = SS_DISABLE };
+
+	if (!sigstack)
+		return;
+	sigaltstack(&ss, NULL);
+	pl__unmap(sigstack, SIGSTACK_SIZE);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * ring: one worker's io_uring
+ *
+ * Used by its owner's thread alone, except for pl__ring_cancel().  Requests
+ * are gathered and submitted together when the owner polls or waits.  Knows
+ * done(), not tasks.
+ */
+#ifndef PL_RING_H
+#define PL_RING_H
+
+#include "mpsc.h"
+
+struct io_uring_sqe;
+struct pl__ring;
+
+/* Embedded by whoever wants one; must stay until done() was called. */
+struct pl__ring_req {
+	/* O: the owner's thread calls it, once, with the result. */
+	void			(*done)(struct pl__ring_req *req, int res);
+	struct pl__ring		*ring;		/* I: where it was added */
+	struct pl__link		link;		/* in ring->cancels */
+	_Atomic uint32_t	pending;	/* completions to come */
+	int			res;		/* O: of the request itself */
+};
+
+/* -ENOSYS, -EPERM, -ENOMEM, ...: what io_uring_setup() said. */
+int pl__ring_open(struct pl__ring **out);
+void pl__ring_close(struct pl__ring *r);
+
+/* Owner: queues a copy of @sqe; -EAGAIN if the kernel takes no more now. */
+int pl__ring_add(struct pl__ring *r, struct pl__ring_req *req,
+		 const struct io_uring_sqe *sqe);
+
+/*
+ * Anybody who knows that @req was added and its done() was not seen: asks its
+ * ring to cancel it.  done() comes all the same, and only after this request
+ * can be mistaken for no later one.
+ */
+void pl__ring_cancel(struct pl__ring_req *req);
+
+/* Owner: submits what was added, calls done() of what is complete: how many. */
+uint32_t pl__ring_poll(struct pl__ring *r);
+
+/* The same, but submits only if completions cannot be had otherwise. */
+uint32_t pl__ring_reap(struct pl__ring *r);
+
+/*
+ * Owner: submits, and sleeps until there is something to be polled or the
+ * eventfd was written to since the caller last looked at what that stands for.
+ * Calls no done() unless the ring is full.
+ */
+void pl__ring_wait(struct pl__ring *r, uint64_t deadline_ns);
+
+/* Requests are in flight, so that a sleeper must sleep in the ring. */
+bool pl__ring_is_busy(const struct pl__ring *r);
+
+/* Written to by others, it ends pl__ring_wait(). */
+int pl__ring_eventfd(const struct pl__ring *r);
+
+struct pl__ring_stat {
+	uint64_t	submitted;
+	uint64_t	completed;
+	uint64_t	enters;
+};
+
+void pl__ring_stat(const struct pl__ring *r, struct pl__ring_stat *st);
+
+#endif /* PL_RING_H */

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ *	task ends			stopper
+ *	ended++				state = STOPPING	[stop-a]
+ *	version++, seq_cst		sum up ended, spawned
+ *	if (STOPPING)	[stop-b]	if they differ
+ *		ended_word++, wake		wait for ended_word
+ *
+ *	thread from outside		stopper
+ *	nr_inside++		[inside-a]	state = DRAINED
+ *	if (state is DRAINED)		if (nr_inside)		[inside-b]
+ *		go away				wait until it is not
+ *
+ * In both, one of the two sees the other.  Who spawns from outside counts the
+ * task before it looks at the state, and takes it back if it came too late.
+ */
+#include "runtime.h"
+#include "config.h"
+#include "inject.h"
+#include "stat.h"
+#include "sys.h"
+#include "wait.h"
+
+#include <string.h>
+
+static struct pl__lock state_lock;	/* STOPPED to RUNNING, RUNNING on */
+
+/* ---- start ---- */
+
+static int open_lots(struct pl__rt *rt)
+{
+	uint32_t want = rt->cfg.backend, nr = rt->cfg.nr_lots;
+	int ret = -ENODEV;
+
+	if (want != PL_BACKEND_FUTEX)
+		ret = pl__lots_init(&rt->lots, nr, true);
+	if (!ret) {
+		rt->backend = PL_BACKEND_MODULE;
+		return 0;
+	}
+	if (want == PL_BACKEND_MODULE) {
+		if (pl__config_backend_is_env())
+			fprintf(stderr,
+				"parklot: PARKLOT_BACKEND=module: cannot use /dev/parklot: %s\n",
+				strerror(-ret));
+		return -ENODEV;
+	}
+	rt->backend = PL_BACKEND_FUTEX;
+	return pl__lots_init(&rt->lots, nr, false);
+}
+
+static int start_workers(struct pl__rt *rt)
+{
+	uint32_t i;
+	int ret;
+
+	for (i = 0; i < rt->cfg.min_workers; i++) {
+		ret = pl__worker_start(false);
+		if (ret && !i)
+			return ret;
+		if (ret)
+			break;
+	}
+	return 0;
+}
+
+static int start(struct pl__rt *rt, const struct pl_config *cfg)
+{
+	int ret;
+
+	ret = pl__config_resolve(cfg, &rt->cfg);
+	if (ret)
+		return ret;
+	ret = pl__tasks_init();
+	if (ret)
+		return ret;
+	rt->workers = pl__alloc(rt->cfg.max_workers * sizeof(*rt->workers));
+	if (!rt->workers)
+		return -ENOMEM;
+	ret = pl__stacks_init(&rt->stacks, rt->cfg.stack_size);
+	if (ret)
+		goto err_workers;
+	ret = open_lots(rt);
+	if (ret)
+		goto err_stacks;
+	ret = pl__timers_start(&rt->timers, rt->cfg.nr_timer_buckets,
+			       rt->cfg.worker_start, rt->cfg.worker_start_arg);
+	if (ret)
+		goto err_lots;
+	ret = start_workers(rt);
+	if (ret)
+		goto err_timers;
+	return 0;
+
+err_timers:
+	pl__timers_stop(rt->timers);
+err_lots:
+	pl__lots_fini(&rt->lots);
+	rt->backend = PL_BACKEND_AUTO;
+err_stacks:
+	pl__stacks_fini(&rt->stacks);
+err_workers:
+	pl__free(rt->workers);
+	return ret;
+}
+
+int pl_runtime_start(const struct pl_config *cfg)
+{
+	uint32_t state;
+	int ret;
+
+	pl__lock(&state_lock);
+	/* What finish() undid, on whatever thread, is seen with it. */
+	state = load_acquire(&pl__rt.state);
+	if (state == PL__RT_RUNNING) {
+		ret = -EALREADY;
+	} else if (state != PL__RT_STOPPED) {
+		ret = -EBUSY;
+	} else {
+		atomic_store(&pl__rt.state, PL__RT_STARTING);
+		ret = start(&pl__rt, cfg);
+		atomic_store(&pl__rt.state,
+			     ret ? PL__RT_STOPPED : PL__RT_RUNNING);
+	}
+	pl__unlock(&state_lock);
+	return ret;
+}
+
+int pl__runtime_enter(void)
+{
+	int ret;
+
+	while (!pl__rt_enter()) {
+		ret = pl_runtime_start(NULL);
+		if (ret == -EBUSY)
+			return -ECANCELED;
+		if (ret && ret != -EALREADY)
+			return ret;
+	}
+	if (atomic_load(&pl__rt.state) == PL__RT_RUNNING)
+		return 0;
+	pl__rt_exit();
+	return -ECANCELED;
+}
+
+enum pl_backend pl_runtime_backend(void)
+{
+	uint32_t state = atomic_load(&pl__rt.state);
+
+	return state == PL__RT_RUNNING || state == PL__RT_STOPPING ?
+	       pl__rt.backend : PL_BACKEND_AUTO;
+}
+
+/* ---- stop ---- */
+
+/*
+ * Ended is summed up first: what it counts was spawned before, so that the two
+ * are equal only if nothing was alive in between.
+ */
+static bool have_all_ended(void)
+{
+	uint64_t ended = pl__stat_ended();
+
+	pl__full_barrier();
+	return ended == pl__stat_spawned();
+}
+
+static void wait_for_tasks(void)
+{
+	uint32_t word;
+
+	for (;;) {
+		word = atomic_load(&pl__rt.ended_word);
+		pl__full_barrier();
+		if (have_all_ended())
+			return;
+		pl__futex_wait(&pl__rt.ended_word, word, UINT64_MAX);
+	}
+}
+
+static void wait_outside(void)
+{
+	/* [inside-b] pairs with [inside-a] in pl__rt_enter(). */
+	while (atomic_load(&pl__rt.nr_inside))
+		pl__sched_yield();
+}
+
+static void finish(struct pl__rt *rt)
+{
+	pl__wait_cancel_all();
+	wait_for_tasks();
+
+	atomic_store(&rt->state, PL__RT_DRAINED);
+	wait_outside();
+	pl__timers_halt(rt->timers);
+	pl__lots_stop(&rt->lots);
+	pl__worker_join_all();
+	pl__stat_keep();
+
+	pl__worker_free_all();
+	pl__timers_stop(rt->timers);
+	rt->timers = NULL;
+	pl__lots_fini(&rt->lots);
+	pl__stacks_fini(&rt->stacks);
+	pl__free(rt->workers);
+	rt->workers = NULL;
+	rt->backend = PL_BACKEND_AUTO;
+	store_relaxed(&rt->nr_idle, 0);
+	store_relaxed(&rt->nr_searching, 0);
+	atomic_store(&rt->state, PL__RT_STOPPED);
+}
+
+static void *finish_thread(void *arg)
+{
+	pl__thread_name("pl-stop");
+	finish(arg);
+	return NULL;
+}
+
+int pl_runtime_stop(void)
+{
+	struct pl__worker *w = pl__self();
+	pthread_t thread;
+	bool ok;
+	int ret;
+
+	if (w)
+		return -EDEADLK;
+	pl__lock(&state_lock);
+	ok = load_relaxed(&pl__rt.state) == PL__RT_RUNNING;
+	/* [stop-a] pairs with [stop-b] in pl__task_end(). */
+	if (ok)
+		atomic_store(&pl__rt.state, PL__RT_STOPPING);
+	pl__unlock(&state_lock);
+	if (!ok)
+		return -EALREADY;
+	PL_INJECT("stop-a");
+
+	if (!pl__timers_is_thread(pl__rt.timers)) {
+		finish(&pl__rt);
+		return 0;
+	}
+	ret = pl__thread_start(&thread, finish_thread, &pl__rt);
+	if (ret)
+		atomic_store(&pl__rt.state, PL__RT_RUNNING);
+	else
+		pthread_detach(thread);
+	return ret;
+}

@@ -1,0 +1,515 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+#include "sched.h"
+#include "inject.h"
+#include "ring.h"
+#include "sys.h"
+
+/*
+ * One task in so many is the oldest there is; completions and the inbox are
+ * looked at then.  So nothing ready waits longer than the queue is long times
+ * this, however fast new tasks come on top.
+ */
+#define FAIR_EVERY	32	/* a power of 2 */
+
+struct pl__rt pl__rt;
+
+/* ---- from ordinary threads ---- */
+
+bool pl__rt_enter(void)
+{
+	uint32_t state;
+
+	/* [inside-a] pairs with [inside-b] in wait_outside(). */
+	atomic_fetch_add(&pl__rt.nr_inside, 1);
+	PL_INJECT("inside-a");
+	state = atomic_load(&pl__rt.state);
+	if (likely(state == PL__RT_RUNNING || state == PL__RT_STOPPING))
+		return true;
+	pl__rt_exit();
+	return false;
+}
+
+void pl__rt_exit(void)
+{
+	atomic_fetch_sub(&pl__rt.nr_inside, 1);
+}
+
+/* ---- calling for help ---- */
+
+static bool is_help_due(void)
+{
+	uint32_t started = load_relaxed(&pl__rt.nr_started);
+	uint32_t idle = load_relaxed(&pl__rt.nr_idle);
+	uint32_t blocked = load_relaxed(&pl__rt.nr_blocked);
+
+	return started < pl__rt.cfg.nr_workers + idle + blocked &&
+	       (idle || started < pl__rt.cfg.max_workers);
+}
+
+static bool wake(struct pl__worker *w)
+{
+	uint32_t lot = w ? w->lot : pl__self_number() % pl__rt.cfg.nr_lots;
+
+	if (!pl__lots_signal(&pl__rt.lots, lot, 1))
+		return false;
+	if (w)
+		counter_inc(&w->stat.wakes);
+	else
+		atomic_fetch_add(&pl__rt.wakes_outside, 1);
+	return true;
+}
+
+/*
+ * Takes the token for whom it wakes or starts.  Where that was nobody, since
+ * the idle one was not asleep yet, it lays the token down and so must look for
+ * what others left to it meanwhile; and for its own, since the idle one may
+ * have found something else.  A start that failed is not tried again.
+ */
+static void call_for_help(struct pl__worker *w)
+{
+	uint32_t none, idle;
+
+	do {
+		none = 0;
+		if (!atomic_compare_exchange_strong(&pl__rt.nr_searching,
+						    &none, 1))
+			return;
+		PL_INJECT("token-b");
+		idle = load_relaxed(&pl__rt.nr_idle);
+		if (idle ? wake(w) : !pl__worker_start(true))
+			return;
+		atomic_fetch_sub(&pl__rt.nr_searching, 1);
+		pl__full_barrier();
+	} while ((idle || load_relaxed(&pl__rt.nr_idle)) && is_help_due() &&
+		 pl__work_anywhere());
+}
+
+void pl__signal(void)
+{
+	/* [idle-b] pairs with [idle-a], [token-b] with [token-a] in worker.c */
+	pl__full_barrier();
+	PL_INJECT("idle-b");
+	if (load_relaxed(&pl__rt.nr_searching) || !is_help_due())
+		return;
+	call_for_help(pl__self());
+}
+
+/* ---- ready ---- */
+
+static void queue_own(struct pl__worker *w, struct pl__task *t)
+{
+	/* What a full deque cannot take, the inbox always can. */
+	if (unlikely(!pl__deque_push(&w->deque, t)))
+		pl__inbox_push(&w->inbox, &t->link);
+}
+
+/*
+ * A thread sends all that it makes ready to one worker's inbox, so that the
+ * order is kept and the line stays near; threads count up, so that inboxes
+ * share the load.  (bthread takes a random worker each time.)
+ */
+static void queue_outside(struct pl__task *t)
+{
+	uint32_t nr = load_acquire(&pl__rt.nr_started);
+	struct pl__worker *w = pl__rt.workers[pl__self_number() % nr];
+
+	pl__inbox_push(&w->inbox, &t->link);
+}
+
+void pl__ready_quietly(struct pl__task *t)
+{
+	struct pl__worker *w = pl__self();
+
+	if (w)
+		queue_own(w, t);
+	else
+		queue_outside(t);
+}
+
+void pl__ready(struct pl__task *t)
+{
+	pl__ready_quietly(t);
+	pl__signal();
+}
+
+/* ---- what next ---- */
+
+/*
+ * Newest on top of the deque first, so that the oldest is taken first.  While
+ * they are in hand nobody sees them; who looked then must be told.
+ */
+void pl__drain(struct pl__worker *w, struct pl__inbox *from)
+{
+	struct pl__link *l = pl__inbox_take(from), *next;
+	bool is_one = l && !l->next;
+
+	if (!l)
+		return;
+	PL_INJECT("drain");
+	for (; l; l = next) {
+		next = l->next;
+		queue_own(w, container_of(l, struct pl__task, link));
+	}
+	if (!is_one)
+		pl__signal();
+}
+
+/* The oldest of all that is ready, by whatever way it came. */
+static struct pl__task *next_oldest(struct pl__worker *w)
+{
+	if (w->ring)
+		pl__ring_poll(w->ring);
+	pl__drain(w, &w->inbox);
+	return pl__deque_steal(&w->deque);
+}
+
+/* Whose worker is blocked may wait for us alone, who are never idle. */
+static struct pl__task *next_of_blocked(struct pl__worker *w)
+{
+	struct pl__task *t = NULL;
+
+	if (load_relaxed(&pl__rt.nr_blocked))
+		t = pl__steal(w);
+	return t ? t : next_oldest(w);
+}
+
+static void flush_held(struct pl__worker *w)
+{
+	w->nr_held = 0;
+	counter_inc(&w->stat.signals);
+	pl__signal();
+}
+
+/* Newest first, but for those that a yield let go first, and now and then. */
+static struct pl__task *next_queued(struct pl__worker *w)
+{
+	struct pl__task *t;
+
+	if (unlikely(++w->tick % FAIR_EVERY == 0)) {
+		t = w->tick % (2 * FAIR_EVERY) ? next_oldest(w) :
+						 next_of_blocked(w);
+		if (t)
+			return t;
+	}
+	if (w->nr_before) {
+		w->nr_before--;
+		t = pl__deque_steal(&w->deque);
+		if (t)
+			return t;
+		w->nr_before = 0;
+	}
+	return pl__deque_pop(&w->deque);
+}
+
+struct pl__task *pl__next(struct pl__worker *w)
+{
+	struct pl__task *t;
+
+	if (unlikely(w->nr_held))
+		flush_held(w);
+	t = next_queued(w);
+	if (t)
+		return t;
+	/* Requests are submitted by who finds nothing: with its sleep. */
+	if (w->ring)
+		pl__ring_reap(w->ring);
+	pl__drain(w, &w->inbox);
+	return pl__deque_pop(&w->deque);
+}
+
+static struct pl__task *next_prepared(struct pl__worker *w)
+{
+	struct pl__task *t;
+
+	do {
+		t = pl__next(w);
+	} while (t && !pl__task_prepare(w, t));
+	return t;
+}
+
+/* ---- stacks of tasks ---- */
+
+static void task_main(void *arg);
+
+static void give_stack(struct pl__task *t, struct pl__stack *st)
+{
+	char *base = st->base;
+
+	t->stack = st;
+	pl__ctx_init(&t->ctx, base, (size_t)((char *)st - base), task_main, t);
+}
+
+/* Looks once more with nr up, so that a stack put back meanwhile is seen. */
+static bool wait_for_stack(struct pl__worker *w, struct pl__task *t)
+{
+	struct pl__stackless *sl = &pl__rt.stackless;
+	struct pl__stack *st;
+
+	pl__lock(&sl->lock);
+	/* [stackless-a] pairs with [stackless-b] in put_stack(). */
+	atomic_fetch_add(&sl->nr, 1);
+	PL_INJECT("stackless-a");
+	st = pl__stack_get(&pl__rt.stacks, &w->stacks, t->cls);
+	if (st) {
+		atomic_fetch_sub(&sl->nr, 1);
+	} else {
+		t->link.next = sl->head[t->cls];
+		sl->head[t->cls] = &t->link;
+	}
+	pl__unlock(&sl->lock);
+	if (st)
+		give_stack(t, st);
+	return st;
+}
+
+bool pl__task_prepare(struct pl__worker *w, struct pl__task *t)
+{
+	struct pl__stack *st;
+
+	if (t->stack || t->cls == PL_STACK_WORKER)
+		return true;
+	st = pl__stack_get(&pl__rt.stacks, &w->stacks, t->cls);
+	if (unlikely(!st))
+		return wait_for_stack(w, t);
+	give_stack(t, st);
+	return true;
+}
+
+static struct pl__task *take_stackless(uint32_t cls)
+{
+	struct pl__stackless *sl = &pl__rt.stackless;
+	struct pl__link *l;
+
+	pl__lock(&sl->lock);
+	l = sl->head[cls];
+	if (l) {
+		sl->head[cls] = l->next;
+		atomic_fetch_sub(&sl->nr, 1);
+	}
+	pl__unlock(&sl->lock);
+	return l ? container_of(l, struct pl__task, link) : NULL;
+}
+
+/* One of each class that there is a stack for is ready, to be prepared. */
+void pl__stacks_share(struct pl__worker *w)
+{
+	bool had[PL__STACK_CLASSES];
+	struct pl__task *t;
+	uint32_t cls;
+
+	for (cls = 0; cls < PL__STACK_CLASSES; cls++)
+		had[cls] = w->stacks.nr[cls];
+	pl__stack_cache_drain(&pl__rt.stacks, &w->stacks);
+	for (cls = 0; cls < PL__STACK_CLASSES; cls++) {
+		t = had[cls] ? take_stackless(cls) : NULL;
+		if (t)
+			pl__ready(t);
+	}
+}
+
+static void put_stack(struct pl__worker *w, struct pl__stack *st)
+{
+	pl__stack_put(&pl__rt.stacks, &w->stacks, st);
+	/* [stackless-b] pairs with [stackless-a] in wait_for_stack(). */
+	pl__full_barrier();
+	if (unlikely(load_relaxed(&pl__rt.stackless.nr)))
+		pl__stacks_share(w);
+}
+
+/* ---- switching ---- */
+
+void pl__landed(void)
+{
+	struct pl__worker *w = pl__self();
+	void (*after)(void *arg) = w->after;
+
+	if (!after)
+		return;
+	w->after = NULL;
+	after(w->after_arg);
+}
+
+static struct pl__ctx *aim(struct pl__worker *w, struct pl__task *next,
+			   void (*after)(void *arg), void *arg)
+{
+	PL_BUG_ON(w->after);
+	w->after = after;
+	w->after_arg = arg;
+	w->current = NULL;
+	counter_inc(&w->stat.switches);
+	if (!next)
+		return &w->loop;
+	if (next->cls == PL_STACK_WORKER) {
+		w->for_loop = next;
+		return &w->loop;
+	}
+	w->current = next;
+	return &next->ctx;
+}
+
+static void leave(struct pl__worker *w, struct pl__task *t,
+		  struct pl__task *next, void (*after)(void *arg), void *arg)
+{
+	pl__stack_check(t->stack);
+	pl__ctx_switch(&t->ctx, aim(w, next, after, arg));
+	pl__landed();
+}
+
+void pl__block(void (*after)(void *arg), void *arg)
+{
+	struct pl__worker *w = pl__self();
+	struct pl__task *t = w->current;
+
+	leave(w, t, next_prepared(w), after, arg);
+}
+
+void pl__run(struct pl__worker *w, struct pl__task *t)
+{
+	pl__ctx_switch(&w->loop, aim(w, t, NULL, NULL));
+	pl__landed();
+}
+
+static void ready_after(void *arg)
+{
+	pl__ready(arg);
+}
+
+bool pl__switch_to(struct pl__task *t)
+{
+	struct pl__worker *w = pl__self();
+	struct pl__task *self = w ? w->current : NULL;
+
+	if (!self || self->cls == PL_STACK_WORKER)
+		return false;
+	if (pl__task_prepare(w, t))
+		leave(w, self, t, ready_after, self);
+	return true;
+}
+
+/*
+ * All that is ready here now will be taken before what comes after.  With
+ * nothing here something elsewhere is, as its worker may be blocked.
+ */
+void pl_yield(void)
+{
+	struct pl__worker *w = pl__self();
+	struct pl__task *t = w ? w->current : NULL, *next;
+
+	if (!t || t->cls == PL_STACK_WORKER) {
+		pl__sched_yield();
+		return;
+	}
+	pl__drain(w, &w->inbox);
+	w->nr_before = pl__deque_len(&w->deque);
+	next = next_prepared(w);
+	if (!next) {
+		next = pl__steal(w);
+		if (next && !pl__task_prepare(w, next))
+			next = NULL;
+	}
+	if (next)
+		leave(w, t, next, ready_after, t);
+}
+
+/* ---- the end of a task ---- */
+
+static void tell_stopper(void)
+{
+	/* [stop-b] pairs with [stop-a] in runtime.c. */
+	if (likely(!pl__rt_is_stopping()))
+		return;
+	atomic_fetch_add(&pl__rt.ended_word, 1);
+	pl__futex_wake(&pl__rt.ended_word, 1);
+}
+
+void pl__task_take_back(void)
+{
+	atomic_fetch_add(&pl__rt.ended_outside, 1);
+	tell_stopper();
+}
+
+void pl__task_end(struct pl__task *t)
+{
+	uint32_t version = load_relaxed(&t->version) + 1;
+	void (*on_end)(struct pl__task *t);
+
+	counter_inc_release(&pl__self()->stat.ended);
+	atomic_store(&t->state, (uint64_t)version << 32);
+	/* [join-b] pairs with [join-a] in join.c. */
+	atomic_exchange(&t->version, version);
+	PL_INJECT("join-b");
+	on_end = atomic_load(&t->on_end);
+	if (on_end)
+		on_end(t);
+	tell_stopper();
+}
+
+void pl__task_free(void *arg)
+{
+	struct pl__worker *w = pl__self();
+	struct pl__task *t = arg;
+	struct pl__stack *st = t->stack;
+
+	if (st) {
+		t->stack = NULL;
+		pl__ctx_fini(&t->ctx);
+		put_stack(w, st);
+	}
+	pl__slab_free(&pl__rt.tasks, &w->tasks, t);
+}
+
+static void __attribute__((noreturn)) leave_last(struct pl__worker *w,
+						 struct pl__task *t,
+						 struct pl__task *next)
+{
+	if (next && !pl__task_prepare(w, next))
+		next = next_prepared(w);
+	pl__stack_check(t->stack);
+	pl__ctx_switch_last(&t->ctx, aim(w, next, pl__task_free, t));
+}
+
+/*
+ * @t has run.  The next task, if it has no stack yet and wants such a one, is
+ * given this one as it stands, and returned to be run here.
+ */
+static struct pl__task *hand_over(struct pl__task *t)
+{
+	struct pl__worker *w;
+	struct pl__task *next;
+
+	pl__task_end(t);
+	w = pl__self();
+	next = pl__next(w);
+	if (!next || next->stack || next->cls != t->cls)
+		leave_last(w, t, next);
+
+	next->stack = t->stack;
+	next->ctx = t->ctx;
+	t->stack = NULL;
+	w->current = next;
+	pl__slab_free(&pl__rt.tasks, &w->tasks, t);
+	return next;
+}
+
+static void task_main(void *arg)
+{
+	struct pl__task *t = arg;
+
+	pl__landed();
+	for (;;) {
+		t->fn(t->arg);
+		t = hand_over(t);
+		pl__ctx_reset_fp();
+	}
+}
+
+void pl__task_exit(struct pl__task *t)
+{
+	struct pl__worker *w;
+
+	if (t->cls == PL_STACK_WORKER)
+		longjmp(*pl__self()->on_loop, 1);
+	pl__task_end(t);
+	w = pl__self();
+	leave_last(w, t, pl__next(w));
+}

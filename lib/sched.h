@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * sched: tasks, workers and the runtime that they make up
+ *
+ * A worker is a thread with a deque of ready tasks.  It runs them, newest
+ * first, each on a stack of its own; what blocks switches straight to the
+ * next ready task, or, where there is none, back to the worker's loop
+ * (worker.c), which steals, polls and parks.  A task that asked for the
+ * worker's own stack is run by the loop itself.
+ *
+ * Who has switched away may be made ready only once it really left its
+ * registers behind.  So it names an *after-switch callback*, which the next
+ * one to run calls first (bthread's "remained").  That may make ready, unlock
+ * or free; it may not switch, allocate or fail.
+ *
+ * Calling for help:
+ *
+ *	idle worker			whoever queued a task
+ *	nr_idle++		[idle-a]	queue it
+ *	nr_searching-- if it was		full barrier	[idle-b]
+ *	full barrier			if (nr_searching) leave it to that one
+ *	look in every queue		if (nr_idle) signal the lots
+ *	park
+ *
+ * Either the idle one sees the task, or the other sees that it is idle.  One
+ * worker at a time searches: nr_searching is a token, taken by who calls for
+ * help and passed to whom it wakes.  Who lays it down looks in every queue
+ * afterwards, and calls again if there is more, on behalf of all who left it
+ * to him.
+ */
+#ifndef PL_SCHED_H
+#define PL_SCHED_H
+
+#include "deque.h"
+#include "lot.h"
+#include "mpsc.h"
+#include "self.h"
+#include "slab.h"
+#include "stack.h"
+#include "switch.h"
+#include "timer.h"
+#include "waiter.h"
+
+#include "parklot.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+
+struct pl__ring;
+
+/* Low half of task->state; the high half is the version. */
+#define PL__TASK_INTERRUPTED	(1ULL << 0)	/* a blocking call clears it */
+#define PL__TASK_CANCELLED	(1ULL << 1)	/* for good */
+
+/*
+ * A slot of the task table.  An odd version is alive, an even one is not.  An
+ * ordinary thread that waits holds a slot too, but no handle leads to it.
+ *
+ * O: who runs it, or has it in hand.  A: atomic.
+ */
+struct pl__task {
+	struct pl__slab_obj	obj;
+	struct pl__link		link;		/* O: in an inbox */
+	struct pl__ctx		ctx;		/* O */
+	struct pl__stack	*stack;		/* O: NULL before first run */
+	void			(*fn)(void *arg); /* O */
+	void			*arg;		/* O */
+	_Atomic uint64_t	state;		/* A: version << 32 | flags */
+	_Atomic uint32_t	version;	/* A: what joiners wait on */
+	uint32_t		cls;		/* O: enum pl_stack */
+	_Atomic(void (*)(struct pl__task *)) on_end; /* A: set by joiners */
+	char			name[16];	/* O */
+	struct pl__waiter	waiter;
+} __pl_cacheline;
+
+/* Written by the worker, read by pl_stat_read(). */
+struct pl__worker_stat {
+	_Atomic uint64_t	switches;
+	_Atomic uint64_t	steals;
+	_Atomic uint64_t	parks;
+	_Atomic uint64_t	wakes;
+	_Atomic uint64_t	signals;
+	_Atomic uint64_t	nosignals;
+	_Atomic uint64_t	spawned;
+	_Atomic uint64_t	ended;
+};
+
+/* O: its own thread.  A: atomic, anybody.  I: set at init, then read-only. */
+struct pl__worker {
+	/* The owner's line. */
+	struct pl__task		*current;	/* O: NULL in the loop */
+	void			(*after)(void *arg); /* O: after the switch */
+	void			*after_arg;	/* O */
+	struct pl__task		*for_loop;	/* O: to run on its stack */
+	struct pl__ring		*ring;		/* O: NULL before first I/O */
+	uint32_t		tick;		/* O: tasks taken so far */
+	uint32_t		nr_held;	/* O: spawned, not signalled */
+	size_t			nr_before;	/* O: so many oldest first */
+	uint32_t		rng;		/* O: where to steal first */
+	bool			is_searching;	/* O: has the token */
+	int			ring_error;	/* O: why there is none */
+	struct pl__ctx		loop;		/* O */
+	jmp_buf			*on_loop;	/* O: for pl_exit() */
+	struct pl__slab_cache	tasks;		/* O */
+	struct pl__slab_cache	timers;		/* O */
+	struct pl__stack_cache	stacks;		/* O */
+
+	struct pl__worker_stat	stat __pl_cacheline; /* O writes */
+
+	struct pl__deque	deque __pl_cacheline; /* O pushes, A */
+	struct pl__inbox	inbox __pl_cacheline; /* A */
+	struct pl__lot_entry	park __pl_cacheline; /* the lot's */
+	_Atomic(struct pl__ring *) ring_seen;	/* A: ring, for others */
+	pthread_t		thread;		/* I */
+	uint32_t		index;		/* I */
+	uint32_t		lot;		/* I */
+} __pl_cacheline;
+
+enum pl__rt_state {
+	PL__RT_STOPPED,
+	PL__RT_STARTING,
+	PL__RT_RUNNING,
+	PL__RT_STOPPING,	/* tasks are cancelled, then waited for */
+	PL__RT_DRAINED,		/* no task is left; taken apart */
+};
+
+/* Tasks that wait for memory for their first stack. */
+struct pl__stackless {
+	struct pl__lock		lock;
+	_Atomic uint32_t	nr;		/* under lock; read without */
+	struct pl__link		*head[3];	/* L: by class */
+};
+
+/* There is one.  R: written while it starts and stops only. */
+struct pl__rt {
+	struct pl_config	cfg;		/* R: resolved, nothing is 0 */
+	struct pl__worker	**workers;	/* R: cfg.max_workers of them */
+	struct pl__lots		lots;		/* R */
+	struct pl__timers	*timers;	/* R */
+	struct pl__stacks	stacks;		/* R */
+	struct pl__slab		tasks;		/* for ever */
+	_Atomic bool		has_tasks;	/* tasks is set up */
+	enum pl_backend		backend;	/* R */
+
+	_Atomic uint32_t	state __pl_cacheline; /* enum pl__rt_state */
+	_Atomic uint32_t	nr_started;	/* workers[0 .. nr_started) */
+
+	_Atomic uint32_t	nr_idle __pl_cacheline;
+	_Atomic uint32_t	nr_searching;	/* 0 or 1: the token */
+	_Atomic uint32_t	nr_blocked;	/* in tasks on its own stack */
+
+	/* Ordinary threads that look at any of this right now. */
+	_Atomic uint32_t	nr_inside __pl_cacheline;
+	_Atomic uint32_t	ended_word;	/* moved while STOPPING */
+	_Atomic uint64_t	spawned_outside;
+	_Atomic uint64_t	ended_outside;	/* spawns taken back */
+	_Atomic uint64_t	wakes_outside;
+
+	struct pl__stackless	stackless __pl_cacheline;
+	struct pl__lock		start_lock;	/* starting a worker */
+};
+
+extern struct pl__rt pl__rt;
+
+static inline pl_task_t pl__task_handle(const struct pl__task *t)
+{
+	return t->obj.slot | (uint64_t)load_relaxed(&t->version) << 32;
+}
+
+/* ---- task.c ---- */
+
+/* Sets the table up, once a process; -ENOMEM. */
+int pl__tasks_init(void);
+
+/* The slot of @h, whatever became of the task; NULL: never was one. */
+struct pl__task *pl__task_slot(pl_task_t h);
+
+static inline uint32_t pl__task_version(pl_task_t h)
+{
+	return (uint32_t)(h >> 32);
+}
+
+/* The task that the caller runs in; NULL outside. */
+struct pl__task *pl__current(void);
+
+/* ---- sched.c ---- */
+
+/* To take part from an ordinary thread; false: there is no runtime. */
+bool pl__rt_enter(void);
+void pl__rt_exit(void);
+
+static inline bool pl__rt_is_stopping(void)
+{
+	return atomic_load(&pl__rt.state) == PL__RT_STOPPING;
+}
+
+/* Makes @t ready, and calls for help. */
+void pl__ready(struct pl__task *t);
+
+/* The same for many: queue each, then signal once. */
+void pl__ready_quietly(struct pl__task *t);
+void pl__signal(void);
+
+/* The next ready task of worker @w itself, or NULL. */
+struct pl__task *pl__next(struct pl__worker *w);
+
+/* Moves all of inbox @from, its own or another's, to the deque of @w. */
+void pl__drain(struct pl__worker *w, struct pl__inbox *from);
+
+/* From the worker's loop: runs @t, prepared, until one comes back to it. */
+void pl__run(struct pl__worker *w, struct pl__task *t);
+
+/* Switches away; @after(@arg) makes the caller ready in its time. */
+void pl__block(void (*after)(void *arg), void *arg);
+
+/*
+ * Makes the caller ready and runs @t, which is new, at once; or lets @t wait
+ * for a stack.  False, and nothing is done: the caller cannot switch away.
+ */
+bool pl__switch_to(struct pl__task *t);
+
+/* Lets those that wait for a stack have what @w keeps for itself. */
+void pl__stacks_share(struct pl__worker *w);
+
+/* Has a stack, or is given one; false: it waits for one elsewhere. */
+bool pl__task_prepare(struct pl__worker *w, struct pl__task *t);
+
+/* To be called first on every stack that was switched to. */
+void pl__landed(void);
+
+void pl__task_end(struct pl__task *t);	/* marks it, lets joiners go */
+void pl__task_take_back(void);		/* counted as spawned, but was not */
+void pl__task_free(void *t);		/* an after-switch callback */
+void __attribute__((noreturn)) pl__task_exit(struct pl__task *t);
+
+/* ---- worker.c ---- */
+
+/* Another worker, as the searcher if @has_token; -errno. */
+int pl__worker_start(bool has_token);
+void pl__worker_join_all(void);
+void pl__worker_free_all(void);
+
+/* A task from another worker's queues, or NULL. */
+struct pl__task *pl__steal(struct pl__worker *w);
+
+/* A task of another worker's, or NULL. */
+struct pl__task *pl__steal(struct pl__worker *w);
+
+/* Whether there is a task in anybody's queue. */
+bool pl__work_anywhere(void);
+
+/*
+ * A task on the worker's stack, or a thread that is none, blocks: until
+ * @s is woken (true) or @deadline_ns (false).  Armed before, in this way.
+ */
+enum pl__sleep pl__sleep_how(struct pl__worker *w, struct pl__sleeper *s);
+bool pl__sleep(struct pl__worker *w, struct pl__sleeper *s,
+	       uint64_t deadline_ns);
+
+#endif /* PL_SCHED_H */

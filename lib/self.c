@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+#include "self.h"
+#include "lock.h"
+
+#include <pthread.h>
+
+static __thread struct pl__worker *self_worker;
+static __thread struct pl__task *self_thread;
+static __thread uint32_t self_number;
+static __thread uint32_t self_held;
+
+static struct pl__lock key_lock;
+static pthread_key_t key;
+static bool has_key;
+static _Atomic uint32_t nr_numbers;
+
+__pl_noinline struct pl__worker *pl__self(void)
+{
+	/* Says that it is not pure: two calls are two calls. */
+	__asm__ volatile("" ::: "memory");
+	return self_worker;
+}
+
+__pl_noinline void pl__self_set(struct pl__worker *w)
+{
+	self_worker = w;
+}
+
+__pl_noinline struct pl__task *pl__self_thread(void)
+{
+	__asm__ volatile("" ::: "memory");
+	return self_thread;
+}
+
+__pl_noinline int pl__self_set_thread(struct pl__task *t,
+				      void (*gone)(void *t))
+{
+	int ret = 0;
+
+	pl__lock(&key_lock);
+	if (!has_key) {
+		ret = pthread_key_create(&key, gone);
+		has_key = !ret;
+	}
+	pl__unlock(&key_lock);
+	if (!ret)
+		ret = pthread_setspecific(key, t);
+	if (!ret)
+		self_thread = t;
+	return -ret;
+}
+
+__pl_noinline uint32_t pl__self_number(void)
+{
+	__asm__ volatile("" ::: "memory");
+	if (!self_number)
+		self_number = 1 + atomic_fetch_add_explicit(&nr_numbers, 1,
+							memory_order_relaxed);
+	return self_number;
+}
+
+__pl_noinline void pl__self_hold(uint32_t nr)
+{
+	self_held += nr;
+}
+
+__pl_noinline uint32_t pl__self_unhold(void)
+{
+	uint32_t nr = self_held;
+
+	self_held = 0;
+	return nr;
+}

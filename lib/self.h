@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * self: who the calling thread is
+ *
+ * The only user of thread-local variables.  A task may wake on another
+ * thread, and compilers keep the address of a __thread variable across the
+ * switch; so these return values, are never inlined, and are called again
+ * after every switch.
+ */
+#ifndef PL_SELF_H
+#define PL_SELF_H
+
+#include "base.h"
+
+struct pl__worker;
+struct pl__task;
+
+/* The worker that the calling thread is; NULL elsewhere. */
+struct pl__worker *pl__self(void);
+void pl__self_set(struct pl__worker *w);
+
+/* What an ordinary thread waits as; NULL before it first waited. */
+struct pl__task *pl__self_thread(void);
+
+/* @gone is called with @t when the thread ends; -ENOMEM, -EAGAIN. */
+int pl__self_set_thread(struct pl__task *t, void (*gone)(void *t));
+
+/* A number of the calling thread's own, counted up as threads first ask. */
+uint32_t pl__self_number(void);
+
+/* Tasks it spawned without a signal: count them; take the count. */
+void pl__self_hold(uint32_t nr);
+uint32_t pl__self_unhold(void);
+
+#endif /* PL_SELF_H */

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * sys: system calls that return -errno
+ *
+ * The only user of errno.  The compiler keeps its address across a stack
+ * switch, after which it may be another thread's; so nobody else names it.
+ */
+#ifndef PL_SYS_H
+#define PL_SYS_H
+
+#include "base.h"
+
+#include <pthread.h>
+#include <time.h>
+
+uint64_t pl__now_ns(void);
+uint64_t pl__thread_cpu_ns(pthread_t thread);
+void pl__sleep_ns(uint64_t ns);
+void pl__sched_yield(void);
+
+/* Private futexes; @deadline_ns as everywhere, UINT64_MAX for ever. */
+int pl__futex_wait(_Atomic uint32_t *word, uint32_t expected,
+		   uint64_t deadline_ns);
+int pl__futex_wake(_Atomic uint32_t *word, int nr);
+
+void *pl__map(size_t size);		/* NULL: no memory; not counted */
+size_t pl__page_size(void);
+int pl__unmap(void *addr, size_t size);
+int pl__protect_none(void *addr, size_t size);
+int pl__advise(void *addr, size_t size, int advice);
+
+int pl__open(const char *path, int flags);
+int pl__close(int fd);
+int pl__ioctl(int fd, unsigned long cmd, void *arg);
+void *pl__map_fd(int fd, size_t size, int prot, uint64_t offset);
+int pl__eventfd(void);
+ssize_t pl__fd_read(int fd, void *buf, size_t size);
+ssize_t pl__fd_write(int fd, const void *buf, size_t size);
+
+/* The first @size - 1 bytes of a file as a string; its length or -errno. */
+ssize_t pl__read_file(const char *path, char *buf, size_t size);
+
+/* A thread that blocks every signal but those of its own faults. */
+int pl__thread_start(pthread_t *out, void *(*fn)(void *), void *arg);
+void pl__thread_name(const char *name);
+void pl__thread_slack(uint64_t ns);
+unsigned int pl__nr_cpus_allowed(void);
+
+/* As if nobody handled that signal. */
+void __attribute__((noreturn)) pl__die_by(int sig);
+
+/* The memory of which objects are made, zeroed; all of it comes from here. */
+void *pl__alloc(size_t size);
+void *pl__alloc_aligned(size_t align, size_t size);
+void pl__free(void *p);
+
+#endif /* PL_SYS_H */

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * task: the table of tasks; slots, handles, and who one is
+ *
+ * The table is the process's, not the runtime's: a handle of a runtime that
+ * was stopped is stale in the next one, and says so.
+ */
+#include "sched.h"
+
+#define NR_TASKS_MAX	(1U << 26)
+
+/* From a signal handler. */
+static const struct pl__stack *running(const char **name, uint64_t *handle)
+{
+	struct pl__task *t = pl__current();
+
+	if (!t)
+		return NULL;
+	*name = t->name;
+	*handle = pl__task_handle(t);
+	return t->stack;
+}
+
+int pl__tasks_init(void)
+{
+	static struct pl__lock lock;
+	int ret = 0;
+
+	if (load_acquire(&pl__rt.has_tasks))
+		return 0;
+	pl__lock(&lock);
+	if (!load_relaxed(&pl__rt.has_tasks)) {
+		ret = pl__slab_init(&pl__rt.tasks, sizeof(struct pl__task),
+				    NR_TASKS_MAX);
+		if (!ret)
+			store_release(&pl__rt.has_tasks, true);
+		pl__stack_on_overflow(running);
+	}
+	pl__unlock(&lock);
+	return ret;
+}
+
+struct pl__task *pl__task_slot(pl_task_t h)
+{
+	if (!load_acquire(&pl__rt.has_tasks))
+		return NULL;
+	return pl__slab_get(&pl__rt.tasks, (uint32_t)h);
+}
+
+struct pl__task *pl__current(void)
+{
+	struct pl__worker *w = pl__self();
+
+	return w ? w->current : NULL;
+}
+
+pl_task_t pl_self(void)
+{
+	struct pl__task *t = pl__current();
+
+	return t ? pl__task_handle(t) : 0;
+}
+
+void pl_exit(void)
+{
+	struct pl__task *t = pl__current();
+
+	if (t)
+		pl__task_exit(t);
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * timer: what the thread does: pull, fire, sleep
+ */
+#include "timer_impl.h"
+#include "inject.h"
+
+/* One state on, unless a deleter is first. */
+static bool advance(struct pl__timer *r, enum timer_state from)
+{
+	uint32_t version = load_relaxed(&r->version);
+
+	if (state_of(version) != from)
+		return false;
+	PL_INJECT("timer-c");
+	/* [timer-c] pairs with pl__timer_del(): one of both gets it. */
+	return atomic_compare_exchange_strong(&r->version, &version,
+					      version + 1);
+}
+
+/* Frees it if it is dead. */
+static bool to_heap(struct pl__timers *t, struct pl__timer *r)
+{
+	if (!advance(r, LISTED)) {
+		/* [timer-d] pairs with pl__timer_del(): it is done with r. */
+		PL_BUG_ON(!is_dead(r));
+		pl__slab_free(&t->slab, &t->cache, r);
+		return false;
+	}
+	pl__heap_push(&t->heap, r->deadline_ns, r);
+	return true;
+}
+
+/* All of a bucket goes to the heap, at its earliest's behest. */
+static void pull(struct pl__timers *t, struct bucket *b, uint64_t now)
+{
+	struct pl__slab_obj *obj, *next;
+	int64_t dead, known;
+	uint64_t earliest;
+
+	pl__lock(&b->lock);
+	obj = b->head;
+	b->head = NULL;
+	b->tail = &b->head;
+	b->nr = 0;
+	known = nr_dead(b);
+	b->swept += (uint64_t)known;
+	earliest = load_relaxed(&b->earliest_ns);
+	store_relaxed(&b->earliest_ns, UINT64_MAX);
+	store_relaxed(&b->is_long, false);
+	pl__unlock(&b->lock);
+
+	for (dead = 0; obj; obj = next) {
+		next = obj->next;
+		dead += !to_heap(t, container_of(obj, struct pl__timer, obj));
+	}
+	store_relaxed(&t->heap_nr, t->heap.nr);
+	if (earliest > now && earliest < t->pulled_ns)
+		t->pulled_ns = earliest;
+	if (dead == known)
+		return;
+	pl__lock(&b->lock);
+	b->swept += (uint64_t)(dead - known);
+	pl__unlock(&b->lock);
+}
+
+/* Leaves in buckets only what is later than the heap's first; how late? */
+static uint64_t pull_early(struct pl__timers *t, uint64_t now)
+{
+	uint64_t ns, left = UINT64_MAX;
+	struct bucket *b;
+
+	for (b = t->buckets; b < t->buckets + t->nr_buckets; b++) {
+		ns = load_relaxed(&b->earliest_ns);
+		if (ns < pl__heap_deadline(&t->heap))
+			pull(t, b, now);
+		else if (ns < left)
+			left = ns;
+	}
+	return left;
+}
+
+/* One at a time: something may be due after each. */
+static bool pull_long(struct pl__timers *t, uint64_t now)
+{
+	struct bucket *b;
+
+	for (b = t->buckets; b < t->buckets + t->nr_buckets; b++) {
+		if (load_relaxed(&b->is_long)) {
+			pull(t, b, now);
+			return true;
+		}
+	}
+	return false;
+}
+
+static void reclaim(struct pl__timers *t, struct pl__timer *r)
+{
+	counter_inc(&t->reclaimed);
+	pl__slab_free(&t->slab, &t->cache, r);
+}
+
+static bool keep_alive(void *ptr, void *arg)
+{
+	if (!is_dead(ptr))
+		return true;
+	reclaim(arg, ptr);
+	return false;
+}
+
+static void compact(struct pl__timers *t)
+{
+	store_relaxed(&t->want_compact, false);
+	pl__heap_filter(&t->heap, keep_alive, t);
+	store_relaxed(&t->heap_nr, t->heap.nr);
+}
+
+static void fire(struct pl__timers *t, struct pl__timer *r)
+{
+	store_relaxed(&t->heap_nr, t->heap.nr);
+	if (!advance(r, HEAPED)) {
+		PL_BUG_ON(!is_dead(r));
+		reclaim(t, r);
+		return;
+	}
+	counter_inc(&t->fired);
+	r->fn(r->arg);
+	PL_INJECT("timer-d");
+	/* [timer-d] pairs with pl__timer_del(): what fn did is seen. */
+	store_release(&r->version, load_relaxed(&r->version) + 1);
+	pl__slab_free(&t->slab, &t->cache, r);
+}
+
+/*
+ * Fires what is due, in order, until there is nothing, or seq changes.
+ * Returns what to sleep until; 0: not at all.
+ */
+static uint64_t run(struct pl__timers *t, uint32_t seq)
+{
+	uint64_t left, next, now = pl__now_ns();
+
+	if (load_relaxed(&t->want_compact))
+		compact(t);
+	for (;;) {
+		left = pull_early(t, now);
+		next = pl__heap_deadline(&t->heap);
+		if (next > now)
+			now = pl__now_ns();
+		if (next > now) {
+			if (pull_long(t, now))
+				return 0;
+			break;
+		}
+		do {
+			fire(t, pl__heap_pop(&t->heap));
+			/* [timer-a]: there may be an earlier one now. */
+			if (load_acquire(&t->seq) != seq)
+				return 0;
+			next = pl__heap_deadline(&t->heap);
+		} while (next <= now && next <= left);
+	}
+	if (t->pulled_ns <= now)
+		t->pulled_ns = UINT64_MAX;
+	return next < t->pulled_ns ? next : t->pulled_ns;
+}
+
+static void sleep_until(struct pl__timers *t, uint32_t seq, uint64_t ns)
+{
+	/* [timer-b] pairs with pl__timers_kick(). */
+	atomic_store(&t->next_ns, ns);
+	PL_INJECT("timer-b");
+	if (atomic_load(&t->seq) == seq)
+		pl__futex_wait(&t->seq, seq, ns);
+	store_relaxed(&t->next_ns, 0);
+}
+
+void *pl__timers_thread(void *arg)
+{
+	struct pl__timers *t = arg;
+	uint64_t next;
+	uint32_t seq;
+
+	pl__thread_name("pl-timer");
+	pl__thread_slack(1);
+	store_relaxed(&t->self, pthread_self());
+	if (t->thread_start)
+		t->thread_start(t->arg);
+
+	for (;;) {
+		/* [timer-a] pairs with pl__timers_kick(): we see its news. */
+		seq = load_acquire(&t->seq);
+		PL_INJECT("timer-a");
+		if (load_relaxed(&t->stopping))
+			break;
+		next = run(t, seq);
+		if (next)
+			sleep_until(t, seq, next);
+	}
+
+	pl__lock(&t->exit_lock);
+	t->busy_ns = pl__thread_cpu_ns(pthread_self());
+	t->exited = true;
+	pl__unlock(&t->exit_lock);
+	return NULL;
+}

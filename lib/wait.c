@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+#include "wait.h"
+#include "inject.h"
+#include "sys.h"
+
+#define BUCKET_BITS	16
+
+/* 32 bytes: two to a line, few of which are ever touched. */
+struct bucket {
+	struct pl__lock		lock;
+	struct pl__list		waiters;	/* L: longest waiting first */
+} __pl_aligned(32);
+
+static struct bucket buckets[1U << BUCKET_BITS];
+
+static struct bucket *bucket_of(_Atomic uint32_t *word)
+{
+	uint64_t key = (uintptr_t)word >> 2;
+
+	return &buckets[key * 0x9e3779b97f4a7c15ULL >> (64 - BUCKET_BITS)];
+}
+
+static struct bucket *lock_bucket(_Atomic uint32_t *word)
+{
+	struct bucket *b = bucket_of(word);
+
+	pl__lock(&b->lock);
+	if (unlikely(!b->waiters.next))
+		list_init(&b->waiters);
+	return b;
+}
+
+static struct pl__task *task_of(struct pl__waiter *wt)
+{
+	return container_of(wt, struct pl__task, waiter);
+}
+
+/* ---- letting go ---- */
+
+/* Under its bucket's lock. */
+static void take_off(struct pl__waiter *wt, int reason)
+{
+	list_del_init(&wt->list);
+	wt->reason = reason;
+	atomic_store(&wt->word, NULL);
+}
+
+/* Not under it: from here on the waiter runs. */
+static void let_go(struct pl__waiter *wt)
+{
+	if (wt->is_thread)
+		pl__sleeper_wake(&wt->sleeper);
+	else
+		pl__ready_quietly(task_of(wt));
+}
+
+static uint32_t let_all_go(struct pl__list *taken)
+{
+	struct pl__waiter *wt;
+	uint32_t nr = 0, nr_tasks = 0;
+
+	while (!list_empty(taken)) {
+		wt = list_entry(taken->next, struct pl__waiter, list);
+		list_del_init(&wt->list);
+		nr_tasks += !wt->is_thread;
+		let_go(wt);
+		nr++;
+	}
+	if (nr_tasks)
+		pl__signal();
+	return nr;
+}
+
+/* Up to @nr waiters of @word go from @b to @taken. */
+static void take_some(struct bucket *b, _Atomic uint32_t *word, uint32_t nr,
+		      struct pl__list *taken)
+{
+	struct pl__list *pos, *n;
+	struct pl__waiter *wt;
+
+	list_for_each_safe(pos, n, &b->waiters) {
+		if (!nr)
+			break;
+		wt = list_entry(pos, struct pl__waiter, list);
+		if (load_relaxed(&wt->word) != word)
+			continue;
+		take_off(wt, 0);
+		list_add_tail(&wt->list, taken);
+		nr--;
+	}
+}
+
+/* Tasks that are made ready need the runtime; without it there are none. */
+static uint32_t let_taken_go(struct pl__list *taken)
+{
+	bool outside = !pl__self() && pl__rt_enter();
+	uint32_t nr = let_all_go(taken);
+
+	if (outside)
+		pl__rt_exit();
+	return nr;
+}
+
+uint32_t pl__wake(_Atomic uint32_t *word, uint32_t nr)
+{
+	struct pl__list taken = PL__LIST_INIT(taken);
+	/* [word-b] pairs with [word-a] in link(). */
+	struct bucket *b = lock_bucket(word);
+
+	take_some(b, word, nr, &taken);
+	pl__unlock(&b->lock);
+	PL_INJECT("word-b");
+	return list_empty(&taken) ? 0 : let_taken_go(&taken);
+}
+
+uint32_t pl__nr_waiting(_Atomic uint32_t *word)
+{
+	struct bucket *b = lock_bucket(word);
+	struct pl__list *pos, *n;
+	uint32_t nr = 0;
+
+	list_for_each_safe(pos, n, &b->waiters)
+		nr += load_relaxed(&list_entry(pos, struct pl__waiter,
+					       list)->word) == word;
+	pl__unlock(&b->lock);
+	return nr;
+}
+
+/* ---- moving ---- */
+
+static void lock_two(_Atomic uint32_t *w1, _Atomic uint32_t *w2)
+{
+	struct bucket *b1 = bucket_of(w1), *b2 = bucket_of(w2);
+
+	/* In order of address, so that two of us do not cross. */
+	lock_bucket(b1 < b2 ? w1 : w2);
+	if (b1 != b2)
+		lock_bucket(b1 < b2 ? w2 : w1);
+}
+
+static uint32_t move_some(_Atomic uint32_t *from, _Atomic uint32_t *to,
+			  uint32_t nr)
+{
+	struct bucket *src = bucket_of(from), *dst = bucket_of(to);
+	struct pl__list moved = PL__LIST_INIT(moved);
+	struct pl__list *pos, *n;
+	struct pl__waiter *wt;
+	uint32_t nr_moved = 0;
+
+	list_for_each_safe(pos, n, &src->waiters) {
+		if (nr_moved == nr)
+			break;
+		wt = list_entry(pos, struct pl__waiter, list);
+		if (load_relaxed(&wt->word) != from)
+			continue;
+		list_del_init(&wt->list);
+		list_add_tail(&wt->list, &moved);
+		atomic_store(&wt->word, to);
+		nr_moved++;
+	}
+	list_for_each_safe(pos, n, &moved) {
+		list_del_init(pos);
+		list_add_tail(pos, &dst->waiters);
+	}
+	return nr_moved;
+}
+
+uint32_t pl__requeue(_Atomic uint32_t *from, _Atomic uint32_t *to,
+		     uint32_t nr_wake, uint32_t nr_move)
+{
+	struct bucket *src = bucket_of(from), *dst = bucket_of(to);
+	struct pl__list taken = PL__LIST_INIT(taken);
+	uint32_t nr;
+
+	lock_two(from, to);
+	take_some(src, from, nr_wake, &taken);
+	nr = move_some(from, to, nr_move);
+	if (src != dst)
+		pl__unlock(&dst->lock);
+	pl__unlock(&src->lock);
+	return nr + (list_empty(&taken) ? 0 : let_taken_go(&taken));
+}
+
+/* ---- interrupting ---- */
+
+/*
+ * Takes @t off what it waits on with @reason, if @may, asked under the lock,
+ * says so.  A wait that is moved or ends meanwhile is looked at again.
+ */
+static bool kick(struct pl__task *t, int reason,
+		 bool (*may)(struct pl__task *t, uint64_t arg), uint64_t arg)
+{
+	struct pl__waiter *wt = &t->waiter;
+	_Atomic uint32_t *word;
+	struct bucket *b;
+	bool same, kicked;
+
+	do {
+		word = atomic_load(&wt->word);
+		if (!word)
+			return false;
+		b = lock_bucket(word);
+		PL_INJECT("intr-b");
+		same = atomic_load(&wt->word) == word;
+		kicked = same && may(t, arg);
+		if (kicked)
+			take_off(wt, reason);
+		pl__unlock(&b->lock);
+	} while (!same);
+
+	if (kicked) {
+		struct pl__list one = PL__LIST_INIT(one);
+
+		list_add(&wt->list, &one);
+		let_taken_go(&one);
+	}
+	return kicked;
+}
+
+static bool consume(struct pl__task *t)
+{
+	return atomic_fetch_and(&t->state, ~PL__TASK_INTERRUPTED) &
+	       PL__TASK_INTERRUPTED;
+}
+
+static bool may_interrupt(struct pl__task *t, uint64_t version)
+{
+	return load_relaxed(&t->version) == version &&
+	       !t->waiter.uninterruptible && consume(t);
+}
+
+static bool may_cancel(struct pl__task *t, uint64_t version)
+{
+	return load_relaxed(&t->version) == version &&
+	       !t->waiter.uninterruptible;
+}
+
+static bool may_stop(struct pl__task *t, uint64_t arg)
+{
+	(void)arg;
+	return !t->waiter.uninterruptible;
+}
+
+static bool may_time_out(struct pl__task *t, uint64_t nr)
+{
+	return t->waiter.nr == nr;
+}
+
+/* Sets @flag if the task that @h names is alive. */
+static int mark(struct pl__task *t, pl_task_t h, uint64_t flag)
+{
+	uint64_t old = t ? atomic_load(&t->state) : 0;
+
+	do {
+		if (!t || old >> 32 != pl__task_version(h) || !(old >> 32 & 1))
+			return -ESRCH;
+		/* [intr-b] pairs with [intr-a] in link(). */
+	} while (!atomic_compare_exchange_weak(&t->state, &old, old | flag));
+	PL_INJECT("intr-b");
+	return 0;
+}
+
+int pl_interrupt(pl_task_t h)
+{
+	struct pl__task *t = pl__task_slot(h);
+	int ret = h ? mark(t, h, PL__TASK_INTERRUPTED) : -EINVAL;
+
+	if (!ret)
+		kick(t, -EINTR, may_interrupt, pl__task_version(h));
+	return ret;
+}
+
+int pl_cancel(pl_task_t h)
+{
+	struct pl__task *t = pl__task_slot(h);
+	int ret = h ? mark(t, h, PL__TASK_CANCELLED) : -EINVAL;
+
+	if (!ret)
+		kick(t, -ECANCELED, may_cancel, pl__task_version(h));
+	return ret;
+}
+
+static int pending_of(struct pl__task *t)
+{
+	if (atomic_load(&t->state) & PL__TASK_CANCELLED ||
+	    pl__rt_is_stopping())
+		return -ECANCELED;
+	if (atomic_load(&t->state) & PL__TASK_INTERRUPTED && consume(t))
+		return -EINTR;
+	return 0;
+}
+
+int pl__wait_pending(void)
+{
+	struct pl__task *t = pl__current();
+
+	if (!t)
+		return pl__rt_is_stopping() ? -ECANCELED : 0;
+	return pending_of(t);
+}
+
+void pl__wait_repend(int reason)
+{
+	struct pl__task *t = pl__current();
+
+	if (t && reason == -EINTR)
+		atomic_fetch_or(&t->state, PL__TASK_INTERRUPTED);
+}
+
+bool pl_cancelled(void)
+{
+	struct pl__task *t = pl__current();
+
+	return t && (atomic_load(&t->state) & PL__TASK_CANCELLED ||
+		     pl__rt_is_stopping());
+}
+
+void pl__wait_cancel_all(void)
+{
+	uint32_t nr = pl__slab_nr_slots(&pl__rt.tasks), i;
+
+	for (i = 0; i < nr; i++)
+		kick(pl__slab_get(&pl__rt.tasks, i), -ECANCELED, may_stop, 0);
+}
+
+/* ---- waiting ---- */
+
+/*
+ * A timer carries which wait of which slot it is for, so that it may come as
+ * late as it likes.
+ */
+static void *timer_arg(struct pl__waiter *wt)
+{
+	uint64_t arg = task_of(wt)->obj.slot | (uint64_t)wt->nr << 32;
+
+	_Static_assert(sizeof(void *) == 8, "a slot and a number");
+	return (void *)(uintptr_t)arg;
+}
+
+static void time_out(void *arg)
+{
+	uint64_t a = (uintptr_t)arg;
+
+	kick(pl__slab_get(&pl__rt.tasks, (uint32_t)a), -ETIMEDOUT,
+	     may_time_out, a >> 32);
+}
+
+/*
+ * Lists the waiter; or returns why it need not wait, which its reason is then.
+ * The timer is armed within, so that who takes the waiter off finds it there.
+ */
+static int link(struct pl__task *t, _Atomic uint32_t *word)
+{
+	struct pl__waiter *wt = &t->waiter;
+	struct bucket *b = lock_bucket(word);
+	int reason = 0;
+
+	if (load_relaxed(word) != wt->expected) {
+		reason = -EAGAIN;
+	} else {
+		/* [intr-a] pairs with [intr-b] in mark(). */
+		atomic_store(&wt->word, word);
+		PL_INJECT("intr-a");
+		if (!wt->uninterruptible)
+			reason = pending_of(t);
+		if (reason)
+			atomic_store(&wt->word, NULL);
+	}
+	wt->reason = reason;
+	if (!reason) {
+		list_add_tail(&wt->list, &b->waiters);
+		if (wt->reserved) {
+			wt->timer = pl__timer_arm(pl__rt.timers, wt->reserved,
+						  pl__self_number(),
+						  wt->deadline_ns, time_out,
+						  timer_arg(wt));
+			wt->reserved = NULL;
+		}
+	}
+	/* [word-a] pairs with [word-b] in pl__wake(). */
+	pl__unlock(&b->lock);
+	return reason;
+}
+
+struct wait {
+	struct pl__task		*t;
+	_Atomic uint32_t	*word;
+};
+
+/* After the switch: only now may somebody make the task ready. */
+static void link_after(void *arg)
+{
+	struct wait w = *(struct wait *)arg;
+
+	if (link(w.t, w.word))
+		pl__ready(w.t);
+}
+
+static int wait_as_task(struct pl__task *t, _Atomic uint32_t *word)
+{
+	struct pl__waiter *wt = &t->waiter;
+	struct wait wait = { t, word };
+	struct pl__worker *w = pl__self();
+
+	wt->is_thread = false;
+	wt->timer = 0;
+	wt->reserved = NULL;
+	if (wt->deadline_ns != PL_FOREVER) {
+		wt->reserved = pl__timer_reserve(pl__rt.timers, &w->timers);
+		if (!wt->reserved)
+			return -ENOMEM;
+	}
+
+	pl__block(link_after, &wait);
+
+	w = pl__self();
+	if (wt->reserved)
+		pl__timer_release(pl__rt.timers, &w->timers, wt->reserved);
+	if (wt->timer && wt->reason != -ETIMEDOUT)
+		pl__timer_del(pl__rt.timers, wt->timer);
+	return wt->reason;
+}
+
+static int wait_as_thread(struct pl__task *t, _Atomic uint32_t *word)
+{
+	struct pl__waiter *wt = &t->waiter;
+	struct pl__worker *w = pl__self();
+
+	wt->is_thread = true;
+	wt->timer = 0;
+	wt->reserved = NULL;
+	pl__sleeper_arm(&wt->sleeper, pl__sleep_how(w, &wt->sleeper));
+	if (link(t, word))
+		return wt->reason;
+	if (pl__sleep(w, &wt->sleeper, wt->deadline_ns))
+		return wt->reason;
+
+	/* Too late, unless somebody is just about to wake us. */
+	kick(t, -ETIMEDOUT, may_time_out, wt->nr);
+	pl__sleep(w, &wt->sleeper, PL_FOREVER);
+	return wt->reason;
+}
+
+static void thread_gone(void *t)
+{
+	pl__slab_free(&pl__rt.tasks, NULL, t);
+}
+
+/* An ordinary thread waits as a slot of its own, kept until it ends. */
+static struct pl__task *thread_task(void)
+{
+	struct pl__task *t = pl__self_thread();
+
+	if (t)
+		return t;
+	if (pl__tasks_init())
+		return NULL;
+	t = pl__slab_alloc(&pl__rt.tasks, NULL);
+	if (!t)
+		return NULL;
+	if (pl__self_set_thread(t, thread_gone)) {
+		thread_gone(t);
+		return NULL;
+	}
+	return t;
+}
+
+int pl__wait(_Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns,
+	     uint32_t flags)
+{
+	struct pl__task *t = pl__current();
+	bool is_thread = !t || t->cls == PL_STACK_WORKER;
+	struct pl__waiter *wt;
+
+	if (!t)
+		t = thread_task();
+	if (!t)
+		return -ENOMEM;
+	if (load_acquire(word) != expected)
+		return -EAGAIN;
+	if (deadline_ns != PL_FOREVER && deadline_ns <= pl__now_ns())
+		return -ETIMEDOUT;
+
+	wt = &t->waiter;
+	wt->expected = expected;
+	wt->deadline_ns = deadline_ns;
+	wt->uninterruptible = flags & PL__WAIT_UNINTERRUPTIBLE;
+	wt->nr++;
+	return is_thread ? wait_as_thread(t, word) : wait_as_task(t, word);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * waiter: what a task or thread is while it waits on a word
+ *
+ * It lives in the task's slot, which is never unmapped; so whoever comes late
+ * to let it go (a timer, an interrupt) may still look at it, under the lock of
+ * the bucket that its word hashes to.
+ */
+#ifndef PL_WAITER_H
+#define PL_WAITER_H
+
+#include "list.h"
+#include "sleeper.h"
+
+#include "parklot.h"
+
+/* B: bucket's lock.  O: owner, while it does not wait. */
+struct pl__waiter {
+	struct pl__list		list;		/* B: in its bucket */
+	_Atomic(_Atomic uint32_t *) word;	/* B, A: waited on, or NULL */
+	uint64_t		deadline_ns;	/* O */
+	pl_timer_t		timer;		/* B: armed, or 0 */
+	struct pl__timer	*reserved;	/* O: to be armed */
+	uint32_t		expected;	/* O */
+	uint32_t		nr;		/* B: of waits, for timers */
+	int			reason;		/* B: what pl__wait() returns */
+	bool			uninterruptible; /* O */
+	bool			is_thread;	/* O: asleep on the sleeper */
+	struct pl__sleeper	sleeper;
+};
+
+#endif /* PL_WAITER_H */

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * worker: the loop of a worker, on its thread's own stack
+ *
+ * It is in one of three states: in the loop (looking for work, or parked), in
+ * a task on a stack of its own, or in a task on the worker's stack, called by
+ * the loop.  Between tasks with stacks it does not come by here.
+ */
+#include "sched.h"
+#include "inject.h"
+#include "ring.h"
+#include "sys.h"
+
+#include <string.h>
+
+static struct pl__worker *worker_of(uint32_t i)
+{
+	return pl__rt.workers[i];
+}
+
+/* ---- searching ---- */
+
+bool pl__work_anywhere(void)
+{
+	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
+
+	for (i = 0; i < nr; i++)
+		if (!pl__deque_empty(&worker_of(i)->deque) ||
+		    !pl__inbox_empty(&worker_of(i)->inbox))
+			return true;
+	return false;
+}
+
+static uint32_t next_random(struct pl__worker *w)
+{
+	w->rng ^= w->rng << 13;
+	w->rng ^= w->rng >> 17;
+	w->rng ^= w->rng << 5;
+	return w->rng;
+}
+
+static struct pl__task *steal_from(struct pl__worker *w,
+				   struct pl__worker *victim)
+{
+	struct pl__task *t = pl__deque_steal(&victim->deque);
+
+	if (!t && !pl__inbox_empty(&victim->inbox)) {
+		pl__drain(w, &victim->inbox);
+		t = pl__deque_pop(&w->deque);
+	}
+	if (t)
+		counter_inc(&w->stat.steals);
+	return t;
+}
+
+/* All others once, in turn from a random one on. */
+struct pl__task *pl__steal(struct pl__worker *w)
+{
+	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
+	uint32_t first = next_random(w);
+	struct pl__worker *victim;
+	struct pl__task *t;
+
+	/* None at all, while the first one is being started. */
+	for (i = 0; i < nr; i++) {
+		victim = worker_of((uint32_t)(first + (uint64_t)i) % nr);
+		t = victim == w ? NULL : steal_from(w, victim);
+		if (!t)
+			continue;
+		/* What waits to be submitted waits no longer than this. */
+		if (w->ring)
+			pl__ring_poll(w->ring);
+		return t;
+	}
+	return NULL;
+}
+
+/*
+ *	searcher			whoever queued a task
+ *	nr_searching = 0	[token-a]	queue it
+ *	full barrier			full barrier
+ *	look in every queue		if (nr_searching)	[token-b]
+ *						leave it to that one
+ */
+static void lay_down_token(struct pl__worker *w)
+{
+	w->is_searching = false;
+	/* [token-a] pairs with [token-b] in pl__signal(). */
+	atomic_fetch_sub(&pl__rt.nr_searching, 1);
+	pl__full_barrier();
+	PL_INJECT("token-a");
+}
+
+/* What was left to us while we had it may be more than we can take. */
+static void pass_on_help(void)
+{
+	if (pl__work_anywhere())
+		pl__signal();
+}
+
+static struct pl__task *find(struct pl__worker *w)
+{
+	struct pl__task *t;
+
+	do {
+		t = pl__next(w);
+		if (!t)
+			t = pl__steal(w);
+	} while (t && !pl__task_prepare(w, t));
+
+	if (t && w->is_searching) {
+		lay_down_token(w);
+		pass_on_help();
+	}
+	return t;
+}
+
+/* ---- parking ---- */
+
+/*
+ * True: woken by a signal, and so the searcher.  Completions are left to be
+ * reaped by who is neither listed nor counted as idle any more: else he would
+ * call himself for help.
+ */
+static bool park_in_ring(struct pl__worker *w, uint32_t seq)
+{
+	struct pl__lots *lots = &pl__rt.lots;
+
+	w->park.sleeper.eventfd = pl__ring_eventfd(w->ring);
+	if (!pl__lot_list(lots, w->lot, &w->park, PL__SLEEP_RING, seq))
+		return false;
+	pl__ring_wait(w->ring, UINT64_MAX);
+	if (pl__lot_unlist(lots, w->lot, &w->park))
+		return false;
+	/* Whoever took us off the list still has the sleeper in hand. */
+	while (!pl__sleeper_is_woken(&w->park.sleeper))
+		pl__sched_yield();
+	return true;
+}
+
+static void park(struct pl__worker *w, uint32_t seq)
+{
+	bool woken;
+
+	counter_inc(&w->stat.parks);
+	if (w->ring && pl__ring_is_busy(w->ring))
+		woken = park_in_ring(w, seq);
+	else
+		woken = pl__lot_park(&pl__rt.lots, w->lot, &w->park, seq) ==
+			PL__LOT_WOKEN;
+	w->is_searching = woken;
+}
+
+/*
+ * Announced as idle: looks once more, and parks if there is nothing.  Who had
+ * the token and sees something takes it up again, since it has to call for
+ * those who left their tasks to it; if another has it, that one will.
+ */
+static void look_and_park(struct pl__worker *w, uint32_t seq)
+{
+	bool had_token = w->is_searching;
+	uint32_t none = 0;
+
+	if (had_token)
+		lay_down_token(w);
+	pl__full_barrier();
+	PL_INJECT("idle-a");
+	if (!pl__work_anywhere())
+		park(w, seq);
+	else if (had_token)
+		w->is_searching = atomic_compare_exchange_strong(
+					&pl__rt.nr_searching, &none, 1);
+}
+
+/* False: the runtime has come to its end. */
+static bool idle(struct pl__worker *w)
+{
+	uint32_t seq = pl__lot_peek(&pl__rt.lots, w->lot);
+
+	if (pl__lot_is_stopped(seq))
+		return false;
+	if (unlikely(load_relaxed(&pl__rt.stackless.nr)))
+		pl__stacks_share(w);
+	if (unlikely(pl__stacks_is_trim_due(&pl__rt.stacks)))
+		pl__stacks_trim(&pl__rt.stacks);
+
+	/* [idle-a] pairs with [idle-b] in pl__signal(). */
+	atomic_fetch_add(&pl__rt.nr_idle, 1);
+	look_and_park(w, seq);
+	atomic_fetch_sub(&pl__rt.nr_idle, 1);
+	return true;
+}
+
+/* ---- running ---- */
+
+/* A task on the worker's own stack; pl_exit() jumps back here. */
+static void run_on_loop(struct pl__worker *w, struct pl__task *t)
+{
+	jmp_buf here;
+
+	w->current = t;
+	w->on_loop = &here;
+	if (!setjmp(here))
+		t->fn(t->arg);
+	pl__task_end(t);
+	w->current = NULL;
+	pl__task_free(t);
+}
+
+static void run(struct pl__worker *w, struct pl__task *t)
+{
+	if (t->cls == PL_STACK_WORKER)
+		w->for_loop = t;
+	else
+		pl__run(w, t);
+
+	while (w->for_loop) {
+		t = w->for_loop;
+		w->for_loop = NULL;
+		run_on_loop(w, t);
+	}
+}
+
+static void loop(struct pl__worker *w)
+{
+	struct pl__task *t;
+
+	do {
+		t = find(w);
+		if (t)
+			run(w, t);
+	} while (t || idle(w));
+}
+
+/* ---- blocking on the worker's stack ---- */
+
+enum pl__sleep pl__sleep_how(struct pl__worker *w, struct pl__sleeper *s)
+{
+	if (!w || !w->ring || !pl__ring_is_busy(w->ring))
+		return PL__SLEEP_FUTEX;
+	s->eventfd = pl__ring_eventfd(w->ring);
+	return PL__SLEEP_RING;
+}
+
+static bool sleep_in_ring(struct pl__worker *w, struct pl__sleeper *s,
+			  uint64_t deadline_ns)
+{
+	while (!pl__sleeper_is_woken(s)) {
+		pl__ring_wait(w->ring, deadline_ns);
+		pl__ring_poll(w->ring);
+		if (pl__now_ns() >= deadline_ns)
+			return pl__sleeper_is_woken(s);
+	}
+	return true;
+}
+
+bool pl__sleep(struct pl__worker *w, struct pl__sleeper *s,
+	       uint64_t deadline_ns)
+{
+	bool woken;
+
+	if (!w)
+		return pl__sleeper_sleep(s, deadline_ns);
+
+	/* One runnable worker less: another may have to take its place. */
+	atomic_fetch_add(&pl__rt.nr_blocked, 1);
+	pl__full_barrier();
+	pass_on_help();
+	if (load_relaxed(&s->state) == PL__SLEEP_RING)
+		woken = sleep_in_ring(w, s, deadline_ns);
+	else
+		woken = pl__sleeper_sleep(s, deadline_ns);
+	atomic_fetch_sub(&pl__rt.nr_blocked, 1);
+	return woken;
+}
+
+/* ---- the thread ---- */
+
+/* Others must not wait for a search that begins only after the hook. */
+static void run_start_hook(struct pl__worker *w)
+{
+	if (!pl__rt.cfg.worker_start)
+		return;
+	if (w->is_searching) {
+		lay_down_token(w);
+		pass_on_help();
+	}
+	pl__rt.cfg.worker_start(pl__rt.cfg.worker_start_arg);
+}
+
+static void *worker_main(void *arg)
+{
+	struct pl__worker *w = arg;
+	void *sigstack;
+	char name[16];
+
+	/* Until whoever starts us has counted us, and dropped it. */
+	pl__lock(&pl__rt.start_lock);
+	pl__unlock(&pl__rt.start_lock);
+
+	snprintf(name, sizeof(name), "pl-worker/%u", w->index);
+	pl__thread_name(name);
+	pl__self_set(w);
+	pl__stack_thread_init(&sigstack);
+	pl__ctx_thread(&w->loop);
+	run_start_hook(w);
+
+	loop(w);
+
+	pl__stack_thread_fini(sigstack);
+	pl__self_set(NULL);
+	return NULL;
+}
+
+static struct pl__worker *worker_new(uint32_t index, bool has_token)
+{
+	struct pl__worker *w = pl__alloc_aligned(PL_CACHELINE, sizeof(*w));
+
+	if (!w)
+		return NULL;
+	if (pl__deque_init(&w->deque, 256)) {
+		pl__free(w);
+		return NULL;
+	}
+	w->index = index;
+	w->lot = index % pl__rt.cfg.nr_lots;
+	w->rng = 0x9e3779b9U * (index + 1) | 1;
+	w->is_searching = has_token;
+	list_init(&w->park.list);
+	return w;
+}
+
+static void worker_free(struct pl__worker *w)
+{
+	pl__slab_cache_drain(&pl__rt.tasks, &w->tasks);
+	pl__stack_cache_drain(&pl__rt.stacks, &w->stacks);
+	if (w->ring)
+		pl__ring_close(w->ring);
+	pl__deque_fini(&w->deque);
+	pl__free(w);
+}
+
+static int start_next(bool has_token)
+{
+	uint32_t i = load_relaxed(&pl__rt.nr_started);
+	uint32_t state = load_relaxed(&pl__rt.state);
+	struct pl__worker *w;
+	int ret;
+
+	/* Those that are started at once nobody has called for. */
+	if (i >= pl__rt.cfg.max_workers ||
+	    (has_token && i >= pl__rt.cfg.nr_workers +
+			       load_relaxed(&pl__rt.nr_blocked)))
+		return -EAGAIN;
+	if (state == PL__RT_DRAINED || state == PL__RT_STOPPED)
+		return -ECANCELED;
+	w = worker_new(i, has_token);
+	if (!w)
+		return -ENOMEM;
+	pl__rt.workers[i] = w;
+	ret = pl__thread_start(&w->thread, worker_main, w);
+	if (ret) {
+		pl__rt.workers[i] = NULL;
+		worker_free(w);
+		return ret;
+	}
+	store_release(&pl__rt.nr_started, i + 1);
+	return 0;
+}
+
+int pl__worker_start(bool has_token)
+{
+	int ret;
+
+	pl__lock(&pl__rt.start_lock);
+	ret = start_next(has_token);
+	pl__unlock(&pl__rt.start_lock);
+	return ret;
+}
+
+void pl__worker_join_all(void)
+{
+	uint32_t nr, i;
+
+	/* Whoever starts one now sees the state under the lock. */
+	pl__lock(&pl__rt.start_lock);
+	nr = load_relaxed(&pl__rt.nr_started);
+	pl__unlock(&pl__rt.start_lock);
+
+	for (i = 0; i < nr; i++)
+		pthread_join(worker_of(i)->thread, NULL);
+}
+
+void pl__worker_free_all(void)
+{
+	uint32_t nr = load_relaxed(&pl__rt.nr_started), i;
+
+	store_relaxed(&pl__rt.nr_started, 0);
+	for (i = 0; i < nr; i++)
+		worker_free(worker_of(i));
+}
