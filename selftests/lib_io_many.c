@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * I/O in a crowd: many connections at a time, workers that sleep for
+ * completions and for tasks alike, and the runtime's end with I/O in flight.
+ */
+#include "harness.h"
+
+#include "rt.h"
+
+#include <liburing.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+FIXTURE(crowd) { char unused; };
+
+static void probe(void *arg)
+{
+	struct io_uring_sqe sqe;
+
+	pl_io_sqe_init(&sqe);
+	io_uring_prep_nop(&sqe);
+	*(int *)arg = pl_io_wait(&sqe, PL_FOREVER);
+}
+
+FIXTURE_SETUP(crowd)
+{
+	struct rlimit limit = { 4096, 4096 };
+	int ret = -1;
+
+	rt_begin(_metadata);
+	setrlimit(RLIMIT_NOFILE, &limit);
+	run_in_task(probe, &ret);
+	if (ret == -EOPNOTSUPP) {
+		rt_end();
+		SKIP(return, "this kernel has no io_uring");
+	}
+	ASSERT_EQ(0, ret);
+	EXPECT_EQ(0, pl_runtime_stop());
+}
+
+FIXTURE_TEARDOWN(crowd)
+{
+	rt_end();
+}
+
+static void make_pair(int fd[2])
+{
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd));
+}
+
+/* ---- echo ---- */
+
+#define NR_PAIRS	200
+#define MESSAGE		64
+
+struct echo {
+	int		fd[2];
+	int		nr_rounds;
+	uint64_t	seed;
+};
+
+static bool move_all(int fd, char *buf, size_t size, bool is_read)
+{
+	size_t done = 0;
+	ssize_t n;
+
+	while (done < size) {
+		n = is_read ? pl_read(fd, buf + done, size - done) :
+			      pl_write(fd, buf + done, size - done);
+		if (n <= 0) {
+			EXPECT_EQ(0, n);
+			return false;
+		}
+		done += (size_t)n;
+	}
+	return true;
+}
+
+static void serve(void *arg)
+{
+	struct echo *e = arg;
+	char buf[256];
+	ssize_t n;
+
+	while ((n = pl_recv(e->fd[0], buf, sizeof(buf), 0)) > 0)
+		ASSERT_TRUE(move_all(e->fd[0], buf, (size_t)n, false));
+	EXPECT_EQ(0, n);
+	EXPECT_EQ(0, pl_close(e->fd[0]));
+}
+
+static void ask(void *arg)
+{
+	struct echo *e = arg;
+	char out[MESSAGE], in[MESSAGE];
+	int i, k;
+
+	for (i = 0; i < e->nr_rounds; i++) {
+		for (k = 0; k < MESSAGE; k++)
+			out[k] = (char)next_random(&e->seed);
+		ASSERT_TRUE(move_all(e->fd[1], out, MESSAGE, false));
+		ASSERT_TRUE(move_all(e->fd[1], in, MESSAGE, true));
+		ASSERT_EQ(0, memcmp(in, out, MESSAGE));
+	}
+	EXPECT_EQ(0, pl_close(e->fd[1]));
+}
+
+TEST_F(crowd, of_200_connections_each_gets_its_own_data)
+{
+	static struct echo e[NR_PAIRS];
+	static pl_task_t t[2 * NR_PAIRS];
+	int i;
+
+	for (i = 0; i < NR_PAIRS; i++) {
+		make_pair(e[i].fd);
+		e[i].seed = i + 1;
+		e[i].nr_rounds = scaled(20);
+		t[i] = spawn(serve, &e[i]);
+		t[NR_PAIRS + i] = spawn(ask, &e[i]);
+	}
+	for (i = 0; i < 2 * NR_PAIRS; i++)
+		join(t[i]);
+	EXPECT_EQ(rt_stat().io_submitted, rt_stat().io_completed);
+	EXPECT_EQ(0, rt_stat().io_in_flight);
+}
+
+static void *ask_in_thread(void *arg)
+{
+	ask(arg);
+	return NULL;
+}
+
+TEST_F(crowd, threads_and_workers_stacks_get_their_own_data)
+{
+	static struct echo e[12];
+	pthread_t thread[4];
+	pl_task_t t[24];
+	int i;
+
+	for (i = 0; i < 12; i++) {
+		make_pair(e[i].fd);
+		e[i].seed = i + 1;
+		e[i].nr_rounds = scaled(50);
+		t[i] = spawn_as(i % 4, serve, &e[i]);
+		if (i < 4)
+			ASSERT_EQ(0, pthread_create(&thread[i], NULL,
+						    ask_in_thread, &e[i]));
+		else
+			t[12 + i] = spawn_as((i + 1) % 4, ask, &e[i]);
+	}
+	for (i = 0; i < 12; i++) {
+		if (i < 4)
+			pthread_join(thread[i], NULL);
+		else
+			join(t[12 + i]);
+		join(t[i]);
+	}
+}
+
+/* More than a ring has entries, submitted in one go. */
+static void nop(void *arg)
+{
+	struct io_uring_sqe sqe;
+	int i;
+
+	(void)arg;
+	for (i = 0; i < 3; i++) {
+		pl_io_sqe_init(&sqe);
+		io_uring_prep_nop(&sqe);
+		EXPECT_EQ(0, pl_io_wait(&sqe, PL_FOREVER));
+	}
+}
+
+static void spawn_nops(void *arg)
+{
+	static pl_task_t t[3000];
+	int i;
+
+	(void)arg;
+	EXPECT_EQ(3000, pl_spawn_many(t, 3000, nop, NULL, NULL));
+	for (i = 0; i < 3000; i++)
+		join(t[i]);
+}
+
+TEST_F(crowd, more_requests_than_a_ring_has_entries)
+{
+	uint64_t nr = rt_stat().io_completed;
+
+	start_with(1, 1);
+	run_in_task(spawn_nops, NULL);
+	EXPECT_EQ(nr + 9000, rt_stat().io_completed);
+}
+
+/* ---- one sleep for both ---- */
+
+static atomic_int nr_begun, nr_ran;
+
+static void count(void *arg)
+{
+	(void)arg;
+	atomic_fetch_add(&nr_ran, 1);
+}
+
+static void read_one(void *arg)
+{
+	char c;
+
+	atomic_fetch_add(&nr_begun, 1);
+	EXPECT_EQ(1, pl_read(*(int *)arg, &c, 1));
+	atomic_fetch_add(&nr_ran, 1);
+}
+
+TEST_F(crowd, worker_asleep_in_its_ring_is_woken_by_spawns)
+{
+	int i, fd[2], nr = scaled(200);
+	pl_task_t t;
+
+	start_with(1, 1);
+	make_pair(fd);
+	t = spawn(read_one, &fd[0]);
+	ASSERT_TRUE(UNTIL(nr_begun == 1));
+	for (i = 0; i < nr; i++) {
+		if (i % 2)
+			ASSERT_TRUE(UNTIL(rt_stat().workers_parked == 1));
+		run_as(i % 4, count, NULL);
+	}
+	EXPECT_EQ(nr, nr_ran);
+	EXPECT_EQ(1, rt_stat().io_in_flight);
+	EXPECT_EQ(1, write(fd[1], "x", 1));
+	join(t);
+	close(fd[0]);
+	close(fd[1]);
+}
+
+TEST_F(crowd, worker_asleep_in_its_ring_is_woken_by_data)
+{
+	int i, fd[2], nr = scaled(200);
+	pl_task_t t;
+
+	start_with(2, 0);
+	make_pair(fd);
+	for (i = 0; i < nr; i++) {
+		nr_begun = 0;
+		t = spawn_as(i % 4, read_one, &fd[0]);
+		ASSERT_TRUE(UNTIL(nr_begun == 1));
+		if (i % 2)
+			ASSERT_TRUE(UNTIL(rt_stat().io_in_flight == 1));
+		EXPECT_EQ(1, write(fd[1], "x", 1));
+		join(t);
+	}
+	EXPECT_EQ(nr, nr_ran);
+	close(fd[0]);
+	close(fd[1]);
+}
+
+static void read_by_deadline(void *arg)
+{
+	char c;
+
+	EXPECT_EQ(-ETIMEDOUT, pl_read_until(*(int *)arg, &c, 1,
+					    pl_now() + 300000));
+	atomic_fetch_add(&nr_ran, 1);
+}
+
+TEST_F(crowd, worker_asleep_in_its_ring_is_woken_by_timers)
+{
+	int i, k, fd[2], nr = scaled(50);
+
+	start_with(1, 0);
+	make_pair(fd);
+	for (i = 1; i <= nr; i++) {
+		for (k = 0; k < 10; k++)
+			spawn_as(k % 4, read_by_deadline, &fd[0]);
+		ASSERT_TRUE(UNTIL(nr_ran == 10 * i));
+	}
+	close(fd[0]);
+	close(fd[1]);
+}
+
+/* A task that computes leaves what its worker's ring completed to come. */
+static atomic_int is_over;
+
+static void yield_on(void *arg)
+{
+	(void)arg;
+	while (!is_over)
+		pl_yield();
+}
+
+TEST_F(crowd, completions_come_while_tasks_keep_the_worker_busy)
+{
+	pl_task_t t, busy[2];
+	int i, fd[2];
+
+	start_with(1, 1);
+	make_pair(fd);
+	busy[0] = spawn(yield_on, NULL);
+	busy[1] = spawn(yield_on, NULL);
+	for (i = 0; i < 100; i++) {
+		t = spawn(read_one, &fd[0]);
+		ASSERT_TRUE(UNTIL(nr_begun == i + 1));
+		EXPECT_EQ(1, write(fd[1], "x", 1));
+		ASSERT_EQ(0, pl_join_until(t, pl_now() + STUCK_NS));
+	}
+	is_over = 1;
+	join(busy[0]);
+	join(busy[1]);
+	close(fd[0]);
+	close(fd[1]);
+}
+
+/* ---- the end ---- */
+
+static void read_until_stop(void *arg)
+{
+	char c;
+
+	atomic_fetch_add(&nr_begun, 1);
+	EXPECT_EQ(-ECANCELED, pl_read(*(int *)arg, &c, 1));
+	EXPECT_EQ(-ECANCELED, pl_read(*(int *)arg, &c, 1));
+	atomic_fetch_add(&nr_ran, 1);
+}
+
+TEST_F(crowd, stop_cancels_what_is_in_flight)
+{
+	static struct mixed m;
+	int i, fd[2], fds = nr_entries("/proc/self/fd");
+
+	make_pair(fd);
+	for (i = 0; i < 5; i++) {
+		nr_begun = nr_ran = 0;
+		mixed_start(&m, 50, 0, read_until_stop, &fd[0]);
+		spawn_as(PL_STACK_WORKER, read_until_stop, &fd[0]);
+		ASSERT_TRUE(UNTIL(nr_begun == 51));
+		EXPECT_EQ(0, pl_runtime_stop());
+		EXPECT_EQ(51, nr_ran);
+		EXPECT_EQ(0, rt_stat().io_in_flight);
+	}
+	close(fd[0]);
+	close(fd[1]);
+	EXPECT_EQ(fds, nr_entries("/proc/self/fd"));
+}
+
+static void *read_until_stop_thread(void *arg)
+{
+	char c;
+
+	atomic_fetch_add(&nr_begun, 1);
+	EXPECT_EQ(-ECANCELED, pl_read(*(int *)arg, &c, 1));
+	return NULL;
+}
+
+TEST_F(crowd, stop_cancels_what_threads_wait_for)
+{
+	pthread_t thread;
+	int fd[2];
+
+	make_pair(fd);
+	ASSERT_EQ(0, pl_runtime_start(NULL));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, read_until_stop_thread,
+				    &fd[0]));
+	ASSERT_TRUE(UNTIL(rt_stat().io_in_flight == 1));
+	EXPECT_EQ(0, pl_runtime_stop());
+	pthread_join(thread, NULL);
+	close(fd[0]);
+	close(fd[1]);
+}
+
+TEST_HARNESS_MAIN

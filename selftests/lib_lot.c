@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * lib/lot: parking and waking, on each back end that there is.
+ */
+#include "harness.h"
+
+#include "rt.h"
+#include "lot.h"
+#include "sys.h"
+
+#include <linux/parklot.h>
+
+#define NR_LOTS		3
+#define MAX_PARKERS	16
+
+struct parker {
+	struct pl__lots		*lots;
+	struct pl__lot_entry	entry;
+	uint32_t		lot, seq;
+	int			nth;
+	atomic_int		reason;		/* -1: not back yet */
+	pthread_t		thread;
+};
+
+static struct parker parker[MAX_PARKERS];
+static atomic_int nr_back, order[MAX_PARKERS];
+
+#define EACH_BACKEND(name) \
+	static void name(struct pl__lots *lots); \
+	TEST(futex_##name) \
+	{ \
+		struct pl__lots lots; \
+		rt_begin(_metadata); \
+		ASSERT_EQ(0, pl__lots_init(&lots, NR_LOTS, false)); \
+		name(&lots); \
+		pl__lots_fini(&lots); \
+	} \
+	TEST(device_##name) \
+	{ \
+		struct pl__lots lots; \
+		rt_begin(_metadata); \
+		if (access("/dev/parklot", R_OK | W_OK)) \
+			SKIP(return, "no /dev/parklot"); \
+		ASSERT_EQ(0, pl__lots_init(&lots, NR_LOTS, true)); \
+		name(&lots); \
+		pl__lots_fini(&lots); \
+	} \
+	static void name(struct pl__lots *lots)
+
+static uint32_t nr_parked(struct pl__lots *lots, uint32_t lot)
+{
+	uint32_t nr = atomic_load(&lots->lot[lot].nr_parked);
+
+	if (lots->counters)
+		nr += __atomic_load_n(&lots->counters->lot[lot].nr_parked,
+				      __ATOMIC_SEQ_CST);
+	return nr;
+}
+
+static uint32_t nr_parked_in_all(struct pl__lots *lots)
+{
+	uint32_t i, nr = 0;
+
+	for (i = 0; i < lots->nr; i++)
+		nr += nr_parked(lots, i);
+	return nr;
+}
+
+static void *park_thread(void *arg)
+{
+	struct parker *p = arg;
+
+	p->reason = (int)pl__lot_park(p->lots, p->lot, &p->entry, p->seq);
+	order[atomic_fetch_add(&nr_back, 1)] = p->nth;
+	return NULL;
+}
+
+static void start_parker(struct pl__lots *lots, int nth, uint32_t lot,
+			 uint32_t seq)
+{
+	struct parker *p = &parker[nth];
+
+	list_init(&p->entry.list);
+	p->lots = lots;
+	p->lot = lot;
+	p->seq = seq;
+	p->nth = nth;
+	p->reason = -1;
+	ASSERT_EQ(0, pthread_create(&p->thread, NULL, park_thread, p));
+}
+
+/* Comes back once it is listed. */
+static void park_one(struct pl__lots *lots, int nth, uint32_t lot)
+{
+	uint32_t nr = nr_parked(lots, lot);
+
+	start_parker(lots, nth, lot, pl__lot_peek(lots, lot));
+	ASSERT_TRUE(UNTIL(nr_parked(lots, lot) == nr + 1));
+}
+
+static void join_parkers(int nr)
+{
+	int i;
+
+	ASSERT_TRUE(UNTIL(nr_back == nr));
+	for (i = 0; i < nr; i++) {
+		pthread_join(parker[i].thread, NULL);
+		EXPECT_EQ(PL__LOT_WOKEN, parker[i].reason);
+	}
+}
+
+/* ---- counts and order ---- */
+
+EACH_BACKEND(signal_for_nobody_wakes_nobody)
+{
+	uint32_t i, seq[NR_LOTS];
+
+	for (i = 0; i < NR_LOTS; i++)
+		seq[i] = pl__lot_peek(lots, i);
+	EXPECT_EQ(0, pl__lots_signal(lots, 0, 1));
+	EXPECT_EQ(0, pl__lots_signal(lots, 2, UINT32_MAX));
+	for (i = 0; i < NR_LOTS; i++)
+		EXPECT_EQ(seq[i] + 4, pl__lot_peek(lots, i));
+	/* Nor did it enter the kernel to find out. */
+	EXPECT_EQ(0, lots->nr_empty);
+}
+
+EACH_BACKEND(park_with_another_sequence_does_not_sleep)
+{
+	uint32_t seq = pl__lot_peek(lots, 1);
+
+	start_parker(lots, 0, 1, seq + 2);
+	pthread_join(parker[0].thread, NULL);
+	EXPECT_EQ(PL__LOT_CHANGED, parker[0].reason);
+	pl__lots_signal(lots, 0, 1);
+	start_parker(lots, 1, 1, seq);
+	pthread_join(parker[1].thread, NULL);
+	EXPECT_EQ(PL__LOT_CHANGED, parker[1].reason);
+	EXPECT_EQ(0, nr_parked_in_all(lots));
+}
+
+EACH_BACKEND(signal_says_how_many_it_woke)
+{
+	int i;
+
+	for (i = 0; i < 10; i++)
+		park_one(lots, i, 0);
+	EXPECT_EQ(1, pl__lots_signal(lots, 0, 1));
+	EXPECT_EQ(9, nr_parked(lots, 0));
+	EXPECT_EQ(3, pl__lots_signal(lots, 0, 3));
+	EXPECT_EQ(6, nr_parked(lots, 0));
+	EXPECT_EQ(0, pl__lots_signal(lots, 0, 0));
+	EXPECT_EQ(6, pl__lots_signal(lots, 0, 100));
+	EXPECT_EQ(0, nr_parked(lots, 0));
+	EXPECT_EQ(0, pl__lots_signal(lots, 0, 100));
+	join_parkers(10);
+}
+
+EACH_BACKEND(last_parked_is_first_woken)
+{
+	int i;
+
+	for (i = 0; i < 10; i++)
+		park_one(lots, i, 1);
+	for (i = 0; i < 10; i++) {
+		EXPECT_EQ(1, pl__lots_signal(lots, 1, 1));
+		ASSERT_TRUE(UNTIL(nr_back == i + 1));
+		EXPECT_EQ(9 - i, order[i]);
+	}
+	join_parkers(10);
+}
+
+EACH_BACKEND(signal_looks_into_every_lot_from_the_first_on)
+{
+	int i;
+
+	for (i = 0; i < 9; i++)
+		park_one(lots, i, i % NR_LOTS);
+	EXPECT_EQ(1, pl__lots_signal(lots, 1, 1));
+	EXPECT_EQ(3, nr_parked(lots, 0));
+	EXPECT_EQ(2, nr_parked(lots, 1));
+	EXPECT_EQ(3, nr_parked(lots, 2));
+	EXPECT_EQ(4, pl__lots_signal(lots, 1, 4));
+	EXPECT_EQ(3, nr_parked(lots, 0));
+	EXPECT_EQ(0, nr_parked(lots, 1));
+	EXPECT_EQ(1, nr_parked(lots, 2));
+	EXPECT_EQ(2, pl__lots_signal(lots, 2, 2));
+	EXPECT_EQ(2, nr_parked(lots, 0));
+	EXPECT_EQ(0, nr_parked(lots, 2));
+	EXPECT_EQ(2, pl__lots_signal(lots, 1, 9));
+	join_parkers(9);
+}
+
+EACH_BACKEND(stop_wakes_all_and_lets_nobody_sleep)
+{
+	uint32_t seq = pl__lot_peek(lots, 1);
+	int i;
+
+	for (i = 0; i < 9; i++)
+		park_one(lots, i, i % NR_LOTS);
+	for (i = 0; i < NR_LOTS; i++)
+		EXPECT_FALSE(pl__lot_is_stopped(pl__lot_peek(lots, i)));
+	pl__lots_stop(lots);
+	join_parkers(9);
+	for (i = 0; i < NR_LOTS; i++)
+		EXPECT_TRUE(pl__lot_is_stopped(pl__lot_peek(lots, i)));
+	start_parker(lots, 9, 1, seq);
+	pthread_join(parker[9].thread, NULL);
+	EXPECT_EQ(PL__LOT_CHANGED, parker[9].reason);
+	pl__lots_signal(lots, 0, 1);
+	EXPECT_TRUE(pl__lot_is_stopped(pl__lot_peek(lots, 0)));
+}
+
+/* ---- asleep in a ring ---- */
+
+EACH_BACKEND(sleeper_in_a_ring_is_woken_or_leaves)
+{
+	struct pl__lot_entry e = { .sleeper.eventfd = pl__eventfd() };
+	uint32_t seq = pl__lot_peek(lots, 2);
+	uint64_t rung = 0;
+
+	list_init(&e.list);
+	ASSERT_LE(0, e.sleeper.eventfd);
+	EXPECT_FALSE(pl__lot_list(lots, 2, &e, PL__SLEEP_RING, seq + 2));
+	EXPECT_EQ(0, nr_parked(lots, 2));
+
+	/* Leaves by itself: then nobody is there to be woken. */
+	EXPECT_TRUE(pl__lot_list(lots, 2, &e, PL__SLEEP_RING, seq));
+	EXPECT_EQ(1, nr_parked(lots, 2));
+	EXPECT_TRUE(pl__lot_unlist(lots, 2, &e));
+	EXPECT_EQ(0, nr_parked(lots, 2));
+	EXPECT_FALSE(pl__sleeper_is_woken(&e.sleeper));
+	EXPECT_EQ(0, pl__lots_signal(lots, 2, 1));
+
+	/* Is woken: by its eventfd. */
+	seq = pl__lot_peek(lots, 2);
+	EXPECT_TRUE(pl__lot_list(lots, 2, &e, PL__SLEEP_RING, seq));
+	EXPECT_EQ(1, pl__lots_signal(lots, 0, 5));
+	EXPECT_FALSE(pl__lot_unlist(lots, 2, &e));
+	EXPECT_TRUE(pl__sleeper_is_woken(&e.sleeper));
+	EXPECT_EQ(8, pl__fd_read(e.sleeper.eventfd, &rung, 8));
+	EXPECT_EQ(1, rung);
+	pl__close(e.sleeper.eventfd);
+}
+
+/* ---- no lost wakeup ---- */
+
+/*
+ * Signallers leave tokens, one a signal; parkers take them, and park when they
+ * see none.  A round ends when all are taken, so that nothing later makes up
+ * for a signal that was lost.
+ */
+static atomic_int tokens, nr_taken, nr_woken;
+static atomic_uint nr_signalled;
+
+static bool take_token(void)
+{
+	int n = atomic_load(&tokens);
+
+	while (n > 0)
+		if (atomic_compare_exchange_weak(&tokens, &n, n - 1))
+			return true;
+	return false;
+}
+
+static void *take_tokens(void *arg)
+{
+	struct parker *p = arg;
+	uint32_t seq;
+
+	for (;;) {
+		seq = pl__lot_peek(p->lots, p->lot);
+		if (pl__lot_is_stopped(seq))
+			break;
+		if (take_token())
+			atomic_fetch_add(&nr_taken, 1);
+		else if (pl__lot_park(p->lots, p->lot, &p->entry, seq) ==
+			 PL__LOT_WOKEN)
+			atomic_fetch_add(&nr_woken, 1);
+	}
+	return NULL;
+}
+
+static void *signal_rounds(void *arg)
+{
+	struct parker *s = arg;
+	int i;
+
+	for (i = 1; i <= s->nth; i++) {
+		atomic_fetch_add(&tokens, 1);
+		atomic_fetch_add(&nr_signalled,
+				 pl__lots_signal(s->lots, i % NR_LOTS, 1));
+		ASSERT_TRUE(UNTIL_BUSY(nr_taken >= 2 * i));
+	}
+	return NULL;
+}
+
+static void signal_and_park(struct pl__lots *lots, int nr_parkers, int nr)
+{
+	struct parker signaller[2];
+	int i;
+
+	for (i = 0; i < nr_parkers; i++) {
+		parker[i].lots = lots;
+		parker[i].lot = i % NR_LOTS;
+		list_init(&parker[i].entry.list);
+		ASSERT_EQ(0, pthread_create(&parker[i].thread, NULL,
+					    take_tokens, &parker[i]));
+	}
+	for (i = 0; i < 2; i++) {
+		signaller[i].lots = lots;
+		signaller[i].nth = nr;
+		ASSERT_EQ(0, pthread_create(&signaller[i].thread, NULL,
+					    signal_rounds, &signaller[i]));
+	}
+	for (i = 0; i < 2; i++)
+		pthread_join(signaller[i].thread, NULL);
+
+	EXPECT_EQ(2 * nr, nr_taken);
+	ASSERT_TRUE(UNTIL(nr_parked_in_all(lots) == (uint32_t)nr_parkers));
+	EXPECT_EQ(nr_signalled, (unsigned int)nr_woken);
+	pl__lots_stop(lots);
+	for (i = 0; i < nr_parkers; i++)
+		pthread_join(parker[i].thread, NULL);
+}
+
+EACH_BACKEND(loses_no_signal_for_one_parker)
+{
+	signal_and_park(lots, 1, scaled(5000));
+}
+
+EACH_BACKEND(loses_no_signal_for_many_parkers)
+{
+	signal_and_park(lots, 5, scaled(3000));
+}
+
+TEST_HARNESS_MAIN

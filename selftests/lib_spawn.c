@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Spawning many, spawning quietly, and spawning trees of tasks; what runs when,
+ * and on whose thread.
+ */
+#include "harness.h"
+
+#include "rt.h"
+
+RT_FIXTURE(spawn)
+
+static atomic_int nr_ran;
+
+static void count(void *arg)
+{
+	(void)arg;
+	atomic_fetch_add(&nr_ran, 1);
+}
+
+/* ---- many ---- */
+
+static void add(void *arg)
+{
+	atomic_fetch_add(&nr_ran, (int)(uintptr_t)arg);
+}
+
+static void check_null(void *arg)
+{
+	EXPECT_EQ(NULL, arg);
+	atomic_fetch_add(&nr_ran, 1);
+}
+
+static void spawn_many(void *arg)
+{
+	pl_task_t t[100];
+	void *args[100];
+	int i;
+
+	(void)arg;
+	atomic_store(&nr_ran, 0);
+	for (i = 0; i < 100; i++)
+		args[i] = (void *)(uintptr_t)i;
+	EXPECT_EQ(100, pl_spawn_many(t, 100, add, args, NULL));
+	for (i = 0; i < 100; i++)
+		join(t[i]);
+	EXPECT_EQ(4950, nr_ran);
+
+	atomic_store(&nr_ran, 0);
+	EXPECT_EQ(50, pl_spawn_many(t, 50, check_null, NULL, NULL));
+	for (i = 0; i < 50; i++)
+		join(t[i]);
+	EXPECT_EQ(50, nr_ran);
+	EXPECT_EQ(0, pl_spawn_many(t, 0, count, NULL, NULL));
+	EXPECT_EQ(100, pl_spawn_many(NULL, 100, count, NULL, NULL));
+	/* Asleep, so that they can run on this worker if it is the only one. */
+	EXPECT_TRUE(UNTIL((pl_sleep(20000), nr_ran == 150)));
+}
+
+TEST_F(spawn, many_by_a_task_says_how_many)
+{
+	run_in_task(spawn_many, NULL);
+}
+
+TEST_F(spawn, many_by_a_thread_says_how_many)
+{
+	spawn_many(NULL);
+}
+
+TEST_F(spawn, many_by_a_task_on_the_workers_stack_says_how_many)
+{
+	run_as(PL_STACK_WORKER, spawn_many, NULL);
+}
+
+/* Of all workers, since the task may move. */
+static uint64_t nr_signals(uint64_t *nosignals)
+{
+	struct pl_stat_worker st = PL_STAT_WORKER_INIT;
+	uint64_t nr = 0, quiet = 0;
+	uint32_t i;
+
+	for (i = 0; !pl_stat_worker(i, &st); i++) {
+		nr += st.signals;
+		quiet += st.nosignals;
+	}
+	if (nosignals)
+		*nosignals = quiet;
+	return nr;
+}
+
+static void count_signals(void *arg)
+{
+	uint64_t before = nr_signals(NULL);
+	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
+	uint64_t quiet_before, quiet;
+
+	(void)arg;
+	EXPECT_EQ(100, pl_spawn_many(NULL, 100, count, NULL, NULL));
+	EXPECT_EQ(before + 1, nr_signals(&quiet_before));
+
+	opts.flags = PL_SPAWN_NOSIGNAL;
+	EXPECT_EQ(7, pl_spawn_many(NULL, 7, count, NULL, &opts));
+	EXPECT_EQ(0, pl_spawn(NULL, count, NULL, &opts));
+	EXPECT_EQ(before + 1, nr_signals(&quiet));
+	EXPECT_EQ(quiet_before + 8, quiet);
+	EXPECT_EQ(8, pl_flush());
+	EXPECT_EQ(before + 2, nr_signals(NULL));
+	EXPECT_EQ(0, pl_flush());
+	EXPECT_EQ(before + 2, nr_signals(NULL));
+}
+
+TEST_F(spawn, many_is_one_signal_and_nosignal_none_before_flush)
+{
+	start_with(1, 1);
+	run_in_task(count_signals, NULL);
+	EXPECT_TRUE(UNTIL(nr_ran == 108));
+}
+
+/* ---- quietly ---- */
+
+static void spawn_quietly_and_block(void *arg)
+{
+	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
+	pl_task_t t[20];
+	int i;
+
+	(void)arg;
+	opts.flags = PL_SPAWN_NOSIGNAL;
+	for (i = 0; i < 20; i++)
+		ASSERT_EQ(0, pl_spawn(&t[i], count, NULL, &opts));
+	/* No flush: to look for other work does it. */
+	for (i = 0; i < 20; i++)
+		join(t[i]);
+}
+
+TEST_F(spawn, quietly_by_a_task_needs_no_flush_once_it_blocks)
+{
+	run_in_task(spawn_quietly_and_block, NULL);
+	EXPECT_EQ(20, nr_ran);
+}
+
+TEST_F(spawn, quietly_by_a_thread_runs_nothing_before_flush)
+{
+	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
+	struct pl_stat st;
+	int i;
+
+	/*
+	 * A worker counts a park once it has looked for the last time, so that
+	 * this one, which never ran anything, is asleep for good.
+	 */
+	start_with(2, 0);
+	ASSERT_TRUE(UNTIL(rt_stat().parks == 1));
+	opts.flags = PL_SPAWN_NOSIGNAL;
+	for (i = 0; i < 10; i++)
+		ASSERT_EQ(0, pl_spawn(NULL, count, NULL, &opts));
+	ASSERT_EQ(5, pl_spawn_many(NULL, 5, count, NULL, &opts));
+
+	st = rt_stat();
+	EXPECT_EQ(0, nr_ran);
+	EXPECT_EQ(0, st.wakes);
+	EXPECT_EQ(1, st.workers);
+	EXPECT_EQ(1, st.workers_parked);
+	EXPECT_EQ(15, st.tasks_alive);
+	EXPECT_EQ(15, pl_flush());
+	EXPECT_EQ(0, pl_flush());
+	EXPECT_TRUE(UNTIL(nr_ran == 15));
+	EXPECT_LE(1, rt_stat().wakes);
+}
+
+TEST_F(spawn, flush_with_nothing_to_flush_says_0)
+{
+	EXPECT_EQ(0, pl_flush());
+	run_in_task(count, NULL);
+	EXPECT_EQ(0, pl_flush());
+}
+
+/* ---- trees ---- */
+
+struct fib {
+	int	n;
+	long	value;
+};
+
+static void fib(void *arg)
+{
+	struct fib *f = arg, a = { f->n - 1, 0 }, b = { f->n - 2, 0 };
+	pl_task_t t;
+
+	if (f->n < 2) {
+		f->value = f->n;
+		return;
+	}
+	t = spawn_as(PL_STACK_SMALL, fib, &a);
+	fib(&b);
+	join(t);
+	f->value = a.value + b.value;
+}
+
+TEST_F(spawn, tree_of_fibonacci_adds_up)
+{
+	bool is_small = scaled(100) < 100;
+	struct fib f = { is_small ? 15 : 20, 0 };
+
+	run_as(PL_STACK_SMALL, fib, &f);
+	EXPECT_EQ(is_small ? 610 : 6765, f.value);
+}
+
+struct sky {
+	long	first, size, sum;
+};
+
+static void skynet(void *arg)
+{
+	struct sky *s = arg, child[10];
+	pl_task_t t[10];
+	int i;
+
+	if (s->size == 1) {
+		s->sum = s->first;
+		return;
+	}
+	s->sum = 0;
+	for (i = 0; i < 10; i++) {
+		child[i].size = s->size / 10;
+		child[i].first = s->first + i * child[i].size;
+		t[i] = spawn_as(PL_STACK_SMALL, skynet, &child[i]);
+	}
+	for (i = 0; i < 10; i++) {
+		join(t[i]);
+		s->sum += child[i].sum;
+	}
+}
+
+TEST_F(spawn, tree_of_skynet_adds_up)
+{
+	struct sky s = { .size = scaled(100) < 100 ? 1000 : 100000 };
+
+	run_as(PL_STACK_SMALL, skynet, &s);
+	EXPECT_EQ(s.size * (s.size - 1) / 2, s.sum);
+}
+
+/* ---- fairness ---- */
+
+#define NR_FAIR		1000
+static atomic_int nr_ready, step[NR_FAIR];
+static atomic_int is_fair_go, max_lead;
+
+static int least_step(void)
+{
+	int i, least = INT32_MAX, v;
+
+	for (i = 0; i < NR_FAIR; i++) {
+		v = atomic_load_explicit(&step[i], memory_order_relaxed);
+		least = v < least ? v : least;
+	}
+	return least;
+}
+
+static void yield_many(void *arg)
+{
+	int me = (int)(uintptr_t)arg, i, lead;
+
+	atomic_fetch_add(&nr_ready, 1);
+	while (!atomic_load(&is_fair_go))
+		pl_yield();
+	for (i = 1; i <= 50; i++) {
+		atomic_store(&step[me], i);
+		if (me % 100 == 0) {
+			lead = i - least_step();
+			if (lead > atomic_load(&max_lead))
+				atomic_store(&max_lead, lead);
+		}
+		if (nr_ready == NR_FAIR)
+			pl_yield();
+	}
+}
+
+TEST_F(spawn, yield_takes_turns)
+{
+	pl_task_t t[NR_FAIR];
+	int i;
+
+	start_with(1, 1);
+	for (i = 0; i < NR_FAIR; i++)
+		t[i] = spawn_as(PL_STACK_SMALL, yield_many,
+				(void *)(uintptr_t)i);
+	ASSERT_TRUE(UNTIL(nr_ready == NR_FAIR));
+	atomic_store(&is_fair_go, 1);
+	for (i = 0; i < NR_FAIR; i++)
+		join(t[i]);
+	/* One for who saw the start a turn earlier, one for the turn itself. */
+	EXPECT_GE(2, max_lead);
+}
+
+TEST_F(spawn, yield_outside_a_task_returns)
+{
+	pl_yield();
+	run_in_task(count, NULL);
+	pl_yield();
+	EXPECT_EQ(1, nr_ran);
+}
+
+/* ---- errno ---- */
+
+/* As a program must use it that switches: named and read in one breath. */
+static int __attribute__((noinline)) fail_with(int fd)
+{
+	errno = 0;
+	return close(fd) ? errno : 0;
+}
+
+static void use_errno(void *arg)
+{
+	int i, nr = *(int *)arg;
+
+	for (i = 0; i < nr; i++) {
+		EXPECT_EQ(EBADF, fail_with(-1));
+		pl_yield();
+		EXPECT_EQ(EBADF, fail_with(-2));
+		if (i % 16 == 0)
+			EXPECT_EQ(0, pl_sleep(1000));
+	}
+}
+
+TEST_F(spawn, errno_is_right_on_whichever_thread_a_task_wakes)
+{
+	int nr = scaled(500);
+
+	start_with(4, 0);
+	mixed_run(64, 2, use_errno, &nr);
+	EXPECT_LE(1, rt_stat().steals);
+}
+
+static void leave_errno_alone(void *arg)
+{
+	struct pl_word w = { 0 };
+	pl_timer_t timer;
+	pl_task_t t;
+
+	(void)arg;
+	errno = 4321;
+	EXPECT_EQ(0, pl_spawn(&t, count, NULL, NULL));
+	EXPECT_EQ(0, pl_join(t));
+	EXPECT_EQ(4321, errno);
+	EXPECT_EQ(-ETIMEDOUT, pl_word_wait(&w, 0, in_ms(1)));
+	EXPECT_EQ(-EAGAIN, pl_word_wait(&w, 1, PL_FOREVER));
+	EXPECT_EQ(0, pl_sleep(1000));
+	EXPECT_EQ(4321, errno);
+	EXPECT_EQ(0, pl_timer_add(&timer, PL_FOREVER, count, NULL));
+	EXPECT_EQ(0, pl_timer_del(timer));
+	EXPECT_EQ(4321, errno);
+	EXPECT_EQ(-EBADF, pl_close(-1));
+	EXPECT_EQ(4321, errno);
+}
+
+static void *leave_errno_alone_thread(void *arg)
+{
+	leave_errno_alone(arg);
+	return NULL;
+}
+
+TEST_F(spawn, errno_of_a_thread_is_neither_read_nor_written)
+{
+	pthread_t thread;
+
+	ASSERT_EQ(0, pthread_create(&thread, NULL, leave_errno_alone_thread,
+				    NULL));
+	pthread_join(thread, NULL);
+	errno = 4321;
+	EXPECT_EQ(0, pl_runtime_stop());
+	EXPECT_EQ(4321, errno);
+	EXPECT_EQ(0, pl_runtime_start(NULL));
+	EXPECT_EQ(4321, errno);
+}
+
+TEST_HARNESS_MAIN

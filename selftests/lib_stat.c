@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Counters: exact once all is quiet, and proof that nobody enters the kernel to
+ * wake nobody.
+ */
+#include "harness.h"
+
+#include "rt.h"
+
+#include <sys/resource.h>
+
+RT_FIXTURE(stat)
+
+static atomic_int nr_ran;
+
+static void count(void *arg)
+{
+	(void)arg;
+	atomic_fetch_add(&nr_ran, 1);
+}
+
+static void spawn_some(void *arg)
+{
+	int i, nr = *(int *)arg;
+
+	for (i = 0; i < nr; i++)
+		spawn_as(i % 4, count, NULL);
+}
+
+/* ---- the interface ---- */
+
+TEST_F(stat, size_must_be_set)
+{
+	struct pl_stat_worker sw = PL_STAT_WORKER_INIT;
+	struct pl_stat st = { 0 };
+
+	EXPECT_EQ(-EINVAL, pl_stat_read(NULL));
+	EXPECT_EQ(-EINVAL, pl_stat_read(&st));
+	st.size = sizeof(size_t) - 1;
+	EXPECT_EQ(-EINVAL, pl_stat_read(&st));
+	st.size = SIZE_MAX;
+	EXPECT_EQ(-EINVAL, pl_stat_read(&st));
+	st.size = sizeof(st);
+	EXPECT_EQ(0, pl_stat_read(&st));
+	EXPECT_EQ(-EINVAL, pl_stat_worker(0, NULL));
+	sw.size = 0;
+	EXPECT_EQ(-EINVAL, pl_stat_worker(0, &sw));
+}
+
+TEST_F(stat, struct_may_be_older_or_newer)
+{
+	struct {
+		struct pl_stat	st;
+		uint64_t	later[4];
+	} big;
+	size_t old = offsetof(struct pl_stat, steals);
+
+	run_in_task(count, NULL);
+	memset(&big, 0xff, sizeof(big));
+	big.st.size = old;
+	EXPECT_EQ(0, pl_stat_read(&big.st));
+	EXPECT_EQ(old, big.st.size);
+	EXPECT_EQ(1, big.st.tasks_ended);
+	EXPECT_EQ(UINT64_MAX, big.st.steals);
+
+	memset(&big, 0xff, sizeof(big));
+	big.st.size = sizeof(big);
+	EXPECT_EQ(0, pl_stat_read(&big.st));
+	EXPECT_EQ(sizeof(big), big.st.size);
+	EXPECT_EQ(1, big.st.tasks_ended);
+	EXPECT_EQ(0, big.later[0]);
+	EXPECT_EQ(0, big.later[3]);
+}
+
+TEST_F(stat, no_such_worker)
+{
+	struct pl_stat_worker sw = PL_STAT_WORKER_INIT;
+
+	EXPECT_EQ(-ENOENT, pl_stat_worker(0, &sw));
+	start_with(2, 0);
+	EXPECT_EQ(0, pl_stat_worker(0, &sw));
+	EXPECT_EQ(-ENOENT, pl_stat_worker(1, &sw));
+	EXPECT_EQ(-ENOENT, pl_stat_worker(UINT32_MAX, &sw));
+}
+
+TEST_F(stat, before_the_start_all_is_0)
+{
+	struct pl_stat st = rt_stat(), zero = PL_STAT_INIT;
+
+	EXPECT_EQ(0, memcmp(&st, &zero, sizeof(st)));
+	EXPECT_EQ(PL_BACKEND_AUTO, pl_runtime_backend());
+}
+
+/* ---- exact ---- */
+
+TEST_F(stat, tasks_are_counted_exactly)
+{
+	int nr = scaled(4000), i;
+	struct pl_stat st;
+
+	run_in_task(spawn_some, &nr);
+	for (i = 0; i < 100; i++)
+		spawn_as(i % 4, count, NULL);
+	ASSERT_TRUE(UNTIL(rt_stat().tasks_alive == 0));
+	st = rt_stat();
+	EXPECT_EQ(nr + 101, st.tasks_spawned);
+	EXPECT_EQ(nr + 101, st.tasks_ended);
+	EXPECT_EQ(nr + 100, nr_ran);
+}
+
+static struct pl_word word;
+
+static void wait_on_word(void *arg)
+{
+	(void)arg;
+	while (!atomic_load(&word.value))
+		pl_word_wait(&word, 0, PL_FOREVER);
+}
+
+static void wait_long_on_word(void *arg)
+{
+	(void)arg;
+	while (!atomic_load(&word.value))
+		pl_word_wait(&word, 0, in_ms(1000 * 1000));
+}
+
+TEST_F(stat, gauges_say_what_is_alive)
+{
+	struct pl_stat st;
+	int i;
+
+	for (i = 0; i < 30; i++)
+		spawn(wait_on_word, NULL);
+	for (i = 0; i < 20; i++)
+		spawn(wait_long_on_word, NULL);
+	ASSERT_TRUE(UNTIL(nr_waiters(&word) == 50));
+	ASSERT_TRUE(UNTIL(rt_stat().workers_parked == rt_stat().workers));
+	st = rt_stat();
+	EXPECT_EQ(50, st.tasks_alive);
+	EXPECT_EQ(20, st.timers_alive);
+	EXPECT_EQ(0, st.workers_running);
+	EXPECT_EQ(0, st.workers_blocked);
+	EXPECT_EQ(pl_runtime_backend(), st.backend);
+	atomic_store(&word.value, 1);
+	EXPECT_EQ(50, pl_word_wake(&word, UINT32_MAX));
+	EXPECT_TRUE(UNTIL(rt_stat().tasks_alive == 0));
+	EXPECT_TRUE(UNTIL(rt_stat().timers_alive == 0));
+	EXPECT_EQ(20, rt_stat().timers_deleted);
+}
+
+/* Whether the sums are those of the workers. */
+static bool sums_agree(void)
+{
+	struct pl_stat_worker sw = PL_STAT_WORKER_INIT;
+	uint64_t switches = 0, steals = 0, parks = 0, ended = 0;
+	struct pl_stat st = rt_stat();
+	uint32_t i;
+
+	for (i = 0; !pl_stat_worker(i, &sw); i++) {
+		switches += sw.switches;
+		steals += sw.steals;
+		parks += sw.parks;
+		ended += sw.tasks_ended;
+	}
+	return i == st.workers && switches == st.switches &&
+	       steals == st.steals && parks == st.parks &&
+	       ended == st.tasks_ended;
+}
+
+static bool has_run(uint32_t i)
+{
+	struct pl_stat_worker sw = PL_STAT_WORKER_INIT;
+
+	return !pl_stat_worker(i, &sw) && sw.cpu_ns;
+}
+
+TEST_F(stat, of_workers_add_up)
+{
+	struct pl_stat_worker sw = PL_STAT_WORKER_INIT;
+	int nr = scaled(2000);
+
+	run_in_task(spawn_some, &nr);
+	ASSERT_TRUE(UNTIL(rt_stat().tasks_alive == 0));
+	EXPECT_TRUE(UNTIL(sums_agree()));
+	EXPECT_EQ(0, pl_stat_worker(0, &sw));
+	EXPECT_GT(4, sw.lot);
+	/* Another may have done it all before the first got a CPU. */
+	EXPECT_TRUE(UNTIL(has_run(0)));
+}
+
+static atomic_int is_over;
+
+static bool is_not_less(const struct pl_stat *a, const struct pl_stat *b)
+{
+	return a->tasks_spawned <= b->tasks_spawned &&
+	       a->tasks_ended <= b->tasks_ended &&
+	       a->switches <= b->switches && a->steals <= b->steals &&
+	       a->parks <= b->parks && a->wakes <= b->wakes &&
+	       a->timers_added <= b->timers_added &&
+	       a->timers_fired <= b->timers_fired &&
+	       a->timers_deleted <= b->timers_deleted &&
+	       b->tasks_ended <= b->tasks_spawned;
+}
+
+static void watch(void *arg)
+{
+	struct pl_stat last = rt_stat(), now;
+
+	(void)arg;
+	while (!is_over) {
+		now = rt_stat();
+		EXPECT_TRUE(is_not_less(&last, &now));
+		last = now;
+		breathe();
+	}
+}
+
+static void sleep_and_spawn(void *arg)
+{
+	int i, nr = *(int *)arg;
+
+	for (i = 0; i < nr; i++) {
+		EXPECT_EQ(0, pl_sleep(1000));
+		run_in_task(count, NULL);
+		EXPECT_EQ(-ETIMEDOUT, pl_word_wait(&word, 0, pl_now() + 1000));
+	}
+}
+
+TEST_F(stat, counters_never_go_down)
+{
+	static struct mixed watchers;
+	int nr = scaled(200);
+
+	mixed_start(&watchers, 1, 2, watch, NULL);
+	mixed_run(20, 2, sleep_and_spawn, &nr);
+	is_over = 1;
+	mixed_join(&watchers);
+}
+
+/* ---- nobody is woken in vain ---- */
+
+static void yield_much(void *arg)
+{
+	int i, nr = *(int *)arg;
+
+	for (i = 0; i < nr; i++)
+		pl_yield();
+}
+
+static void spawn_and_join_much(void *arg)
+{
+	int i, nr = *(int *)arg;
+
+	for (i = 0; i < nr; i++)
+		run_in_task(count, NULL);
+}
+
+static struct pl_mutex mutex;
+static struct pl_cond cond;
+static int turn;
+
+static void take_turns(void *arg)
+{
+	static atomic_int next_id;
+	int me = atomic_fetch_add(&next_id, 1) % 2, i, nr = *(int *)arg;
+
+	for (i = 0; i < nr; i++) {
+		pl_mutex_lock(&mutex);
+		while (turn != me)
+			EXPECT_EQ(0, pl_cond_wait(&cond, &mutex));
+		turn = !me;
+		pl_cond_signal(&cond);
+		pl_mutex_unlock(&mutex);
+	}
+}
+
+static atomic_int may_measure;
+
+struct work {
+	void	(*fn)(void *arg);
+	int	nr;
+	int	nr_others;
+};
+
+/* The task looks at the counters before and after: nothing else runs. */
+static void measure(void *arg)
+{
+	struct work *w = arg;
+	struct pl_stat before, after;
+	struct rusage ru[2];
+	pl_task_t t[2];
+	int i;
+
+	/* Who spawned us counts the wake after the fact. */
+	ASSERT_TRUE(UNTIL_BUSY(may_measure));
+	before = rt_stat();
+	getrusage(RUSAGE_THREAD, &ru[0]);
+	for (i = 0; i < w->nr_others; i++)
+		t[i] = spawn(w->fn, &w->nr);
+	if (!i)
+		w->fn(&w->nr);
+	while (i--)
+		join(t[i]);
+	getrusage(RUSAGE_THREAD, &ru[1]);
+	after = rt_stat();
+	EXPECT_EQ(before.wakes, after.wakes);
+	EXPECT_EQ(before.wakes_empty, after.wakes_empty);
+	EXPECT_EQ(before.parks, after.parks);
+	EXPECT_EQ(before.io_enters, after.io_enters);
+	/* It never slept in the kernel either. */
+	if (!RT_INJECT)
+		EXPECT_EQ(ru[0].ru_nvcsw, ru[1].ru_nvcsw);
+}
+
+TEST_F(stat, work_of_one_worker_for_itself_needs_no_wake)
+{
+	int few = RT_INJECT ? 10 : 1;
+	struct work work[] = {
+		{ yield_much, scaled(100000) / few, 0 },
+		{ yield_much, scaled(50000) / few, 2 },
+		{ spawn_and_join_much, scaled(20000) / few, 0 },
+		{ take_turns, scaled(20000) / few, 2 },
+	};
+	pl_task_t t;
+	size_t i;
+
+	start_with(1, 1);
+	for (i = 0; i < ARRAY_SIZE(work); i++) {
+		may_measure = 0;
+		t = spawn(measure, &work[i]);
+		may_measure = 1;
+		join(t);
+	}
+}
+
+/* All of both are busy, so that there is nobody to be woken. */
+static atomic_int nr_busy;
+
+static void be_busy(void *arg)
+{
+	struct pl_stat before;
+	int nr = scaled(20000);
+
+	(void)arg;
+	atomic_fetch_add(&nr_busy, 1);
+	ASSERT_TRUE(UNTIL_BUSY(nr_busy >= 2 && may_measure));
+	before = rt_stat();
+	atomic_fetch_add(&nr_busy, 1);
+	ASSERT_TRUE(UNTIL_BUSY(nr_busy >= 4));
+	while (nr--) {
+		spawn_as(PL_STACK_SMALL, count, NULL);
+		pl_yield();
+	}
+	EXPECT_EQ(before.wakes, rt_stat().wakes);
+	EXPECT_EQ(before.wakes_empty, rt_stat().wakes_empty);
+	atomic_fetch_add(&nr_busy, 1);
+	ASSERT_TRUE(UNTIL_BUSY(nr_busy == 6));
+}
+
+TEST_F(stat, busy_workers_do_not_wake_each_other)
+{
+	pl_task_t t[2];
+
+	start_with(2, 2);
+	t[0] = spawn(be_busy, NULL);
+	t[1] = spawn(be_busy, NULL);
+	may_measure = 1;
+	join(t[0]);
+	join(t[1]);
+}
+
+TEST_F(stat, no_wake_is_empty)
+{
+	int i, nr = scaled(2000);
+
+	start_with(4, 0);
+	for (i = 0; i < nr; i++)
+		run_as(i % 4, count, NULL);
+	mixed_run(20, 2, spawn_and_join_much, &(int){ scaled(200) });
+	EXPECT_LE(1, rt_stat().wakes);
+	/* The device counts who is parked before it compares the sequence. */
+	if (pl_runtime_backend() == PL_BACKEND_MODULE)
+		EXPECT_GE(rt_stat().wakes / 4, rt_stat().wakes_empty);
+	else
+		EXPECT_EQ(0, rt_stat().wakes_empty);
+}
+
+TEST_HARNESS_MAIN

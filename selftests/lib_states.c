@@ -1,0 +1,557 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The three states of a worker: in its loop, in a task with a stack of its own,
+ * in a task on the worker's stack; and each change between them.
+ *
+ * With one worker the order of things is known, and the kind of stack that a
+ * task runs on is read off its addresses.
+ */
+#include "harness.h"
+
+#include "rt.h"
+
+#include <sys/syscall.h>
+
+RT_FIXTURE(state)
+
+static struct pl_word word;
+static atomic_int nr_ran, nr_begun;
+
+static pid_t __attribute__((noinline)) thread_id(void)
+{
+	__asm__ volatile("" ::: "memory");
+	return (pid_t)syscall(SYS_gettid);
+}
+
+/* Whether we are on the stack that the thread was born with. */
+static bool __attribute__((noinline)) is_on_thread_stack(void)
+{
+	char *here = __builtin_frame_address(0), *base;
+	pthread_attr_t attr;
+	size_t size;
+	void *p;
+
+	__asm__ volatile("" ::: "memory");
+	ASSERT_EQ(0, pthread_getattr_np(pthread_self(), &attr));
+	pthread_attr_getstack(&attr, &p, &size);
+	pthread_attr_destroy(&attr);
+	base = p;
+	return here >= base && here < base + size;
+}
+
+static void own(void *arg)
+{
+	(void)arg;
+	EXPECT_FALSE(is_on_thread_stack());
+	atomic_fetch_add(&nr_ran, 1);
+}
+
+static void workers(void *arg)
+{
+	(void)arg;
+	EXPECT_TRUE(is_on_thread_stack());
+	atomic_fetch_add(&nr_ran, 1);
+}
+
+/* ---- which stack ---- */
+
+TEST_F(state, only_the_class_worker_runs_on_the_threads_stack)
+{
+	run_as(PL_STACK_NORMAL, own, NULL);
+	run_as(PL_STACK_SMALL, own, NULL);
+	run_as(PL_STACK_LARGE, own, NULL);
+	run_as(PL_STACK_WORKER, workers, NULL);
+	EXPECT_EQ(4, nr_ran);
+}
+
+/* ---- the changes ---- */
+
+/* Parked again: the worker came back to its loop. */
+static void parked_after(uint64_t nr_parks)
+{
+	EXPECT_TRUE(UNTIL(rt_stat().parks > nr_parks &&
+			  rt_stat().workers_parked == 1));
+}
+
+TEST_F(state, loop_to_task_to_loop)
+{
+	uint64_t nr;
+	int i;
+
+	start_with(1, 1);
+	for (i = 0; i < 100; i++) {
+		nr = rt_stat().parks;
+		run_as(i % 3, own, NULL);
+		parked_after(nr);
+	}
+	EXPECT_EQ(100, nr_ran);
+}
+
+TEST_F(state, loop_to_workers_task_to_loop)
+{
+	uint64_t nr;
+	int i;
+
+	start_with(1, 1);
+	for (i = 0; i < 100; i++) {
+		nr = rt_stat().parks;
+		run_as(PL_STACK_WORKER, workers, NULL);
+		parked_after(nr);
+	}
+	EXPECT_EQ(100, nr_ran);
+}
+
+/* A task that ends, blocks or yields lets one of the next kind run. */
+struct next {
+	uint32_t	cls;
+	void		(*fn)(void *arg);
+	pl_task_t	task;
+};
+
+static void end_before(void *arg)
+{
+	struct next *n = arg;
+
+	n->task = spawn_as(n->cls, n->fn, NULL);
+}
+
+static void block_before(void *arg)
+{
+	struct next *n = arg;
+	bool is_on_thread = is_on_thread_stack();
+	int nr = nr_ran;
+
+	n->task = spawn_as(n->cls, n->fn, NULL);
+	join(n->task);
+	EXPECT_EQ(nr + 1, nr_ran);
+	EXPECT_EQ(is_on_thread, is_on_thread_stack());
+}
+
+static void yield_before(void *arg)
+{
+	struct next *n = arg;
+	pid_t thread = thread_id();
+	int nr = nr_ran;
+
+	n->task = spawn_as(n->cls, n->fn, NULL);
+	pl_yield();
+	EXPECT_EQ(nr + 1, nr_ran);
+	EXPECT_EQ(thread, thread_id());
+	EXPECT_FALSE(is_on_thread_stack());
+}
+
+static void change(uint32_t from, void (*how)(void *arg), uint32_t to)
+{
+	struct next n = { to, to == PL_STACK_WORKER ? workers : own, 0 };
+	int i;
+
+	nr_ran = 0;
+	for (i = 0; i < 100; i++) {
+		run_as(from, how, &n);
+		join(n.task);
+	}
+	EXPECT_EQ(100, nr_ran);
+}
+
+TEST_F(state, task_to_task)
+{
+	start_with(1, 1);
+	change(PL_STACK_NORMAL, end_before, PL_STACK_NORMAL);
+	change(PL_STACK_NORMAL, block_before, PL_STACK_SMALL);
+	change(PL_STACK_SMALL, yield_before, PL_STACK_LARGE);
+}
+
+TEST_F(state, task_to_workers_task)
+{
+	start_with(1, 1);
+	change(PL_STACK_NORMAL, end_before, PL_STACK_WORKER);
+	change(PL_STACK_SMALL, block_before, PL_STACK_WORKER);
+	change(PL_STACK_LARGE, yield_before, PL_STACK_WORKER);
+}
+
+TEST_F(state, workers_task_to_task)
+{
+	start_with(1, 1);
+	change(PL_STACK_WORKER, end_before, PL_STACK_NORMAL);
+	change(PL_STACK_WORKER, end_before, PL_STACK_SMALL);
+}
+
+TEST_F(state, workers_task_to_workers_task)
+{
+	start_with(1, 1);
+	change(PL_STACK_WORKER, end_before, PL_STACK_WORKER);
+}
+
+static void spawn_urgent(void *arg)
+{
+	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
+	struct next *n = arg;
+	int nr = nr_ran;
+
+	opts.flags = PL_SPAWN_URGENT;
+	opts.stack = n->cls;
+	ASSERT_EQ(0, pl_spawn(&n->task, n->fn, NULL, &opts));
+	EXPECT_EQ(nr + 1, nr_ran);
+}
+
+TEST_F(state, task_to_urgent_task_of_either_kind)
+{
+	start_with(1, 1);
+	change(PL_STACK_NORMAL, spawn_urgent, PL_STACK_SMALL);
+	change(PL_STACK_NORMAL, spawn_urgent, PL_STACK_WORKER);
+}
+
+static void spawn_urgent_and_end(void *arg)
+{
+	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
+	struct next *n = arg;
+
+	opts.flags = PL_SPAWN_URGENT;
+	opts.stack = n->cls;
+	ASSERT_EQ(0, pl_spawn(&n->task, n->fn, NULL, &opts));
+	EXPECT_TRUE(is_on_thread_stack());
+}
+
+TEST_F(state, workers_task_may_spawn_urgently)
+{
+	start_with(1, 1);
+	change(PL_STACK_WORKER, spawn_urgent_and_end, PL_STACK_NORMAL);
+	change(PL_STACK_WORKER, spawn_urgent_and_end, PL_STACK_WORKER);
+}
+
+/* ---- on the worker's stack: yield, exit ---- */
+
+static void yield_there(void *arg)
+{
+	pl_task_t t;
+	int i;
+
+	(void)arg;
+	t = spawn(own, NULL);
+	for (i = 0; i < 100; i++)
+		pl_yield();
+	EXPECT_EQ(0, nr_ran);
+	EXPECT_NE(t, pl_self());
+}
+
+TEST_F(state, yield_on_the_workers_stack_does_not_leave_it)
+{
+	start_with(1, 1);
+	run_as(PL_STACK_WORKER, yield_there, NULL);
+	EXPECT_TRUE(UNTIL(nr_ran == 1));
+}
+
+static void __attribute__((noinline)) exit_nested(int depth)
+{
+	volatile char frame[64];
+
+	frame[0] = 0;
+	if (!depth)
+		pl_exit();
+	else
+		exit_nested(depth - 1);
+	frame[1] = frame[0];
+}
+
+static void spawn_and_exit(void *arg)
+{
+	struct next *n = arg;
+
+	n->task = spawn_as(n->cls, n->fn, NULL);
+	exit_nested(100);
+}
+
+TEST_F(state, workers_task_may_exit_from_any_depth)
+{
+	start_with(1, 1);
+	change(PL_STACK_WORKER, spawn_and_exit, PL_STACK_WORKER);
+	change(PL_STACK_WORKER, spawn_and_exit, PL_STACK_NORMAL);
+	change(PL_STACK_NORMAL, spawn_and_exit, PL_STACK_WORKER);
+}
+
+/* ---- on the worker's stack: blocking ---- */
+
+static void block_there(void *arg)
+{
+	pid_t thread = thread_id();
+
+	(void)arg;
+	atomic_fetch_add(&nr_begun, 1);
+	EXPECT_EQ(0, pl_word_wait(&word, 0, PL_FOREVER));
+	EXPECT_TRUE(is_on_thread_stack());
+	EXPECT_EQ(thread, thread_id());
+	atomic_fetch_add(&nr_ran, 1);
+}
+
+TEST_F(state, blocked_worker_is_replaced)
+{
+	pl_task_t t;
+	int i;
+
+	start_with(1, 2);
+	t = spawn_as(PL_STACK_WORKER, block_there, NULL);
+	ASSERT_TRUE(UNTIL(rt_stat().workers_blocked == 1));
+	for (i = 0; i < 100; i++)
+		run_as(i % 3, own, NULL);
+	EXPECT_EQ(100, nr_ran);
+	EXPECT_EQ(2, rt_stat().workers);
+	EXPECT_EQ(1, rt_stat().workers_blocked);
+	ASSERT_TRUE(UNTIL(pl_word_wake(&word, 1) == 1));
+	join(t);
+	EXPECT_EQ(101, nr_ran);
+	EXPECT_EQ(0, rt_stat().workers_blocked);
+}
+
+TEST_F(state, blocked_workers_are_replaced_up_to_the_most_allowed)
+{
+	pl_task_t t[8];
+	int i;
+
+	start_with(1, 5);
+	for (i = 0; i < 8; i++)
+		t[i] = spawn_as(PL_STACK_WORKER, block_there, NULL);
+	ASSERT_TRUE(UNTIL(rt_stat().workers_blocked == 5));
+	EXPECT_EQ(5, nr_begun);
+	EXPECT_EQ(5, rt_stat().workers);
+	for (i = 0; i < 8; i++)
+		ASSERT_TRUE(UNTIL(pl_word_wake(&word, 1) == 1));
+	for (i = 0; i < 8; i++)
+		join(t[i]);
+	EXPECT_EQ(8, nr_ran);
+	EXPECT_EQ(5, rt_stat().workers);
+}
+
+/* What it waits for is queued at its own worker. */
+static void block_for_own(void *arg)
+{
+	struct next n = { PL_STACK_NORMAL, own, 0 };
+
+	(void)arg;
+	block_before(&n);
+	n.cls = PL_STACK_WORKER;
+	n.fn = workers;
+	block_before(&n);
+}
+
+TEST_F(state, blocked_worker_lets_others_run_what_it_waits_for)
+{
+	int i;
+
+	start_with(1, 3);
+	for (i = 0; i < 20; i++)
+		run_as(PL_STACK_WORKER, block_for_own, NULL);
+	EXPECT_EQ(40, nr_ran);
+}
+
+static atomic_int is_over;
+
+static void yield_on(void *arg)
+{
+	(void)arg;
+	atomic_fetch_add(&nr_begun, 1);
+	ASSERT_TRUE(UNTIL(is_over));
+}
+
+static void block_with_a_queue(void *arg)
+{
+	int i;
+
+	(void)arg;
+	for (i = 0; i < 10; i++)
+		spawn_as(i % 4, i % 4 == PL_STACK_WORKER ? workers : own, NULL);
+	block_there(NULL);
+}
+
+/* The one that may run is never idle; still the others' tasks get their turn */
+TEST_F(state, worker_that_never_idles_takes_from_the_blocked)
+{
+	pl_task_t t[2];
+	int i;
+
+	start_with(1, 0);
+	t[0] = spawn_as(PL_STACK_WORKER, block_there, NULL);
+	ASSERT_TRUE(UNTIL(rt_stat().workers_blocked == 1));
+	t[1] = spawn(yield_on, NULL);
+	ASSERT_TRUE(UNTIL(nr_begun == 2));
+	for (i = 0; i < 20; i++)
+		spawn(own, NULL);
+	EXPECT_TRUE(UNTIL(nr_ran == 20));
+	spawn_as(PL_STACK_WORKER, block_with_a_queue, NULL);
+	EXPECT_TRUE(UNTIL(nr_ran == 30));
+	is_over = 1;
+	join(t[1]);
+	for (i = 0; i < 2; i++)
+		ASSERT_TRUE(UNTIL(pl_word_wake(&word, 1) == 1));
+	join(t[0]);
+}
+
+static void sleep_there(void *arg)
+{
+	pid_t thread = thread_id();
+
+	(void)arg;
+	EXPECT_EQ(0, pl_sleep(NSEC_PER_MSEC));
+	EXPECT_EQ(thread, thread_id());
+	atomic_fetch_add(&nr_ran, 1);
+}
+
+TEST_F(state, only_worker_blocked_comes_back_to_the_others)
+{
+	int i;
+
+	start_with(1, 1);
+	for (i = 0; i < 10; i++) {
+		spawn_as(PL_STACK_WORKER, sleep_there, NULL);
+		spawn(own, NULL);
+	}
+	EXPECT_TRUE(UNTIL(nr_ran == 20));
+	EXPECT_EQ(1, rt_stat().workers);
+}
+
+/* ---- each kind of blocking, each way it ends ---- */
+
+static struct pl_mutex mutex;
+static struct pl_cond cond;
+
+static int block_in_sleep(void)
+{
+	return pl_sleep_until(PL_FOREVER);
+}
+
+static int block_on_word(void)
+{
+	return pl_word_wait(&word, 0, PL_FOREVER);
+}
+
+static int block_on_mutex(void)
+{
+	return pl_mutex_lock_until(&mutex, PL_FOREVER);
+}
+
+static int block_on_cond(void)
+{
+	static struct pl_mutex m;
+	int ret;
+
+	pl_mutex_lock(&m);
+	ret = pl_cond_wait(&cond, &m);
+	pl_mutex_unlock(&m);
+	return ret;
+}
+
+static pl_task_t joined;
+
+static int block_in_join(void)
+{
+	return pl_join(joined);
+}
+
+static int (*const blocks[])(void) = {
+	block_in_sleep, block_on_word, block_on_mutex, block_on_cond,
+	block_in_join,
+};
+
+static void block_until_ended(void *arg)
+{
+	int (*block)(void) = blocks[(uintptr_t)arg];
+
+	atomic_fetch_add(&nr_begun, 1);
+	EXPECT_EQ(-EINTR, block());
+	atomic_fetch_add(&nr_begun, 1);
+	EXPECT_EQ(-ECANCELED, block());
+	EXPECT_EQ(-ECANCELED, block());
+	EXPECT_TRUE(pl_cancelled());
+}
+
+TEST_F(state, every_blocking_call_there_is_interrupted_and_cancelled)
+{
+	pl_task_t t;
+	uintptr_t i;
+
+	start_with(1, 0);
+	joined = spawn_as(PL_STACK_WORKER, block_there, NULL);
+	ASSERT_TRUE(UNTIL(nr_begun == 1));
+	pl_mutex_lock(&mutex);
+	for (i = 0; i < ARRAY_SIZE(blocks); i++) {
+		nr_begun = 0;
+		t = spawn_as(PL_STACK_WORKER, block_until_ended, (void *)i);
+		ASSERT_TRUE(UNTIL(nr_begun == 1));
+		EXPECT_EQ(0, pl_interrupt(t));
+		ASSERT_TRUE(UNTIL(nr_begun == 2));
+		EXPECT_EQ(0, pl_cancel(t));
+		join(t);
+	}
+	pl_mutex_unlock(&mutex);
+	ASSERT_TRUE(UNTIL(pl_word_wake(&word, 1) == 1));
+	join(joined);
+}
+
+/* ---- all of it, at random ---- */
+
+static atomic_int nr_alive;
+
+static void wander(void *arg)
+{
+	uint64_t seed = (uintptr_t)arg;
+	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
+	int i;
+
+	for (i = 0; i < 10; i++) {
+		switch (next_random(&seed) % 6) {
+		case 0:
+			pl_yield();
+			break;
+		case 1:
+			EXPECT_EQ(0, pl_sleep(next_random(&seed) % 50000));
+			break;
+		case 2:
+			pl_mutex_lock(&mutex);
+			pl_yield();
+			pl_mutex_unlock(&mutex);
+			break;
+		case 3:
+			pl_word_wait(&word, 0, pl_now() + 20000);
+			break;
+		case 4:
+			pl_word_wake(&word, 1);
+			break;
+		}
+	}
+	if (next_random(&seed) % 100 < 90) {
+		opts.stack = next_random(&seed) % 4;
+		opts.flags = next_random(&seed) % 4;
+		atomic_fetch_add(&nr_alive, 1);
+		ASSERT_EQ(0, pl_spawn(NULL, wander,
+				      (void *)(uintptr_t)(seed | 1), &opts));
+		pl_flush();
+	}
+	atomic_fetch_sub(&nr_alive, 1);
+	if (next_random(&seed) % 2)
+		pl_exit();
+}
+
+static void wander_all(uint32_t nr_workers)
+{
+	uint64_t seed = 20230601;
+	int i, nr = scaled(200);
+
+	start_with(nr_workers, 0);
+	for (i = 0; i < nr; i++) {
+		atomic_fetch_add(&nr_alive, 1);
+		spawn_as(i % 4, wander,
+			 (void *)(uintptr_t)(next_random(&seed) | 1));
+	}
+	EXPECT_TRUE(UNTIL(nr_alive == 0));
+}
+
+TEST_F(state, changes_at_random_on_one_worker)
+{
+	wander_all(1);
+}
+
+TEST_F(state, changes_at_random_on_four_workers)
+{
+	wander_all(4);
+}
+
+TEST_HARNESS_MAIN

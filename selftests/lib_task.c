@@ -1,0 +1,565 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Tasks: spawn, join, handles, and how they end.
+ */
+#include "harness.h"
+
+#include "rt.h"
+#include "sched.h"
+
+#include <alloca.h>
+#include <sys/syscall.h>
+
+RT_FIXTURE(task)
+
+static atomic_int nr_ran;
+
+static void count(void *arg)
+{
+	(void)arg;
+	atomic_fetch_add(&nr_ran, 1);
+}
+
+static void nothing(void *arg)
+{
+	(void)arg;
+}
+
+/* ---- spawn and join ---- */
+
+TEST_F(task, spawned_by_a_thread_starts_the_runtime_and_runs)
+{
+	pl_task_t t = 0;
+
+	EXPECT_EQ(PL_BACKEND_AUTO, pl_runtime_backend());
+	ASSERT_EQ(0, pl_spawn(&t, count, NULL, NULL));
+	EXPECT_NE(0, t);
+	EXPECT_NE(PL_BACKEND_AUTO, pl_runtime_backend());
+	EXPECT_EQ(0, pl_join(t));
+	EXPECT_EQ(1, nr_ran);
+}
+
+static void spawn_and_join(void *arg)
+{
+	pl_task_t t;
+
+	(void)arg;
+	t = spawn(count, NULL);
+	EXPECT_EQ(0, pl_join(t));
+	EXPECT_EQ(1, nr_ran);
+}
+
+TEST_F(task, spawned_by_a_task_runs)
+{
+	run_in_task(spawn_and_join, NULL);
+}
+
+TEST_F(task, without_a_handle_runs_all_the_same)
+{
+	ASSERT_EQ(0, pl_spawn(NULL, count, NULL, NULL));
+	EXPECT_TRUE(UNTIL(nr_ran == 1));
+}
+
+static void get_arg(void *arg)
+{
+	*(uint64_t *)arg = 42;
+}
+
+TEST_F(task, gets_its_argument)
+{
+	uint64_t v = 0;
+
+	run_in_task(get_arg, &v);
+	EXPECT_EQ(42, v);
+}
+
+#define NR_MANY		100000
+static atomic_uchar ran[NR_MANY];
+static pl_task_t handle[NR_MANY];
+
+static void mark_ran(void *arg)
+{
+	atomic_fetch_add((atomic_uchar *)arg, 1);
+}
+
+static void spawn_many_and_join(void *arg)
+{
+	int i, nr = *(int *)arg;
+
+	for (i = 0; i < nr; i++)
+		handle[i] = spawn(mark_ran, &ran[i]);
+	for (i = 0; i < nr; i++) {
+		join(handle[i]);
+		EXPECT_EQ(1, ran[i]);
+	}
+}
+
+TEST_F(task, each_of_100000_runs_exactly_once)
+{
+	int i, nr = scaled(NR_MANY);
+
+	run_in_task(spawn_many_and_join, &nr);
+	for (i = 0; i < nr; i++)
+		EXPECT_EQ(1, ran[i]);
+}
+
+TEST_F(task, each_of_many_spawned_by_threads_runs_exactly_once)
+{
+	int i, nr = scaled(NR_MANY / 10);
+
+	for (i = 0; i < nr; i++)
+		handle[i] = spawn(mark_ran, &ran[i]);
+	for (i = 0; i < nr; i++) {
+		join(handle[i]);
+		EXPECT_EQ(1, ran[i]);
+	}
+}
+
+static void spawn_loosely(void *arg)
+{
+	int i, nr = *(int *)arg;
+
+	for (i = 0; i < nr; i++)
+		ASSERT_EQ(0, pl_spawn(NULL, count, NULL, NULL));
+}
+
+TEST_F(task, a_million_in_a_loop_all_run)
+{
+	int nr = scaled(RT_INJECT ? 50000 : 1000000);
+
+	run_in_task(spawn_loosely, &nr);
+	EXPECT_TRUE(UNTIL(nr_ran == nr));
+}
+
+struct gate {
+	struct pl_word	word;
+	atomic_int	nr_waiting, nr_through;
+	pl_task_t	task;
+};
+
+static void wait_at_gate(void *arg)
+{
+	struct gate *g = arg;
+
+	atomic_fetch_add(&g->nr_waiting, 1);
+	while (!atomic_load(&g->word.value))
+		pl_word_wait(&g->word, 0, PL_FOREVER);
+	atomic_fetch_add(&g->nr_through, 1);
+}
+
+static void open_gate(struct gate *g)
+{
+	atomic_store(&g->word.value, 1);
+	pl_word_wake(&g->word, UINT32_MAX);
+}
+
+static void join_task_of_gate(void *arg)
+{
+	struct gate *g = arg;
+
+	atomic_fetch_add(&g->nr_waiting, 1);
+	EXPECT_EQ(0, pl_join(g->task));
+	EXPECT_EQ(1, atomic_load(&g->word.value));
+}
+
+TEST_F(task, may_be_joined_by_many_at_a_time)
+{
+	static struct mixed m;
+	struct gate g = { 0 };
+
+	g.task = spawn(wait_at_gate, &g);
+	mixed_start(&m, 100, 4, join_task_of_gate, &g);
+	ASSERT_TRUE(UNTIL(g.nr_waiting == 105));
+	open_gate(&g);
+	mixed_join(&m);
+}
+
+TEST_F(task, may_be_joined_any_number_of_times)
+{
+	pl_task_t t = spawn(nothing, NULL);
+	int i;
+
+	for (i = 0; i < 100; i++)
+		EXPECT_EQ(0, pl_join(t));
+	for (i = 0; i < 1000; i++)
+		run_in_task(nothing, NULL);
+	EXPECT_EQ(0, pl_join(t));
+	EXPECT_EQ(0, pl_join_until(t, 0));
+}
+
+TEST_F(task, join_ends_at_its_deadline)
+{
+	struct gate g = { 0 };
+	uint64_t deadline = in_ms(2);
+	pl_task_t t = spawn(wait_at_gate, &g);
+
+	EXPECT_EQ(-ETIMEDOUT, pl_join_until(t, deadline));
+	EXPECT_LE(deadline, pl_now());
+	EXPECT_EQ(-ETIMEDOUT, pl_join_until(t, 0));
+	open_gate(&g);
+	EXPECT_EQ(0, pl_join_until(t, PL_FOREVER));
+}
+
+static void join_for_ever(void *arg)
+{
+	struct gate *g = arg;
+
+	atomic_fetch_add(&g->nr_waiting, 1);
+	EXPECT_EQ(-EINTR, pl_join(g->task));
+	atomic_fetch_add(&g->nr_waiting, 1);
+	EXPECT_EQ(-ECANCELED, pl_join(g->task));
+	EXPECT_EQ(-ECANCELED, pl_join(g->task));
+}
+
+TEST_F(task, join_ends_when_interrupted_or_cancelled)
+{
+	struct gate g = { 0 };
+	pl_task_t t;
+
+	g.task = spawn(wait_at_gate, &g);
+	ASSERT_TRUE(UNTIL(g.nr_waiting == 1));
+	t = spawn(join_for_ever, &g);
+	ASSERT_TRUE(UNTIL(g.nr_waiting == 2));
+	EXPECT_EQ(0, pl_interrupt(t));
+	ASSERT_TRUE(UNTIL(g.nr_waiting == 3));
+	EXPECT_EQ(0, pl_cancel(t));
+	join(t);
+	open_gate(&g);
+	join(g.task);
+}
+
+static void join_self(void *arg)
+{
+	(void)arg;
+	EXPECT_EQ(-EDEADLK, pl_join(pl_self()));
+	EXPECT_EQ(-EDEADLK, pl_join_until(pl_self(), 0));
+}
+
+TEST_F(task, joining_itself_is_a_deadlock)
+{
+	run_in_task(join_self, NULL);
+	run_as(PL_STACK_WORKER, join_self, NULL);
+}
+
+/* ---- handles ---- */
+
+static void no_task_is_invalid(void *arg)
+{
+	(void)arg;
+	EXPECT_EQ(-EINVAL, pl_join(0));
+	EXPECT_EQ(-EINVAL, pl_join_until(0, PL_FOREVER));
+	EXPECT_EQ(-EINVAL, pl_interrupt(0));
+	EXPECT_EQ(-EINVAL, pl_cancel(0));
+}
+
+TEST_F(task, handle_0_is_invalid)
+{
+	no_task_is_invalid(NULL);
+	mixed_run(1, 1, no_task_is_invalid, NULL);
+}
+
+static void look_at_stale(void *arg)
+{
+	pl_task_t t = *(pl_task_t *)arg;
+
+	EXPECT_EQ(0, pl_join(t));
+	EXPECT_EQ(-ESRCH, pl_interrupt(t));
+	EXPECT_EQ(-ESRCH, pl_cancel(t));
+	EXPECT_EQ(0, pl_sleep(1));
+}
+
+TEST_F(task, stale_handle_says_so)
+{
+	pl_task_t t = spawn(nothing, NULL);
+
+	join(t);
+	look_at_stale(&t);
+	run_in_task(look_at_stale, &t);
+}
+
+TEST_F(task, handle_that_never_was_is_stale)
+{
+	pl_task_t t = 0x7fffffff00000001ULL;
+
+	run_in_task(nothing, NULL);
+	look_at_stale(&t);
+	t = 0xffffffffffffffffULL;
+	look_at_stale(&t);
+	t = 1;
+	look_at_stale(&t);
+}
+
+static int compare_handles(const void *a, const void *b)
+{
+	pl_task_t x = *(const pl_task_t *)a, y = *(const pl_task_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void spawn_one_after_the_other(void *arg)
+{
+	int i, nr = *(int *)arg;
+
+	for (i = 0; i < nr; i++) {
+		handle[i] = spawn(nothing, NULL);
+		join(handle[i]);
+	}
+}
+
+TEST_F(task, slot_used_again_has_another_handle)
+{
+	int i, nr = scaled(20000);
+
+	run_in_task(spawn_one_after_the_other, &nr);
+	qsort(handle, nr, sizeof(*handle), compare_handles);
+	for (i = 1; i < nr; i++)
+		EXPECT_NE(handle[i - 1], handle[i]);
+}
+
+static void tell_self(void *arg)
+{
+	*(pl_task_t *)arg = pl_self();
+	pl_yield();
+	EXPECT_EQ(*(pl_task_t *)arg, pl_self());
+}
+
+TEST_F(task, self_is_the_handle_that_spawn_gave)
+{
+	pl_task_t t, seen;
+	uint32_t cls;
+
+	EXPECT_EQ(0, pl_self());
+	for (cls = 0; cls <= PL_STACK_WORKER; cls++) {
+		t = spawn_as(cls, tell_self, &seen);
+		join(t);
+		EXPECT_EQ(t, seen);
+	}
+}
+
+/* ---- the end ---- */
+
+static void __attribute__((noinline)) exit_nested(int depth)
+{
+	volatile char frame[64];
+
+	frame[0] = 0;
+	if (!depth)
+		pl_exit();
+	else
+		exit_nested(depth - 1);
+	frame[1] = frame[0];
+	nr_ran += 1000;
+}
+
+static void exit_deep_down(void *arg)
+{
+	(void)arg;
+	nr_ran++;
+	exit_nested(20);
+}
+
+TEST_F(task, ends_by_exit_from_any_depth_on_any_stack)
+{
+	uint32_t cls;
+	int i;
+
+	for (i = 0; i < 100; i++)
+		for (cls = 0; cls <= PL_STACK_WORKER; cls++)
+			run_as(cls, exit_deep_down, NULL);
+	EXPECT_EQ(400, nr_ran);
+}
+
+TEST_F(task, exit_outside_does_nothing)
+{
+	pl_exit();
+	run_in_task(count, NULL);
+	pl_exit();
+	EXPECT_EQ(1, nr_ran);
+}
+
+/* ---- urgent ---- */
+
+struct urgent {
+	pid_t		caller;
+	pl_task_t	handle;
+	int		nr_ok;
+};
+
+static pid_t __attribute__((noinline)) thread_id(void)
+{
+	return (pid_t)syscall(SYS_gettid);
+}
+
+static void be_urgent(void *arg)
+{
+	struct urgent *u = arg;
+
+	EXPECT_EQ(u->caller, thread_id());
+	EXPECT_EQ(u->handle, pl_self());
+	u->nr_ok++;
+}
+
+static void spawn_urgent(void *arg)
+{
+	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
+	int i, *is_alone = arg;
+	struct urgent u = { 0 };
+	uint32_t cls;
+
+	opts.flags = PL_SPAWN_URGENT;
+	for (i = 0; i < 100; i++) {
+		for (cls = 0; cls <= PL_STACK_WORKER; cls++) {
+			opts.stack = cls;
+			u.nr_ok = 0;
+			u.caller = thread_id();
+			ASSERT_EQ(0, pl_spawn(&u.handle, be_urgent, &u, &opts));
+			if (*is_alone)
+				EXPECT_EQ(1, u.nr_ok);
+			join(u.handle);
+			EXPECT_EQ(1, u.nr_ok);
+		}
+	}
+}
+
+TEST_F(task, urgent_runs_at_once_on_this_worker)
+{
+	int is_alone = 0;
+
+	run_in_task(spawn_urgent, &is_alone);
+}
+
+TEST_F(task, urgent_runs_before_its_caller_goes_on)
+{
+	int is_alone = 1;
+
+	start_with(1, 1);
+	run_in_task(spawn_urgent, &is_alone);
+}
+
+TEST_F(task, urgent_from_a_thread_is_an_ordinary_spawn)
+{
+	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
+	pl_task_t t;
+
+	opts.flags = PL_SPAWN_URGENT;
+	ASSERT_EQ(0, pl_spawn(&t, count, NULL, &opts));
+	join(t);
+	EXPECT_EQ(1, nr_ran);
+}
+
+/* ---- bad arguments ---- */
+
+static void spawn_badly(void *arg)
+{
+	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
+	pl_task_t t = 77;
+
+	(void)arg;
+	EXPECT_EQ(-EINVAL, pl_spawn(&t, NULL, NULL, NULL));
+	opts.size = 0;
+	EXPECT_EQ(-EINVAL, pl_spawn(&t, count, NULL, &opts));
+	opts.size = sizeof(opts) - 1;
+	EXPECT_EQ(-EINVAL, pl_spawn(&t, count, NULL, &opts));
+	opts.size = sizeof(opts);
+	opts.stack = PL_STACK_WORKER + 1;
+	EXPECT_EQ(-EINVAL, pl_spawn(&t, count, NULL, &opts));
+	opts.stack = PL_STACK_NORMAL;
+	opts.flags = 1U << 2;
+	EXPECT_EQ(-EINVAL, pl_spawn(&t, count, NULL, &opts));
+	EXPECT_EQ(-EINVAL, pl_spawn_many(&t, 1, count, NULL, &opts));
+	opts.flags = PL_SPAWN_URGENT;
+	EXPECT_EQ(-EINVAL, pl_spawn_many(&t, 1, count, NULL, &opts));
+	EXPECT_EQ(-EINVAL, pl_spawn_many(&t, 1, NULL, NULL, NULL));
+	EXPECT_EQ(77, t);
+}
+
+TEST_F(task, bad_arguments_are_refused_and_nothing_happens)
+{
+	uint64_t nr;
+
+	spawn_badly(NULL);
+	EXPECT_EQ(PL_BACKEND_AUTO, pl_runtime_backend());
+	nr = rt_stat().tasks_spawned;
+	run_in_task(spawn_badly, NULL);
+	EXPECT_EQ(nr + 1, rt_stat().tasks_spawned);
+	EXPECT_EQ(0, nr_ran);
+}
+
+TEST_F(task, options_may_grow)
+{
+	struct {
+		struct pl_spawn_opts	opts;
+		uint64_t		later[8];
+	} big = { .opts.size = sizeof(big) };
+	pl_task_t t;
+
+	ASSERT_EQ(0, pl_spawn(&t, count, NULL, &big.opts));
+	join(t);
+	EXPECT_EQ(1, nr_ran);
+}
+
+/* ---- names and stacks ---- */
+
+static void check_name(void *arg)
+{
+	EXPECT_STREQ(arg, pl__task_slot(pl_self())->name);
+}
+
+TEST_F(task, name_is_copied_to_15_bytes)
+{
+	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
+	char name[] = "a name of twenty byte";
+	pl_task_t t;
+
+	start_with(1, 1);
+	opts.name = name;
+	opts.flags = PL_SPAWN_NOSIGNAL;
+	ASSERT_EQ(0, pl_spawn(&t, check_name, "a name of twent", &opts));
+	memset(name, 'x', sizeof(name));
+	EXPECT_EQ(1, pl_flush());
+	join(t);
+	run_in_task(check_name, "");
+}
+
+static void __attribute__((noinline)) use_stack(size_t size)
+{
+	volatile char *p = alloca(size);
+	size_t i;
+
+	for (i = 0; i < size; i += 512)
+		p[i] = 1;
+	p[size - 1] = 1;
+	pl_yield();
+	EXPECT_EQ(1, p[0]);
+}
+
+static void use_all_of_stack(void *arg)
+{
+	use_stack((uintptr_t)arg - 8192);
+}
+
+TEST_F(task, may_use_its_stack_but_for_8_kib)
+{
+	static const size_t size[] = { 256 << 10, 32 << 10, 8 << 20 };
+	uint32_t cls;
+	int i;
+
+	for (i = 0; i < 3; i++)
+		for (cls = 0; cls < 3; cls++)
+			run_as(cls, use_all_of_stack,
+			       (void *)(uintptr_t)size[cls]);
+}
+
+TEST_F(task, may_use_a_stack_of_the_size_configured)
+{
+	static const size_t size[] = { 1 << 20, 64 << 10, 128 << 10 };
+	struct pl_config cfg = PL_CONFIG_INIT;
+	uint32_t cls;
+
+	memcpy(cfg.stack_size, size, sizeof(size));
+	ASSERT_EQ(0, pl_runtime_start(&cfg));
+	for (cls = 0; cls < 3; cls++)
+		run_as(cls, use_all_of_stack, (void *)(uintptr_t)size[cls]);
+}
+
+TEST_HARNESS_MAIN

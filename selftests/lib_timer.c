@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The runtime's timers, as programs use them.
+ */
+#include "harness.h"
+
+#include "rt.h"
+
+RT_FIXTURE(timer)
+
+#define FAR_NS	(3600 * NSEC_PER_SEC)
+
+static atomic_int nr_fired;
+
+static void fire(void *arg)
+{
+	(void)arg;
+	atomic_fetch_add(&nr_fired, 1);
+}
+
+static void add_a_few(void *arg)
+{
+	pl_timer_t t = 0;
+	int i;
+
+	(void)arg;
+	for (i = 0; i < 10; i++)
+		EXPECT_EQ(0, pl_timer_add(i % 2 ? &t : NULL, in_ms(1), fire,
+					  NULL));
+	EXPECT_NE(0, t);
+	EXPECT_EQ(0, pl_timer_add(NULL, 0, fire, NULL));
+	EXPECT_EQ(0, pl_timer_add(NULL, 1, fire, NULL));
+	EXPECT_EQ(0, pl_timer_add(NULL, pl_now(), fire, NULL));
+}
+
+TEST_F(timer, added_by_a_thread_starts_the_runtime_and_fires)
+{
+	EXPECT_EQ(PL_BACKEND_AUTO, pl_runtime_backend());
+	add_a_few(NULL);
+	EXPECT_NE(PL_BACKEND_AUTO, pl_runtime_backend());
+	EXPECT_TRUE(UNTIL(nr_fired == 13));
+	EXPECT_EQ(13, rt_stat().timers_added);
+	EXPECT_TRUE(UNTIL(rt_stat().timers_fired == 13));
+	EXPECT_EQ(0, rt_stat().timers_alive);
+}
+
+TEST_F(timer, added_by_tasks_fires)
+{
+	mixed_run(20, 2, add_a_few, NULL);
+	run_as(PL_STACK_WORKER, add_a_few, NULL);
+	EXPECT_TRUE(UNTIL(nr_fired == 23 * 13));
+}
+
+TEST_F(timer, bad_arguments_are_refused)
+{
+	pl_timer_t t = 77;
+
+	EXPECT_EQ(-EINVAL, pl_timer_add(&t, 0, NULL, NULL));
+	EXPECT_EQ(-EINVAL, pl_timer_del(0));
+	EXPECT_EQ(77, t);
+	EXPECT_EQ(PL_BACKEND_AUTO, pl_runtime_backend());
+	EXPECT_EQ(-ENOENT, pl_timer_del(77));
+	EXPECT_EQ(0, pl_runtime_start(NULL));
+	EXPECT_EQ(-ENOENT, pl_timer_del(77));
+	EXPECT_EQ(-ENOENT, pl_timer_del(UINT64_MAX));
+}
+
+/* ---- when ---- */
+
+struct due {
+	uint64_t	deadline;
+	atomic_int	nr;
+};
+
+static void check_due(void *arg)
+{
+	struct due *d = arg;
+
+	EXPECT_LE(d->deadline, pl_now());
+	atomic_fetch_add(&d->nr, 1);
+	atomic_fetch_add(&nr_fired, 1);
+}
+
+TEST_F(timer, never_fires_early_and_exactly_once)
+{
+	static struct due due[5000];
+	int i, nr = scaled(5000);
+	uint64_t seed = 31337;
+
+	for (i = 0; i < nr; i++) {
+		due[i].deadline = pl_now() + next_random(&seed) %
+						(50 * NSEC_PER_MSEC);
+		ASSERT_EQ(0, pl_timer_add(NULL, due[i].deadline, check_due,
+					  &due[i]));
+	}
+	EXPECT_TRUE(UNTIL(nr_fired == nr));
+	EXPECT_EQ(0, pl_runtime_stop());
+	for (i = 0; i < nr; i++)
+		EXPECT_EQ(1, due[i].nr);
+}
+
+static int order[200], nr_ordered;
+
+static void fire_in_order(void *arg)
+{
+	order[nr_ordered++] = (int)(uintptr_t)arg;
+	atomic_fetch_add(&nr_fired, 1);
+}
+
+TEST_F(timer, fires_in_the_order_of_deadlines)
+{
+	uint64_t start;
+	int i;
+
+	ASSERT_EQ(0, pl_runtime_start(NULL));
+	/* All added before the first is due, or else it proves nothing. */
+	start = in_ms(100);
+	for (i = 0; i < 200; i++)
+		ASSERT_EQ(0, pl_timer_add(NULL, start + i * 7 % 200 * 1000,
+					  fire_in_order,
+					  (void *)(uintptr_t)(i * 7 % 200)));
+	ASSERT_LT(pl_now(), start);
+	ASSERT_TRUE(UNTIL(nr_fired == 200));
+	for (i = 0; i < 200; i++)
+		EXPECT_EQ(i, order[i]);
+}
+
+TEST_F(timer, earlier_deadline_added_later_fires_first)
+{
+	ASSERT_EQ(0, pl_timer_add(NULL, pl_now() + FAR_NS, fire, NULL));
+	ASSERT_EQ(0, pl_timer_add(NULL, PL_FOREVER, fire, NULL));
+	ASSERT_EQ(0, pl_timer_add(NULL, in_ms(2), fire, NULL));
+	EXPECT_TRUE(UNTIL(nr_fired == 1));
+	EXPECT_EQ(2, rt_stat().timers_alive);
+}
+
+TEST_F(timer, due_never_does_not_fire)
+{
+	pl_timer_t t;
+
+	ASSERT_EQ(0, pl_timer_add(&t, PL_FOREVER, fire, NULL));
+	ASSERT_EQ(0, pl_timer_add(NULL, PL_FOREVER, fire, NULL));
+	ASSERT_EQ(0, pl_timer_add(NULL, PL_FOREVER - 1, fire, NULL));
+	EXPECT_EQ(0, pl_sleep(2 * NSEC_PER_MSEC));
+	EXPECT_EQ(0, pl_timer_del(t));
+	EXPECT_EQ(-ENOENT, pl_timer_del(t));
+	EXPECT_EQ(0, pl_runtime_stop());
+	EXPECT_EQ(0, nr_fired);
+}
+
+/* ---- del ---- */
+
+static void add_and_del(void *arg)
+{
+	int i, nr = *(int *)arg;
+	pl_timer_t t;
+
+	for (i = 0; i < nr; i++) {
+		ASSERT_EQ(0, pl_timer_add(&t, pl_now() + FAR_NS, fire, NULL));
+		EXPECT_EQ(0, pl_timer_del(t));
+		EXPECT_EQ(-ENOENT, pl_timer_del(t));
+	}
+}
+
+TEST_F(timer, deleted_does_not_fire)
+{
+	int nr = scaled(5000);
+	struct pl_stat st;
+
+	mixed_run(4, 2, add_and_del, &nr);
+	run_as(PL_STACK_WORKER, add_and_del, &nr);
+	st = rt_stat();
+	EXPECT_EQ(7ULL * nr, st.timers_added);
+	EXPECT_EQ(7ULL * nr, st.timers_deleted);
+	EXPECT_EQ(0, st.timers_fired);
+	EXPECT_EQ(0, st.timers_alive);
+	EXPECT_EQ(0, nr_fired);
+}
+
+TEST_F(timer, that_fired_is_gone)
+{
+	pl_timer_t t;
+	int ret;
+
+	ASSERT_EQ(0, pl_timer_add(&t, 0, fire, NULL));
+	ASSERT_TRUE(UNTIL(nr_fired == 1));
+	ASSERT_TRUE(UNTIL((ret = pl_timer_del(t)) != -EBUSY));
+	EXPECT_EQ(-ENOENT, ret);
+}
+
+static _Atomic pl_timer_t own;
+static atomic_int is_running, may_end;
+
+static void del_own(void *arg)
+{
+	(void)arg;
+	while (!own)
+		sched_yield();
+	EXPECT_EQ(-EBUSY, pl_timer_del(own));
+	atomic_fetch_add(&nr_fired, 1);
+}
+
+TEST_F(timer, deleted_by_its_own_callback_is_busy)
+{
+	pl_timer_t t;
+
+	ASSERT_EQ(0, pl_timer_add(&t, 0, del_own, NULL));
+	own = t;
+	EXPECT_TRUE(UNTIL(nr_fired == 1));
+}
+
+static void run_for_long(void *arg)
+{
+	(void)arg;
+	is_running = 1;
+	while (!may_end)
+		sched_yield();
+	atomic_fetch_add(&nr_fired, 1);
+}
+
+static void del_running(void *arg)
+{
+	pl_timer_t t = *(pl_timer_t *)arg;
+
+	EXPECT_EQ(-EBUSY, pl_timer_del(t));
+}
+
+TEST_F(timer, deleted_while_it_runs_is_busy)
+{
+	pl_timer_t t;
+
+	ASSERT_EQ(0, pl_timer_add(&t, 0, run_for_long, NULL));
+	ASSERT_TRUE(UNTIL(is_running));
+	del_running(&t);
+	run_in_task(del_running, &t);
+	may_end = 1;
+	EXPECT_TRUE(UNTIL(pl_timer_del(t) == -ENOENT));
+	EXPECT_EQ(1, nr_fired);
+}
+
+/* Whatever del says is what became of it. */
+static void check_fate(void *arg)
+{
+	static struct due due[2000];
+	int i, ret, nr = *(int *)arg, nr_deleted = 0;
+	uint64_t seed = 271828;
+	pl_timer_t t;
+
+	for (i = 0; i < nr; i++) {
+		due[i].deadline = pl_now() + next_random(&seed) % 60000;
+		ASSERT_EQ(0, pl_timer_add(&t, due[i].deadline, check_due,
+					  &due[i]));
+		spin_ns(next_random(&seed) % 100000);
+		ret = pl_timer_del(t);
+		if (!ret) {
+			nr_deleted++;
+			EXPECT_EQ(0, due[i].nr);
+			/* A wrong one would still fire: looked at below. */
+			continue;
+		}
+		if (ret == -EBUSY)
+			ASSERT_TRUE(UNTIL(pl_timer_del(t) == -ENOENT));
+		else
+			EXPECT_EQ(-ENOENT, ret);
+		EXPECT_EQ(1, due[i].nr);
+	}
+	TH_LOG("deleted %d of %d", nr_deleted, nr);
+	EXPECT_EQ(nr, nr_fired + nr_deleted);
+	EXPECT_EQ(0, pl_sleep(NSEC_PER_MSEC));
+	EXPECT_EQ(nr, nr_fired + nr_deleted);
+}
+
+TEST_F(timer, del_that_races_says_what_became_of_it)
+{
+	int nr = scaled(2000);
+
+	run_in_task(check_fate, &nr);
+}
+
+/* ---- from callbacks ---- */
+
+static void chain(void *arg)
+{
+	pl_timer_t t;
+
+	(void)arg;
+	if (atomic_fetch_add(&nr_fired, 1) >= 99)
+		return;
+	EXPECT_EQ(0, pl_timer_add(NULL, pl_now() + 10000, chain, NULL));
+	/* And one that is taken back at once. */
+	EXPECT_EQ(0, pl_timer_add(&t, 0, chain, NULL));
+	EXPECT_EQ(0, pl_timer_del(t));
+}
+
+TEST_F(timer, callback_may_add_and_delete)
+{
+	ASSERT_EQ(0, pl_timer_add(NULL, 0, chain, NULL));
+	EXPECT_TRUE(UNTIL(nr_fired == 100));
+}
+
+static struct pl_word word;
+
+static void wake_word(void *arg)
+{
+	(void)arg;
+	atomic_store(&word.value, 1);
+	EXPECT_GE(1, pl_word_wake(&word, 1));
+}
+
+static void wait_on_word(void *arg)
+{
+	(void)arg;
+	while (!atomic_load(&word.value))
+		pl_word_wait(&word, 0, PL_FOREVER);
+	atomic_fetch_add(&nr_fired, 1);
+}
+
+static void spawn_waiter(void *arg)
+{
+	(void)arg;
+	EXPECT_EQ(0, pl_self());
+	EXPECT_EQ(0, pl_spawn(NULL, wait_on_word, NULL, NULL));
+	EXPECT_EQ(0, pl_timer_add(NULL, in_ms(1), wake_word, NULL));
+}
+
+TEST_F(timer, callback_may_spawn_and_wake)
+{
+	ASSERT_EQ(0, pl_timer_add(NULL, 0, spawn_waiter, NULL));
+	EXPECT_TRUE(UNTIL(nr_fired == 1));
+}
+
+/* ---- the end ---- */
+
+TEST_F(timer, of_a_runtime_that_ended_is_stale_in_the_next)
+{
+	pl_timer_t t[50], u;
+	int i;
+
+	for (i = 0; i < 50; i++)
+		ASSERT_EQ(0, pl_timer_add(&t[i], pl_now() + FAR_NS, fire,
+					  NULL));
+	EXPECT_EQ(0, pl_runtime_stop());
+	EXPECT_EQ(-ENOENT, pl_timer_del(t[0]));
+	for (i = 0; i < 50; i++) {
+		ASSERT_EQ(0, pl_timer_add(&u, pl_now() + FAR_NS, fire, NULL));
+		EXPECT_EQ(-ENOENT, pl_timer_del(t[i]));
+	}
+	EXPECT_EQ(50, rt_stat().timers_alive);
+	EXPECT_EQ(0, nr_fired);
+}
+
+static void add_until_refused(void *arg)
+{
+	int ret;
+
+	(void)arg;
+	atomic_fetch_add(&is_running, 1);
+	do {
+		ret = pl_timer_add(NULL, 0, fire, NULL);
+		breathe();
+	} while (!ret && !may_end);
+	EXPECT_EQ(-ECANCELED, ret);
+	may_end = 1;
+}
+
+static void hold_stop(void *arg)
+{
+	(void)arg;
+	is_running = 1;
+	EXPECT_TRUE(UNTIL(may_end));
+}
+
+TEST_F(timer, add_by_a_thread_is_refused_while_the_runtime_stops)
+{
+	static struct mixed m;
+
+	/* A task that holds the stop up until the thread was refused. */
+	spawn(hold_stop, NULL);
+	ASSERT_TRUE(UNTIL(is_running));
+	is_running = 0;
+	mixed_start(&m, 0, 1, add_until_refused, NULL);
+	ASSERT_TRUE(UNTIL(is_running));
+	EXPECT_EQ(0, pl_runtime_stop());
+	EXPECT_EQ(1, may_end);
+	mixed_join(&m);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * timers: the timer thread below pl_timer_*(): in order, never early, once,
+ * and asleep when there is nothing to do.
+ */
+#include "harness.h"
+#include "timers.h"
+
+TEST(bad_numbers_of_buckets_are_refused)
+{
+	struct pl__timers *t;
+
+	EXPECT_EQ(-EINVAL, pl__timers_start(&t, 0, NULL, NULL));
+	EXPECT_EQ(-EINVAL, pl__timers_start(&t, 1025, NULL, NULL));
+	ASSERT_EQ(0, pl__timers_start(&t, 1, NULL, NULL));
+	pl__timers_stop(t);
+	ASSERT_EQ(0, pl__timers_start(&t, 1024, NULL, NULL));
+	pl__timers_stop(t);
+}
+
+static bool blocks_signals(void)
+{
+	static const int sig[] = { SIGINT, SIGTERM, SIGHUP, SIGALRM, SIGUSR1 };
+	sigset_t set;
+	size_t i;
+
+	pthread_sigmask(SIG_SETMASK, NULL, &set);
+	for (i = 0; i < ARRAY_SIZE(sig); i++)
+		if (!sigismember(&set, sig[i]))
+			return false;
+	return true;
+}
+
+struct nature {
+	char	name[16];
+	int	slack;
+	bool	blocked;
+	bool	fn_later;	/* the hook came before any callback */
+	sem_t	done;
+};
+
+static void look_at_thread(void *arg)
+{
+	struct nature *n = arg;
+
+	prctl(PR_GET_NAME, n->name);
+	n->slack = prctl(PR_GET_TIMERSLACK);
+	n->blocked = blocks_signals();
+}
+
+static void see_hook(void *arg)
+{
+	struct nature *n = arg;
+
+	n->fn_later = n->name[0];
+	sem_post(&n->done);
+}
+
+TEST(the_thread_has_a_name_no_slack_no_signals_and_runs_the_hook_first)
+{
+	struct nature n = { .name = "" };
+	struct pl__timers *t;
+
+	sem_init(&n.done, 0, 0);
+	ASSERT_EQ(0, pl__timers_start(&t, 1, look_at_thread, &n));
+	add(t, 0, 0, see_hook, &n);
+	sem_wait(&n.done);
+	EXPECT_TRUE(n.fn_later);
+	EXPECT_STREQ("pl-timer", n.name);
+	EXPECT_EQ(1, n.slack);
+	EXPECT_TRUE(n.blocked);
+	pl__timers_stop(t);
+}
+
+TEST_F(timers, a_reservation_may_be_given_back)
+{
+	struct pl__slab_cache cache = { 0 };
+	struct pl__timer *r, *again;
+
+	r = pl__timer_reserve(self->t, &cache);
+	ASSERT_NE(NULL, r);
+	pl__timer_release(self->t, &cache, r);
+	again = pl__timer_reserve(self->t, &cache);
+	EXPECT_EQ(r, again);
+	/* Neither was ever a timer. */
+	EXPECT_EQ(-ENOENT, pl__timer_del(self->t, 1ULL << 32));
+	pl__timer_release(self->t, NULL, again);
+}
+
+TEST_F(timers, without_memory_reserving_fails_and_the_rest_fires)
+{
+	const uint32_t max = 4 << 20;
+	struct pl__slab_cache cache = { 0 };
+	_Atomic uint32_t fired = 0;
+	struct pl__timer *r;
+	uint32_t nr;
+
+	if (!limit_memory(8 << 20))
+		SKIP(return, "memory cannot be limited here");
+	for (nr = 0; (r = pl__timer_reserve(self->t, &cache)); nr++) {
+		ASSERT_LT(nr, max);
+		pl__timer_arm(self->t, r, nr, nr % 2, count, &fired);
+	}
+	ASSERT_LT(PL__SLAB_BATCH, nr);
+	while (fired != nr)
+		pl__sleep_ns(MSEC);
+	EXPECT_NE(NULL, pl__timer_reserve(self->t, &cache));
+}
+
+TEST_F(timers, the_counters_are_exact_when_all_is_quiet)
+{
+	uint64_t added, fired, deleted, busy;
+	pl_timer_t id[5];
+	uint32_t alive;
+	int i;
+
+	for (i = 0; i < 5; i++)
+		id[i] = add(self->t, i, pl__now_ns() + FAR, nothing, NULL);
+	EXPECT_EQ(0, pl__timer_del(self->t, id[3]));
+	EXPECT_EQ(0, pl__timer_del(self->t, id[4]));
+	flush(self->t);
+	flush(self->t);
+	pl__timers_stat(self->t, &added, &fired, &deleted, &busy, &alive);
+	EXPECT_EQ(7, added);
+	EXPECT_EQ(2, fired);
+	EXPECT_EQ(2, deleted);
+	EXPECT_EQ(3, alive);
+	EXPECT_LT(0, busy);
+	EXPECT_LT(busy, 10 * NSEC_PER_SEC);
+}
+
+struct shot {
+	uint64_t	deadline;
+	uint64_t	at;
+	uint32_t	nr;		/* times fired */
+	struct volley	*volley;
+};
+
+struct volley {
+	struct shot	*shots;
+	struct shot	**order;	/* as they were fired */
+	_Atomic uint32_t fired;
+};
+
+static void shoot(void *arg)
+{
+	struct shot *s = arg;
+	struct volley *v = s->volley;
+
+	s->at = pl__now_ns();
+	s->nr++;
+	v->order[v->fired] = s;
+	v->fired++;
+}
+
+static void check_volley(struct __test_metadata *_metadata, struct volley *v,
+			 uint32_t nr)
+{
+	uint32_t i, early = 0, disordered = 0, once = 0;
+
+	for (i = 0; i < nr; i++) {
+		once += v->shots[i].nr == 1;
+		early += v->shots[i].at < v->shots[i].deadline;
+		disordered += i && v->order[i]->deadline <
+				   v->order[i - 1]->deadline;
+	}
+	EXPECT_EQ(nr, once);
+	EXPECT_EQ(0, early);
+	EXPECT_EQ(0, disordered);
+	EXPECT_EQ(nr, v->fired);
+}
+
+/* All are added before the first is due. */
+static void fire_volley(struct __test_metadata *_metadata, struct pl__timers *t,
+			uint32_t nr, uint32_t nr_buckets, uint64_t in_ns,
+			uint64_t spread_ns)
+{
+	struct pl__slab_cache cache = { 0 };
+	uint64_t rnd = 11, base = pl__now_ns() + in_ns;
+	struct volley v = { .fired = 0 };
+	struct pl__timer *r;
+	uint32_t i;
+	bool late;
+
+	v.shots = calloc(nr, sizeof(*v.shots));
+	v.order = calloc(nr, sizeof(*v.order));
+	ASSERT_TRUE(v.shots && v.order);
+	for (i = 0; i < nr; i++) {
+		v.shots[i].deadline = base + next_random(&rnd) % spread_ns;
+		v.shots[i].volley = &v;
+		r = pl__timer_reserve(t, &cache);
+		ASSERT_NE(NULL, r);
+		pl__timer_arm(t, r, i % nr_buckets, v.shots[i].deadline, shoot,
+			      &v.shots[i]);
+	}
+	late = pl__now_ns() >= base;
+	while (v.fired < nr)
+		pl__sleep_ns(MSEC);
+	if (late)
+		SKIP(, "too slow: due before all were added");
+	else
+		check_volley(_metadata, &v, nr);
+	free(v.shots);
+	free(v.order);
+}
+
+TEST_F(timers, in_order_within_a_bucket_never_early_once)
+{
+	fire_volley(_metadata, self->t, 3000, 1, 200 * MSEC, 30 * MSEC);
+}
+
+TEST_F(timers, in_order_across_buckets_never_early_once)
+{
+	fire_volley(_metadata, self->t, 3000, NR_BUCKETS, 200 * MSEC,
+		    30 * MSEC);
+}
+
+TEST_F_TIMEOUT(timers, a_million_at_once, 120)
+{
+	fire_volley(_metadata, self->t, ROUNDS(1000000), NR_BUCKETS,
+		    5 * NSEC_PER_SEC, 300 * MSEC);
+}
+
+struct place {
+	struct pl__timers	*t;
+	_Atomic bool		is_thread;
+	_Atomic bool		returned;
+	sem_t			done;
+};
+
+static void look_where(void *arg)
+{
+	struct place *p = arg;
+
+	p->is_thread = pl__timers_is_thread(p->t);
+	sem_post(&p->done);
+}
+
+TEST_F(timers, a_past_deadline_fires_soon_but_on_the_thread)
+{
+	static const uint64_t past[] = { 0, 1, 1000000 };
+	struct place p = { .t = self->t };
+	size_t i;
+
+	sem_init(&p.done, 0, 0);
+	EXPECT_FALSE(pl__timers_is_thread(self->t));
+	for (i = 0; i < ARRAY_SIZE(past); i++) {
+		p.is_thread = false;
+		add(self->t, i, past[i], look_where, &p);
+		sem_wait(&p.done);
+		EXPECT_TRUE(p.is_thread);
+	}
+	add(self->t, 0, pl__now_ns() - 1, look_where, &p);
+	sem_wait(&p.done);
+}
+
+TEST_F(timers, for_ever_never_fires_and_needs_no_time_limit)
+{
+	_Atomic uint32_t fired = 0;
+	pl_timer_t id[5000];
+	int i;
+
+	for (i = 0; i < 5000; i++)
+		id[i] = add(self->t, 0, PL_FOREVER, count, &fired);
+	flush(self->t);
+	until_asleep();
+	if (sleeps_untimed() >= 0)
+		EXPECT_EQ(1, sleeps_untimed());
+	for (i = 0; i < 5000; i++)
+		EXPECT_EQ(0, pl__timer_del(self->t, id[i]));
+	EXPECT_EQ(0, fired);
+}
+
+TEST_F(timers, an_earlier_deadline_wakes_the_thread)
+{
+	sem_t done;
+	int i;
+
+	sem_init(&done, 0, 0);
+	add(self->t, 0, pl__now_ns() + FAR, nothing, NULL);
+	for (i = 0; i < 300; i++) {
+		until_asleep();
+		add(self->t, i, pl__now_ns() + MSEC / 10, post, &done);
+		/* Slept through, it comes in an hour: the time limit's case. */
+		sem_wait(&done);
+	}
+	EXPECT_EQ(300, nr_fired(self->t));
+}
+
+struct slept {
+	struct pl__timers	*t;
+	uint32_t		nr;
+	uint32_t		max_ns;		/* how far away they are */
+};
+
+static void one_after_the_other(unsigned int nth, void *arg)
+{
+	struct slept *s = arg;
+	uint64_t rnd = nth + 1;
+	sem_t done;
+	uint32_t i;
+
+	sem_init(&done, 0, 0);
+	for (i = 0; i < s->nr; i++) {
+		add(s->t, nth, pl__now_ns() + next_random(&rnd) % s->max_ns,
+		    post, &done);
+		sem_wait(&done);
+	}
+}
+
+/*
+ * Each waits for its own before it adds the next: none can be missed.  Two
+ * whose deadlines have passed meet a thread that is about to sleep for good.
+ */
+TEST_F_TIMEOUT(timers, no_deadline_is_slept_through, 60)
+{
+	struct slept s = { .t = self->t };
+
+	s.nr = ROUNDS(10000);
+	s.max_ns = 60000;
+	team_run(1, one_after_the_other, &s);
+	team_run(4, one_after_the_other, &s);
+	EXPECT_EQ(5ULL * s.nr, nr_fired(self->t));
+	s.nr = 20000;
+	s.max_ns = 1;
+	team_run(2, one_after_the_other, &s);
+}
+
+TEST_F(timers, a_later_deadline_wakes_nobody)
+{
+	long before;
+	int i;
+
+	for (i = 0; i < NR_BUCKETS; i++)
+		add(self->t, i, pl__now_ns() + FAR, nothing, NULL);
+	until_asleep();
+	before = nr_switches();
+	if (before < 0)
+		SKIP(return, "no count of context switches");
+	for (i = 0; i < 1000; i++) {
+		add(self->t, i, pl__now_ns() + 2 * FAR, nothing, NULL);
+		EXPECT_TRUE(is_asleep());
+	}
+	EXPECT_EQ(before, nr_switches());
+}
+
+TEST_F(timers, with_none_pending_it_sleeps_for_good)
+{
+	long before;
+
+	flush(self->t);
+	add(self->t, 3, pl__now_ns() + MSEC, nothing, NULL);
+	while (nr_fired(self->t) < 2)
+		pl__sleep_ns(MSEC);
+	until_asleep();
+	before = nr_switches();
+	if (before < 0)
+		SKIP(return, "no count of context switches");
+	if (sleeps_untimed() >= 0)
+		EXPECT_EQ(1, sleeps_untimed());
+	pl__sleep_ns(300 * MSEC);
+	EXPECT_EQ(before, nr_switches());
+	EXPECT_TRUE(is_asleep());
+}
+
+/*
+ * Else each would cost a system call and two context switches.  The gate
+ * makes sure that the thread finds the first one dead.
+ */
+TEST_F(timers, adding_and_deleting_alone_leaves_the_thread_asleep)
+{
+	uint64_t deadline = pl__now_ns() + FAR;
+	long before;
+	struct gate g;
+	int i, ret;
+
+	gate_init(&g);
+	add(self->t, 0, 0, stand_in_gate, &g);
+	sem_wait(&g.entered);
+	ret = pl__timer_del(self->t, add(self->t, 1, deadline, nothing, NULL));
+	sem_post(&g.leave);
+	flush(self->t);
+	until_asleep();
+	before = nr_switches();
+	if (before < 0)
+		SKIP(return, "no count of context switches");
+	for (i = 0; i < 10000; i++)
+		ret |= pl__timer_del(self->t,
+				     add(self->t, i, deadline + i, nothing,
+					 NULL));
+	EXPECT_EQ(0, ret);
+	until_asleep();
+	EXPECT_EQ(before, nr_switches());
+}
+
+TEST_HARNESS_MAIN

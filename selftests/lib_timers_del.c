@@ -1,0 +1,455 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * timers: what is deleted never fires and takes no memory; what callbacks
+ * may do; and how it ends.
+ */
+#include "harness.h"
+#include "timers.h"
+
+TEST_F(timers, del_has_three_answers)
+{
+	_Atomic uint32_t fired = 0;
+	struct gate g;
+	pl_timer_t id;
+
+	gate_init(&g);
+	id = add(self->t, 0, pl__now_ns() + FAR, count, &fired);
+	EXPECT_NE(0, id);
+	EXPECT_EQ(0, pl__timer_del(self->t, id));
+	EXPECT_EQ(-ENOENT, pl__timer_del(self->t, id));
+
+	id = add(self->t, 0, 0, stand_in_gate, &g);
+	sem_wait(&g.entered);
+	EXPECT_EQ(-EBUSY, pl__timer_del(self->t, id));
+	EXPECT_EQ(-EBUSY, pl__timer_del(self->t, id));
+	sem_post(&g.leave);
+	flush(self->t);
+	EXPECT_EQ(-ENOENT, pl__timer_del(self->t, id));
+	EXPECT_EQ(0, fired);
+}
+
+TEST_F(timers, handles_that_are_no_timer_are_enoent)
+{
+	static const uint64_t version[] = { 0, 1, 2, 3, 4, 5, UINT32_MAX };
+	_Atomic uint32_t fired = 0;
+	size_t i, slot;
+
+	add(self->t, 0, pl__now_ns() + FAR, count, &fired);
+	for (slot = 1; slot < 2 << 20; slot = slot * 2 + 1)
+		for (i = 0; i < ARRAY_SIZE(version); i++)
+			EXPECT_EQ(-ENOENT,
+				  pl__timer_del(self->t,
+						slot | version[i] << 32));
+	EXPECT_EQ(-ENOENT, pl__timer_del(self->t, 0));
+}
+
+TEST_F(timers, a_handle_means_nothing_when_its_slot_is_used_again)
+{
+	enum { NR = 1000 };
+	pl_timer_t stale[NR], id[NR];
+	uint32_t i, reused = 0, newest = 0;
+
+	for (i = 0; i < NR; i++)
+		stale[i] = add(self->t, 0, pl__now_ns() + FAR, nothing, NULL);
+	for (i = 0; i < NR; i++)
+		EXPECT_EQ(0, pl__timer_del(self->t, stale[i]));
+	for (i = 0; i < NR; i++) {
+		id[i] = add(self->t, 0, pl__now_ns() + FAR, nothing, NULL);
+		reused += (uint32_t)id[i] < NR;
+	}
+	for (i = 0; i < NR; i++)
+		EXPECT_EQ(-ENOENT, pl__timer_del(self->t, stale[i]));
+	for (i = 0; i < NR; i++)
+		newest += !pl__timer_del(self->t, id[i]);
+	EXPECT_LT(NR / 2, reused);
+	EXPECT_EQ(NR, newest);
+}
+
+/* What the heap holds can be deleted as well as what it does not. */
+TEST_F(timers, deleted_ones_never_fire_wherever_they_are)
+{
+	static _Atomic uint32_t fired, spared;
+	uint64_t soon = pl__now_ns() + 300 * MSEC;
+	pl_timer_t id[2000];
+	int i;
+
+	for (i = 0; i < 1000; i++)
+		id[i] = add(self->t, i, soon + i, count, &fired);
+	flush(self->t);			/* these were pulled */
+	for (; i < 2000; i++)
+		id[i] = add(self->t, i, soon + i, count, &fired);
+	add(self->t, 0, soon + 5000, count, &spared);
+	for (i = 0; i < 2000; i++)
+		EXPECT_EQ(0, pl__timer_del(self->t, id[i]));
+	if (pl__now_ns() >= soon)
+		SKIP(return, "too slow: due before all were deleted");
+	while (!spared)
+		pl__sleep_ns(MSEC);
+	EXPECT_EQ(0, fired);
+}
+
+#define NR_RACED	1000
+#define NR_DELETERS	3
+
+struct hunt {
+	struct pl__timers	*t;
+	_Atomic uint64_t	ids[NR_RACED];
+	_Atomic uint32_t	fired[NR_RACED];
+	_Atomic uint32_t	deleted[NR_RACED];
+	_Atomic uint32_t	odd;		/* answers that cannot be */
+};
+
+/* Thread 0 adds; the others follow on its heels. */
+static void add_or_delete(unsigned int nth, void *arg)
+{
+	struct hunt *h = arg;
+	uint64_t rnd = nth + 1, id;
+	int i, ret;
+
+	for (i = 0; !nth && i < NR_RACED; i++)
+		h->ids[i] = add(h->t, i, pl__now_ns() +
+				next_random(&rnd) % 20000, count, &h->fired[i]);
+	for (i = 0; nth && i < NR_RACED; i++) {
+		while (!(id = h->ids[i]))
+			sched_yield();
+		ret = pl__timer_del(h->t, id);
+		if (!ret)
+			h->deleted[i]++;
+		else
+			h->odd += ret != -EBUSY && ret != -ENOENT;
+	}
+}
+
+TEST_F_TIMEOUT(timers, each_is_fired_or_deleted_by_one, 60)
+{
+	uint64_t added, fired, deleted, busy, sum = 0;
+	struct hunt *h = calloc(1, sizeof(*h));
+	uint32_t alive, wrong = 0, round, i;
+
+	ASSERT_NE(NULL, h);
+	for (round = 0; round < ROUNDS(300); round++) {
+		memset(h, 0, sizeof(*h));
+		h->t = self->t;
+		team_run(1 + NR_DELETERS, add_or_delete, h);
+		for (i = 0; i < NR_RACED; i++)
+			while (!h->fired[i] && !h->deleted[i])
+				sched_yield();
+		flush(self->t);
+		for (i = 0; i < NR_RACED; i++) {
+			wrong += h->fired[i] + h->deleted[i] != 1;
+			sum += h->deleted[i];
+		}
+		wrong += h->odd;
+	}
+	EXPECT_EQ(0, wrong);
+	pl__timers_stat(self->t, &added, &fired, &deleted, &busy, &alive);
+	EXPECT_EQ(added, fired + deleted);
+	EXPECT_EQ(sum, deleted);
+	EXPECT_EQ(0, alive);
+	/* Both sides won some, or it was no race. */
+	EXPECT_LT(ROUNDS(300), fired);
+	EXPECT_LT(0, deleted);
+	free(h);
+}
+
+/* What the callback did is seen by who is told that it ran. */
+static void write_plain(void *arg)
+{
+	*(uint64_t *)arg = 42;
+}
+
+TEST_F(timers, enoent_sees_what_the_callback_did)
+{
+	uint64_t value, wrong = 0;
+	pl_timer_t id;
+	int i, ret;
+
+	for (i = 0; i < ROUNDS(20000); i++) {
+		value = 0;
+		id = add(self->t, 0, 0, write_plain, &value);
+		do {
+			ret = pl__timer_del(self->t, id);
+		} while (ret == -EBUSY);
+		wrong += value != (ret ? 42 : 0);
+	}
+	EXPECT_EQ(0, wrong);
+}
+
+struct busybody {
+	struct pl__timers	*t;
+	sem_t			done;
+	_Atomic uint64_t	self;		/* handle */
+	pl_timer_t		victim;
+	int			ret_self;
+	int			ret_victim;
+	int			left;
+	char			order[8];
+	int			nr_order;
+};
+
+static void delete_self_and_other(void *arg)
+{
+	struct busybody *b = arg;
+
+	while (!b->self)
+		sched_yield();
+	b->ret_self = pl__timer_del(b->t, b->self);
+	b->ret_victim = pl__timer_del(b->t, b->victim);
+	sem_post(&b->done);
+}
+
+TEST_F(timers, a_callback_deletes_others_but_is_busy_itself)
+{
+	_Atomic uint32_t fired = 0;
+	struct busybody b = { .t = self->t };
+
+	sem_init(&b.done, 0, 0);
+	b.victim = add(self->t, 1, pl__now_ns() + FAR, count, &fired);
+	b.self = add(self->t, 0, pl__now_ns(), delete_self_and_other, &b);
+	sem_wait(&b.done);
+	EXPECT_EQ(-EBUSY, b.ret_self);
+	EXPECT_EQ(0, b.ret_victim);
+	EXPECT_EQ(0, fired);
+}
+
+static void again(void *arg)
+{
+	struct busybody *b = arg;
+
+	if (--b->left)
+		add(b->t, b->left, pl__now_ns() + b->left % 3 * 1000, again, b);
+	else
+		sem_post(&b->done);
+}
+
+TEST_F(timers, a_callback_adds_itself_anew)
+{
+	struct busybody b = { .t = self->t, .left = 5000 };
+
+	sem_init(&b.done, 0, 0);
+	add(self->t, 0, 0, again, &b);
+	sem_wait(&b.done);
+	EXPECT_EQ(5000, nr_fired(self->t));
+}
+
+static void mark(struct busybody *b, char c)
+{
+	b->order[b->nr_order++] = c;
+}
+
+static void mark_2(void *arg)
+{
+	mark(arg, '2');
+}
+
+static void mark_3(void *arg)
+{
+	struct busybody *b = arg;
+
+	mark(b, '3');
+	sem_post(&b->done);
+}
+
+static void mark_1(void *arg)
+{
+	struct busybody *b = arg;
+
+	mark(b, '1');
+	add(b->t, 5, 2, mark_2, b);
+}
+
+static void add_two(void *arg)
+{
+	struct busybody *b = arg;
+
+	add(b->t, 1, 3, mark_3, b);
+	add(b->t, 2, 1, mark_1, b);
+}
+
+/* Due ones too: what is added meanwhile takes its place among them. */
+TEST_F(timers, what_callbacks_add_is_in_order_too)
+{
+	struct busybody b = { .t = self->t };
+
+	sem_init(&b.done, 0, 0);
+	add(self->t, 0, 0, add_two, &b);
+	sem_wait(&b.done);
+	EXPECT_STREQ("123", b.order);
+}
+
+struct churn {
+	struct pl__timers	*t;
+	_Atomic uint32_t	max_slot;
+	uint32_t		nr;		/* pairs a thread */
+	uint32_t		nr_alive;	/* kept by a thread */
+	_Atomic uint32_t	odd;
+};
+
+static void add_and_delete(unsigned int nth, void *arg)
+{
+	struct pl__slab_cache cache = { 0 };
+	struct churn *c = arg;
+	uint64_t base = pl__now_ns() + FAR;
+	pl_timer_t *ids = calloc(c->nr_alive + 1, sizeof(*ids));
+	struct pl__timer *r;
+	uint32_t i, k, max = 0;
+
+	for (i = 0; i < c->nr + c->nr_alive; i++) {
+		k = i % (c->nr_alive + 1);
+		if (ids[k] && pl__timer_del(c->t, ids[k]))
+			c->odd++;
+		r = pl__timer_reserve(c->t, &cache);
+		ids[k] = pl__timer_arm(c->t, r, nth, base + i, nothing, NULL);
+		if ((uint32_t)ids[k] > max)
+			max = (uint32_t)ids[k];
+	}
+	for (k = 0; k <= c->nr_alive; k++)
+		if (ids[k] && pl__timer_del(c->t, ids[k]))
+			c->odd++;
+	free(ids);
+	for (k = c->max_slot; k < max;)
+		if (atomic_compare_exchange_weak(&c->max_slot, &k, max))
+			break;
+}
+
+TEST_F_TIMEOUT(timers, five_million_pairs_take_the_memory_of_few, 60)
+{
+	struct churn c = { .t = self->t, .nr = ROUNDS(5000000) };
+
+	team_run(1, add_and_delete, &c);
+	EXPECT_EQ(0, c.odd);
+	EXPECT_LT(c.max_slot, 512);
+}
+
+TEST_F_TIMEOUT(timers, so_do_pairs_of_several_threads, 60)
+{
+	struct churn c = { .t = self->t, .nr = ROUNDS(1000000) };
+
+	team_run(8, add_and_delete, &c);
+	EXPECT_EQ(0, c.odd);
+	EXPECT_LT(c.max_slot, 8 * 512);
+}
+
+/* So many living that their lists are pulled and the heap has the dead. */
+TEST_F_TIMEOUT(timers, the_dead_in_the_heap_are_reclaimed, 60)
+{
+	struct churn c = {
+		/* Not fewer where it is slow: the heap must turn over. */
+		.t = self->t, .nr = 100000, .nr_alive = 10000,
+	};
+	uint32_t round;
+
+	/* Earlier than all: nobody wakes the thread for their sake. */
+	add(self->t, 12, pl__now_ns() + FAR / 2, nothing, NULL);
+	for (round = 0; round < 3; round++)
+		team_run(2, add_and_delete, &c);
+	EXPECT_EQ(0, c.odd);
+	EXPECT_LT(c.max_slot, 2 * 10000 * 5);
+}
+
+TEST(stopping_frees_what_is_pending_and_fires_nothing_more)
+{
+	_Atomic uint32_t fired = 0;
+	struct pl__timers *t;
+	uint32_t round, i, before;
+
+	for (round = 0; round < 20; round++) {
+		ASSERT_EQ(0, pl__timers_start(&t, NR_BUCKETS, NULL, NULL));
+		for (i = 0; i < 3000; i++)
+			add(t, i, i % 2 ? 0 : pl__now_ns() + i * 1000, count,
+			    &fired);
+		pl__timers_halt(t);
+		before = fired;
+		EXPECT_EQ(before, nr_fired(t));
+		pl__timers_stop(t);
+		EXPECT_EQ(before, fired);
+		fired = 0;
+	}
+}
+
+struct halt {
+	struct pl__timers	*t;
+	_Atomic bool		halted;
+	_Atomic bool		in_callback;
+	_Atomic uint32_t	late;
+	_Atomic uint32_t	odd;
+	_Atomic uint32_t	nr_after;	/* adders at work after it */
+	sem_t			entered;
+};
+
+static void slow(void *arg)
+{
+	struct halt *h = arg;
+
+	h->in_callback = true;
+	sem_post(&h->entered);
+	pl__sleep_ns(20 * MSEC);
+	h->in_callback = false;
+}
+
+TEST(stopping_waits_for_the_callback_that_runs)
+{
+	struct halt h = { .halted = false };
+
+	sem_init(&h.entered, 0, 0);
+	ASSERT_EQ(0, pl__timers_start(&h.t, 1, NULL, NULL));
+	add(h.t, 0, 0, slow, &h);
+	sem_wait(&h.entered);
+	pl__timers_halt(h.t);
+	EXPECT_FALSE(h.in_callback);
+	pl__timers_stop(h.t);
+}
+
+static void note_late(void *arg)
+{
+	struct halt *h = arg;
+
+	h->late += h->halted;
+}
+
+static void add_throughout(unsigned int nth, void *arg)
+{
+	struct halt *h = arg;
+	uint64_t rnd = nth + 1;
+	uint32_t after = 0;
+	pl_timer_t id;
+	int ret;
+
+	while (after < 200) {
+		/* What is added faster than it is fired only piles up. */
+		while (!h->halted && nr_alive(h->t) > 10000)
+			sched_yield();
+		after += h->halted;
+		id = add(h->t, nth, pl__now_ns() + next_random(&rnd) % 2000,
+			 note_late, h);
+		if (next_random(&rnd) % 2)
+			continue;
+		ret = pl__timer_del(h->t, id);
+		h->odd += ret && ret != -EBUSY && ret != -ENOENT;
+	}
+	h->nr_after += after;
+}
+
+TEST(adders_may_go_on_while_it_halts)
+{
+	struct team team;
+	struct halt h;
+	int round;
+
+	for (round = 0; round < 20; round++) {
+		memset(&h, 0, sizeof(h));
+		ASSERT_EQ(0, pl__timers_start(&h.t, NR_BUCKETS, NULL, NULL));
+		team_start(&team, 3, add_throughout, &h);
+		while (nr_fired(h.t) < 100)
+			sched_yield();
+		pl__timers_halt(h.t);
+		h.halted = true;
+		team_join(&team);
+		EXPECT_EQ(0, h.late);
+		EXPECT_EQ(0, h.odd);
+		EXPECT_EQ(600, h.nr_after);
+		pl__timers_stop(h.t);
+	}
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Waiting on a word: who is woken, in what order, how many, and that each
+ * wait ends once, for one reason.
+ */
+#include "harness.h"
+
+#include "rt.h"
+
+#include <sys/mman.h>
+
+RT_FIXTURE(word)
+
+static struct pl_word word, other;
+static atomic_int nr_back;
+
+/* Waits once; the value never changes, so that only being let go ends it. */
+static void wait_for_ever(void *arg)
+{
+	(void)arg;
+	EXPECT_EQ(0, pl_word_wait(&word, 0, PL_FOREVER));
+	atomic_fetch_add(&nr_back, 1);
+}
+
+static void wait_in_vain(void *arg)
+{
+	struct pl_word w = { .value = 5 };
+	uint64_t deadline = in_ms(2);
+
+	(void)arg;
+	EXPECT_EQ(-EAGAIN, pl_word_wait(&w, 4, PL_FOREVER));
+	EXPECT_EQ(-EAGAIN, pl_word_wait(&w, 6, 0));
+	EXPECT_EQ(-ETIMEDOUT, pl_word_wait(&w, 5, 0));
+	EXPECT_EQ(-ETIMEDOUT, pl_word_wait(&w, 5, pl_now()));
+	EXPECT_EQ(-ETIMEDOUT, pl_word_wait(&w, 5, deadline));
+	EXPECT_LE(deadline, pl_now());
+	EXPECT_EQ(0, pl_word_wake(&w, 1));
+}
+
+TEST_F(word, wait_ends_by_value_or_deadline)
+{
+	wait_in_vain(NULL);
+	EXPECT_EQ(PL_BACKEND_AUTO, pl_runtime_backend());
+	mixed_run(10, 2, wait_in_vain, NULL);
+	run_as(PL_STACK_WORKER, wait_in_vain, NULL);
+}
+
+TEST_F(word, bad_arguments_are_refused)
+{
+	EXPECT_EQ(-EINVAL, pl_word_wait(NULL, 0, 0));
+	EXPECT_EQ(-EINVAL, pl_word_wake(NULL, 1));
+	EXPECT_EQ(-EINVAL, pl_word_requeue(NULL, &word, 1, 1));
+	EXPECT_EQ(-EINVAL, pl_word_requeue(&word, NULL, 1, 1));
+	EXPECT_EQ(-EINVAL, pl_word_requeue(&word, &word, 1, 1));
+}
+
+TEST_F(word, nobody_waiting_is_woken_or_moved)
+{
+	EXPECT_EQ(0, pl_word_wake(&word, UINT32_MAX));
+	EXPECT_EQ(0, pl_word_requeue(&word, &other, 1, UINT32_MAX));
+	run_in_task(wait_in_vain, NULL);
+	EXPECT_EQ(0, pl_word_wake(&word, UINT32_MAX));
+}
+
+TEST_F(word, wake_says_how_many_and_wakes_no_more)
+{
+	static struct mixed m;
+
+	mixed_start(&m, 20, 4, wait_for_ever, NULL);
+	ASSERT_TRUE(UNTIL(nr_waiters(&word) == 24));
+	EXPECT_EQ(0, pl_word_wake(&word, 0));
+	EXPECT_EQ(24, nr_waiters(&word));
+	EXPECT_EQ(1, pl_word_wake(&word, 1));
+	EXPECT_EQ(23, nr_waiters(&word));
+	EXPECT_EQ(5, pl_word_wake(&word, 5));
+	EXPECT_EQ(18, nr_waiters(&word));
+	ASSERT_TRUE(UNTIL(nr_back == 6));
+	EXPECT_EQ(18, pl_word_wake(&word, 100));
+	EXPECT_EQ(0, pl_word_wake(&word, 100));
+	mixed_join(&m);
+	EXPECT_EQ(24, nr_back);
+}
+
+TEST_F(word, wake_does_not_wake_who_waits_on_another)
+{
+	static struct pl_word near[2];
+	pl_task_t t = spawn(wait_for_ever, NULL);
+
+	ASSERT_TRUE(UNTIL(nr_waiters(&word) == 1));
+	EXPECT_EQ(0, pl_word_wake(&other, 1));
+	EXPECT_EQ(0, pl_word_wake(&near[0], 1));
+	EXPECT_EQ(0, pl_word_wake(&near[1], 1));
+	EXPECT_EQ(1, pl_word_wake(&word, 1));
+	join(t);
+}
+
+/* ---- order ---- */
+
+#define NR_ORDER	40
+
+static atomic_int next_place, place[NR_ORDER];
+
+static void wait_and_take_place(void *arg)
+{
+	int me = (int)(uintptr_t)arg;
+
+	EXPECT_EQ(0, pl_word_wait(&word, 0, PL_FOREVER));
+	atomic_store(&place[me], atomic_fetch_add(&next_place, 1));
+	atomic_fetch_add(&nr_back, 1);
+}
+
+static void *thread_takes_place(void *arg)
+{
+	wait_and_take_place(arg);
+	return NULL;
+}
+
+/* Tasks and threads in turn, each listed before the next begins. */
+static void start_in_order(pthread_t *thread)
+{
+	int i;
+
+	for (i = 0; i < NR_ORDER; i++) {
+		if (i % 4 == 3)
+			ASSERT_EQ(0, pthread_create(&thread[i / 4], NULL,
+						    thread_takes_place,
+						    (void *)(uintptr_t)i));
+		else
+			spawn(wait_and_take_place, (void *)(uintptr_t)i);
+		ASSERT_TRUE(UNTIL(nr_waiters(&word) == i + 1));
+	}
+}
+
+static void wake_in_order(struct pl_word *w)
+{
+	int i;
+
+	for (i = 0; i < NR_ORDER; i++) {
+		ASSERT_EQ(1, pl_word_wake(w, 1));
+		ASSERT_TRUE(UNTIL(nr_back == i + 1));
+	}
+	for (i = 0; i < NR_ORDER; i++)
+		EXPECT_EQ(i, place[i]);
+}
+
+TEST_F(word, wake_takes_the_longest_waiting_first)
+{
+	pthread_t thread[NR_ORDER / 4];
+	int i;
+
+	start_in_order(thread);
+	wake_in_order(&word);
+	for (i = 0; i < NR_ORDER / 4; i++)
+		pthread_join(thread[i], NULL);
+}
+
+TEST_F(word, requeue_keeps_the_order)
+{
+	pthread_t thread[NR_ORDER / 4];
+	int i;
+
+	start_in_order(thread);
+	/* The first half goes, the other follows. */
+	EXPECT_EQ(NR_ORDER / 2, pl_word_requeue(&word, &other, 0,
+						NR_ORDER / 2));
+	EXPECT_EQ(NR_ORDER / 2, pl_word_requeue(&word, &other, 0, UINT32_MAX));
+	EXPECT_EQ(0, pl_word_wake(&word, UINT32_MAX));
+	wake_in_order(&other);
+	for (i = 0; i < NR_ORDER / 4; i++)
+		pthread_join(thread[i], NULL);
+}
+
+/* ---- moving ---- */
+
+TEST_F(word, requeue_wakes_some_moves_some_and_counts_both)
+{
+	static struct mixed m;
+
+	mixed_start(&m, 20, 4, wait_for_ever, NULL);
+	ASSERT_TRUE(UNTIL(nr_waiters(&word) == 24));
+	EXPECT_EQ(0, pl_word_requeue(&word, &other, 0, 0));
+	EXPECT_EQ(12, pl_word_requeue(&word, &other, 2, 10));
+	ASSERT_TRUE(UNTIL(nr_back == 2));
+	EXPECT_EQ(12, nr_waiters(&word));
+	EXPECT_EQ(10, nr_waiters(&other));
+	EXPECT_EQ(3, pl_word_requeue(&word, &other, 3, 0));
+	EXPECT_EQ(9, pl_word_requeue(&word, &other, 0, 100));
+	EXPECT_EQ(0, pl_word_wake(&word, 100));
+	EXPECT_EQ(19, pl_word_wake(&other, 100));
+	mixed_join(&m);
+}
+
+static void wait_until_deadline(void *arg)
+{
+	uint64_t deadline = in_ms(20);
+
+	(void)arg;
+	EXPECT_EQ(-ETIMEDOUT, pl_word_wait(&word, 0, deadline));
+	EXPECT_LE(deadline, pl_now());
+	atomic_fetch_add(&nr_back, 1);
+}
+
+TEST_F(word, moved_waiters_keep_their_deadlines)
+{
+	static struct mixed m;
+	int nr_moved = 0;
+
+	mixed_start(&m, 20, 4, wait_until_deadline, NULL);
+	while (nr_back < 24) {
+		nr_moved += pl_word_requeue(&word, &other, 0, 5);
+		nr_moved += pl_word_requeue(&other, &word, 0, 7);
+		sched_yield();
+	}
+	mixed_join(&m);
+	EXPECT_LE(1, nr_moved);
+}
+
+static void wait_interrupted(void *arg)
+{
+	(void)arg;
+	EXPECT_EQ(-EINTR, pl_word_wait(&word, 0, PL_FOREVER));
+	EXPECT_EQ(-ECANCELED, pl_word_wait(&word, 0, PL_FOREVER));
+}
+
+TEST_F(word, moved_waiters_are_interrupted_and_cancelled)
+{
+	pl_task_t t = spawn(wait_interrupted, NULL);
+
+	ASSERT_TRUE(UNTIL(nr_waiters(&word) == 1));
+	EXPECT_EQ(1, pl_word_requeue(&word, &other, 0, 1));
+	EXPECT_EQ(0, pl_interrupt(t));
+	ASSERT_TRUE(UNTIL(nr_waiters(&word) == 1));
+	EXPECT_EQ(0, nr_waiters(&other));
+	EXPECT_EQ(1, pl_word_requeue(&word, &other, 0, 1));
+	EXPECT_EQ(0, pl_cancel(t));
+	join(t);
+	EXPECT_EQ(0, nr_waiters(&other));
+}
+
+/* Waiters sent to and fro while others are woken: nobody is lost. */
+static atomic_int is_over;
+
+static void move_about(void *arg)
+{
+	(void)arg;
+	while (!is_over) {
+		pl_word_requeue(&word, &other, 0, 3);
+		pl_word_requeue(&other, &word, 0, 2);
+		pl_yield();
+	}
+}
+
+static void wait_again_and_again(void *arg)
+{
+	int i, nr = *(int *)arg;
+
+	for (i = 0; i < nr; i++)
+		EXPECT_EQ(0, pl_word_wait(&word, 0, PL_FOREVER));
+	atomic_fetch_add(&nr_back, 1);
+}
+
+TEST_F(word, nobody_is_lost_who_is_moved_while_others_are_woken)
+{
+	static struct mixed movers, waiters;
+	int nr = scaled(400);
+	uint64_t nr_woken = 0;
+
+	mixed_start(&waiters, 20, 2, wait_again_and_again, &nr);
+	mixed_start(&movers, 2, 1, move_about, NULL);
+	EXPECT_TRUE(UNTIL((nr_woken += pl_word_wake(&word, 2) +
+				       pl_word_wake(&other, 1),
+			   nr_back == 22)));
+	EXPECT_EQ((uint64_t)nr * 22, nr_woken);
+	is_over = 1;
+	mixed_join(&movers);
+	mixed_join(&waiters);
+}
+
+/* ---- the word may be gone ---- */
+
+struct box {
+	struct pl_word	word;
+	atomic_int	*nr_freed;
+};
+
+/* The word is on a page of its own, which is gone as soon as we are back. */
+static void wait_and_unmap(void *arg)
+{
+	struct box *b = arg;
+	atomic_int *nr_freed = b->nr_freed;
+
+	while (!atomic_load(&b->word.value))
+		pl_word_wait(&b->word, 0, PL_FOREVER);
+	EXPECT_EQ(0, munmap(b, 4096));
+	atomic_fetch_add(nr_freed, 1);
+}
+
+static struct box *box_new(atomic_int *nr_freed)
+{
+	struct box *b = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	ASSERT_NE(MAP_FAILED, b);
+	b->nr_freed = nr_freed;
+	return b;
+}
+
+TEST_F(word, may_be_unmapped_as_soon_as_the_waiter_is_back)
+{
+	int i, nr = scaled(2000);
+	atomic_int nr_freed = 0;
+	struct box *b;
+
+	for (i = 0; i < nr; i++) {
+		b = box_new(&nr_freed);
+		if (i % 8)
+			spawn(wait_and_unmap, b);
+		else
+			spawn_as(PL_STACK_WORKER, wait_and_unmap, b);
+		if (i % 3)
+			spin_ns(i % 3 * 5000);
+		atomic_store(&b->word.value, 1);
+		pl_word_wake(&b->word, 1);
+	}
+	EXPECT_TRUE(UNTIL(nr_freed == nr));
+}
+
+static void free_heap_word(void *arg)
+{
+	struct pl_word *w = arg;
+
+	while (!atomic_load(&w->value))
+		pl_word_wait(w, 0, PL_FOREVER);
+	free(w);
+	atomic_fetch_add(&nr_back, 1);
+}
+
+static void wake_heap_words(void *arg)
+{
+	struct pl_word *w;
+	int i, nr = *(int *)arg;
+
+	for (i = 0; i < nr; i++) {
+		w = calloc(1, sizeof(*w));
+		spawn(free_heap_word, w);
+		pl_yield();
+		atomic_store(&w->value, 1);
+		pl_word_wake(w, UINT32_MAX);
+	}
+}
+
+TEST_F(word, may_be_freed_as_soon_as_the_waiter_is_back)
+{
+	int nr = scaled(5000);
+
+	mixed_run(2, 1, wake_heap_words, &nr);
+	EXPECT_TRUE(UNTIL(nr_back == 3 * nr));
+}
+
+TEST_HARNESS_MAIN

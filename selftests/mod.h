@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the tests of the device share: calls that return -errno, a space with
+ * its areas mapped, threads that park. The harness is included before this.
+ */
+#ifndef SELFTESTS_MOD_H
+#define SELFTESTS_MOD_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/parklot.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#define DEVICE		"/dev/parklot"
+#define NSEC_PER_MSEC	1000000ULL
+#define NSEC_PER_SEC	1000000000ULL
+#ifndef ARRAY_SIZE
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+#endif
+
+static inline uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+}
+
+static inline void sleep_ns(uint64_t ns)
+{
+	struct timespec ts = {
+		.tv_sec = ns / NSEC_PER_SEC, .tv_nsec = ns % NSEC_PER_SEC,
+	};
+
+	nanosleep(&ts, NULL);
+}
+
+static inline int dev_ioctl(int fd, unsigned long cmd, const void *arg)
+{
+	return ioctl(fd, cmd, arg) < 0 ? -errno : 0;
+}
+
+static inline int dev_open(void)
+{
+	int fd = open(DEVICE, O_RDWR | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static inline int dev_setup(int fd, uint32_t nr_lots)
+{
+	struct parklot_setup setup = { .nr_lots = nr_lots };
+
+	return dev_ioctl(fd, PARKLOT_IOC_SETUP, &setup);
+}
+
+/* The reason, or -errno. */
+static inline int dev_park(int fd, uint32_t lot, uint32_t seq,
+			   uint64_t deadline, uint32_t flags)
+{
+	struct parklot_park park = {
+		.lot = lot, .expected_seq = seq, .deadline_ns = deadline,
+		.pollfd = -1, .flags = flags,
+	};
+	int err = dev_ioctl(fd, PARKLOT_IOC_PARK, &park);
+
+	return err ? err : (int)park.reason;
+}
+
+/* How many were woken in all, or -errno. */
+static inline int dev_wake_batch(int fd, struct parklot_wake_entry *entries,
+				 uint32_t nr_entries, uint32_t limit)
+{
+	struct parklot_wake wake = {
+		.entries = (uintptr_t)entries, .nr_entries = nr_entries,
+		.limit = limit,
+	};
+	int err = dev_ioctl(fd, PARKLOT_IOC_WAKE, &wake);
+
+	return err ? err : (int)wake.woken;
+}
+
+static inline int dev_wake(int fd, uint32_t lot, uint32_t nr)
+{
+	struct parklot_wake_entry entry = { .lot = lot, .nr = nr };
+
+	return dev_wake_batch(fd, &entry, 1, ~0U);
+}
+
+/* A descriptor, set up, with both areas mapped. */
+struct space {
+	int				fd;
+	struct parklot_setup		setup;
+	const struct parklot_counters	*counters;
+	struct parklot_words		*words;
+};
+
+/* 0, or -errno of what failed; -ENOENT: there is no device. */
+static inline int space_open(struct space *s, uint32_t nr_lots)
+{
+	int err;
+
+	memset(s, 0, sizeof(*s));
+	s->fd = dev_open();
+	if (s->fd < 0)
+		return s->fd;
+	s->setup.nr_lots = nr_lots;
+	err = dev_ioctl(s->fd, PARKLOT_IOC_SETUP, &s->setup);
+	if (err)
+		return err;
+	s->counters = mmap(NULL, s->setup.counters_size, PROT_READ, MAP_SHARED,
+			   s->fd, PARKLOT_OFF_COUNTERS);
+	if (s->counters == MAP_FAILED)
+		return -errno;
+	s->words = mmap(NULL, s->setup.words_size, PROT_READ | PROT_WRITE,
+			MAP_SHARED, s->fd, PARKLOT_OFF_WORDS);
+	return s->words == MAP_FAILED ? -errno : 0;
+}
+
+static inline void space_close(struct space *s)
+{
+	munmap((void *)s->counters, s->setup.counters_size);
+	munmap(s->words, s->setup.words_size);
+	close(s->fd);
+}
+
+/* Stands in FIXTURE_SETUP(): without the device the test is skipped. */
+#define SPACE_SETUP(s, nr_lots) do { \
+	int __err = space_open(s, nr_lots); \
+	if (__err == -ENOENT) \
+		SKIP(return, "no " DEVICE); \
+	ASSERT_EQ(0, __err); \
+} while (0)
+
+static inline uint32_t nr_parked(const struct space *s, uint32_t lot)
+{
+	return __atomic_load_n(&s->counters->lot[lot].nr_parked,
+			       __ATOMIC_SEQ_CST);
+}
+
+static inline uint32_t seq_read(const struct space *s, uint32_t lot)
+{
+	return __atomic_load_n(&s->words->lot[lot].seq, __ATOMIC_SEQ_CST);
+}
+
+/* Until so many are on the lot; the test's time limit is the end of waiting. */
+static inline void wait_parked(const struct space *s, uint32_t lot, uint32_t nr)
+{
+	while (nr_parked(s, lot) != nr)
+		sleep_ns(50000);
+}
+
+/* The waker's half of the protocol, all but the call. */
+static inline uint32_t seq_signal(struct space *s, uint32_t lot)
+{
+	return __atomic_add_fetch(&s->words->lot[lot].seq, 2, __ATOMIC_SEQ_CST);
+}
+
+/* A thread that parks once, at the lot's present seq, and says what it got. */
+struct parker {
+	struct space	*space;
+	uint32_t	lot;
+	uint32_t	flags;
+	uint64_t	deadline;
+	uint32_t	seq;
+	pthread_t	thread;
+	atomic_int	tid;
+	atomic_int	result;		/* reason or -errno; 0 before */
+};
+
+static inline void *parker_main(void *arg)
+{
+	struct parker *p = arg;
+
+	atomic_store(&p->tid, gettid());
+	atomic_store(&p->result, dev_park(p->space->fd, p->lot, p->seq,
+					  p->deadline, p->flags));
+	return NULL;
+}
+
+static inline int parker_spawn(struct parker *p, void *(*fn)(void *))
+{
+	pthread_attr_t attr;
+	int err;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, 64 << 10);
+	err = pthread_create(&p->thread, &attr, fn, p);
+	pthread_attr_destroy(&attr);
+	return err;
+}
+
+/* Starts the thread and returns when it is on its lot, or back already. */
+static inline int parker_start(struct parker *p, struct space *s, uint32_t lot,
+			       uint32_t flags, uint64_t deadline)
+{
+	uint32_t before = nr_parked(s, lot);
+	int err;
+
+	memset(p, 0, sizeof(*p));
+	p->space = s;
+	p->lot = lot;
+	p->flags = flags;
+	p->deadline = deadline;
+	p->seq = seq_read(s, lot);
+	err = parker_spawn(p, parker_main);
+	while (!err && nr_parked(s, lot) != before + 1 &&
+	       !atomic_load(&p->result))
+		sleep_ns(50000);
+	return err;
+}
+
+static inline int parker_join(struct parker *p)
+{
+	pthread_join(p->thread, NULL);
+	return atomic_load(&p->result);
+}
+
+/* Who of several has come back; waits for one. */
+static inline int parker_returned(struct parker *p, int nr)
+{
+	int i;
+
+	for (;;) {
+		for (i = 0; i < nr; i++)
+			if (p[i].thread && atomic_load(&p[i].result)) {
+				parker_join(&p[i]);
+				p[i].thread = 0;
+				return i;
+			}
+		sleep_ns(50000);
+	}
+}
+
+#endif /* SELFTESTS_MOD_H */

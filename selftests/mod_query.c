@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* QUERY: what the device says about itself. */
+#include "harness.h"
+
+#include "mod.h"
+
+FIXTURE(query)
+{
+	int fd;
+};
+
+FIXTURE_SETUP(query)
+{
+	self->fd = dev_open();
+	if (self->fd == -ENOENT)
+		SKIP(return, "no " DEVICE);
+	ASSERT_LE(0, self->fd);
+}
+
+FIXTURE_TEARDOWN(query)
+{
+	EXPECT_EQ(0, close(self->fd));
+}
+
+TEST_F(query, tells_limits)
+{
+	struct parklot_query query;
+
+	memset(&query, 0xff, sizeof(query));
+	ASSERT_EQ(0, dev_ioctl(self->fd, PARKLOT_IOC_QUERY, &query));
+	EXPECT_EQ(PARKLOT_ABI_VERSION, query.abi_version);
+	EXPECT_EQ(1024, query.max_lots);
+	EXPECT_EQ(65536, query.max_workers);
+	EXPECT_EQ(64, query.max_batch);
+}
+
+TEST_F(query, has_no_features_yet)
+{
+	struct parklot_query query;
+
+	memset(&query, 0xff, sizeof(query));
+	ASSERT_EQ(0, dev_ioctl(self->fd, PARKLOT_IOC_QUERY, &query));
+	EXPECT_EQ(0, query.features);
+}
+
+/* Nobody may be turned away, whatever his group. */
+TEST_F(query, device_is_for_everybody)
+{
+	struct parklot_query query;
+	int fd;
+
+	if (setgid(65534) || setuid(65534))
+		SKIP(return, "cannot become nobody");
+	fd = dev_open();
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(0, dev_ioctl(fd, PARKLOT_IOC_QUERY, &query));
+	EXPECT_EQ(0, close(fd));
+}
+
+/* A newer header's larger struct: what this module lacks reads as zero. */
+TEST_F(query, fills_larger_struct_with_zeroes)
+{
+	struct {
+		struct parklot_query query;
+		uint64_t more[2];
+	} big;
+
+	memset(&big, 0xff, sizeof(big));
+	ASSERT_EQ(0, dev_ioctl(self->fd,
+			       _IOC(_IOC_READ, PARKLOT_IOC_MAGIC,
+				    _IOC_NR(PARKLOT_IOC_QUERY), sizeof(big)),
+			       &big));
+	EXPECT_EQ(PARKLOT_ABI_VERSION, big.query.abi_version);
+	EXPECT_EQ(0, big.more[0]);
+	EXPECT_EQ(0, big.more[1]);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* WAKE: who is woken, in which order, and how many are said to be. */
+#include "harness.h"
+
+#include "mod.h"
+
+#define NR_LOTS	80
+
+FIXTURE(wake)
+{
+	struct space s;
+	struct parker parker[64];
+};
+
+FIXTURE_SETUP(wake)
+{
+	SPACE_SETUP(&self->s, NR_LOTS);
+}
+
+FIXTURE_TEARDOWN(wake)
+{
+	int i;
+
+	for (i = 0; i < NR_LOTS; i++)
+		EXPECT_EQ(0, nr_parked(&self->s, i));
+	space_close(&self->s);
+}
+
+/* Parks @nr threads more on @lot, one after the other, for ever. */
+#define PARK(parker, lot, flags, nr) do { \
+	int __i; \
+	for (__i = 0; __i < (int)(nr); __i++) \
+		ASSERT_EQ(0, parker_start(&(parker)[__i], &self->s, lot, \
+					  flags, PARKLOT_FOREVER)); \
+} while (0)
+
+TEST_F(wake, wakes_nobody_when_nobody_is_parked)
+{
+	EXPECT_EQ(0, dev_wake(self->s.fd, 0, 1));
+	EXPECT_EQ(0, dev_wake(self->s.fd, 0, ~0U));
+}
+
+TEST_F(wake, is_not_remembered)
+{
+	EXPECT_EQ(0, dev_wake(self->s.fd, 0, 1));
+	EXPECT_EQ(PARKLOT_TIMEDOUT, dev_park(self->s.fd, 0, 0,
+					     now_ns() + NSEC_PER_MSEC, 0));
+}
+
+TEST_F(wake, wakes_as_many_as_asked)
+{
+	PARK(self->parker, 0, 0, 5);
+	EXPECT_EQ(2, dev_wake(self->s.fd, 0, 2));
+	EXPECT_EQ(3, nr_parked(&self->s, 0));
+	parker_returned(self->parker, 5);
+	parker_returned(self->parker, 5);
+	EXPECT_EQ(3, nr_parked(&self->s, 0));
+	EXPECT_EQ(3, dev_wake(self->s.fd, 0, 100));
+	parker_returned(self->parker, 5);
+	parker_returned(self->parker, 5);
+	parker_returned(self->parker, 5);
+}
+
+TEST_F(wake, leaves_other_lots_alone)
+{
+	PARK(self->parker, 3, 0, 1);
+	EXPECT_EQ(0, dev_wake(self->s.fd, 2, ~0U));
+	EXPECT_EQ(0, dev_wake(self->s.fd, 4, ~0U));
+	EXPECT_EQ(1, nr_parked(&self->s, 3));
+	EXPECT_EQ(1, dev_wake(self->s.fd, 3, ~0U));
+	EXPECT_EQ(PARKLOT_WOKEN, parker_join(&self->parker[0]));
+}
+
+TEST_F(wake, takes_the_last_parked_first)
+{
+	int i;
+
+	PARK(self->parker, 0, 0, 6);
+	for (i = 5; i >= 0; i--) {
+		EXPECT_EQ(1, dev_wake(self->s.fd, 0, 1));
+		EXPECT_EQ(i, parker_returned(self->parker, 6));
+	}
+}
+
+TEST_F(wake, takes_fifo_parkers_in_order)
+{
+	int i;
+
+	PARK(self->parker, 0, PARKLOT_PARK_FIFO, 6);
+	for (i = 0; i < 6; i++) {
+		EXPECT_EQ(1, dev_wake(self->s.fd, 0, 1));
+		EXPECT_EQ(i, parker_returned(self->parker, 6));
+	}
+}
+
+TEST_F(wake, takes_fifo_parkers_after_the_others)
+{
+	static const uint32_t flags[] = {
+		0, PARKLOT_PARK_FIFO, 0, PARKLOT_PARK_FIFO, 0,
+	};
+	static const int order[] = { 4, 2, 0, 1, 3 };
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(flags); i++)
+		PARK(&self->parker[i], 0, flags[i], 1);
+	for (i = 0; i < ARRAY_SIZE(order); i++) {
+		EXPECT_EQ(1, dev_wake(self->s.fd, 0, 1));
+		EXPECT_EQ(order[i], parker_returned(self->parker, 5));
+	}
+}
+
+static void ignore(int sig)
+{
+	(void)sig;
+}
+
+/* By a signal: a deadline might pass before the third is there. */
+TEST_F(wake, keeps_order_when_one_leaves)
+{
+	struct sigaction action = { .sa_handler = ignore };
+
+	sigaction(SIGUSR1, &action, NULL);
+	PARK(self->parker, 0, 0, 3);
+	pthread_kill(self->parker[1].thread, SIGUSR1);
+	EXPECT_EQ(1, parker_returned(self->parker, 3));
+	EXPECT_EQ(-EINTR, atomic_load(&self->parker[1].result));
+	EXPECT_EQ(2, nr_parked(&self->s, 0));
+	EXPECT_EQ(1, dev_wake(self->s.fd, 0, 1));
+	EXPECT_EQ(2, parker_returned(self->parker, 3));
+	EXPECT_EQ(1, dev_wake(self->s.fd, 0, 1));
+	EXPECT_EQ(0, parker_returned(self->parker, 3));
+}
+
+/* The lock is dropped after every eighth: on both sides of that edge. */
+TEST_F(wake, counts_exactly_over_many)
+{
+	static const uint32_t nrs[] = { 1, 7, 8, 9, 15, 16, 17, 40 };
+	uint32_t nr, j;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(nrs); i++) {
+		nr = nrs[i];
+		PARK(self->parker, 0, 0, nr);
+		EXPECT_EQ(nr, dev_wake(self->s.fd, 0, i & 1 ? ~0U : nr));
+		EXPECT_EQ(0, nr_parked(&self->s, 0));
+		for (j = 0; j < nr; j++)
+			EXPECT_EQ(PARKLOT_WOKEN, parker_join(&self->parker[j]));
+	}
+}
+
+TEST_F(wake, counts_exactly_some_of_many)
+{
+	static const uint32_t nrs[] = { 1, 8, 9, 16, 6 };
+	uint32_t left = 40;
+	size_t i;
+
+	PARK(self->parker, 0, 0, left);
+	for (i = 0; i < ARRAY_SIZE(nrs); i++) {
+		EXPECT_EQ(nrs[i], dev_wake(self->s.fd, 0, nrs[i]));
+		left -= nrs[i];
+		EXPECT_EQ(left, nr_parked(&self->s, 0));
+	}
+	for (i = 0; i < 40; i++)
+		EXPECT_EQ(PARKLOT_WOKEN, parker_join(&self->parker[i]));
+}
+
+TEST_F(wake, counts_each_entry_and_all)
+{
+	struct parklot_wake_entry entry[] = {
+		{ .lot = 0, .nr = 5, .woken = 99 },
+		{ .lot = 1, .nr = 1, .woken = 99 },
+		{ .lot = 2, .nr = ~0U, .woken = 99 },
+		{ .lot = 3, .nr = 1, .woken = 99 },
+	};
+	int i;
+
+	PARK(&self->parker[0], 0, 0, 1);
+	PARK(&self->parker[1], 1, 0, 2);
+	PARK(&self->parker[3], 2, 0, 3);
+	EXPECT_EQ(5, dev_wake_batch(self->s.fd, entry, 4, ~0U));
+	EXPECT_EQ(1, entry[0].woken);
+	EXPECT_EQ(1, entry[1].woken);
+	EXPECT_EQ(3, entry[2].woken);
+	EXPECT_EQ(0, entry[3].woken);
+	EXPECT_EQ(0, nr_parked(&self->s, 0));
+	EXPECT_EQ(1, nr_parked(&self->s, 1));
+	EXPECT_EQ(0, nr_parked(&self->s, 2));
+	EXPECT_EQ(1, dev_wake(self->s.fd, 1, 1));
+	for (i = 0; i < 6; i++)
+		EXPECT_EQ(PARKLOT_WOKEN, parker_join(&self->parker[i]));
+}
+
+TEST_F(wake, stops_at_limit)
+{
+	struct parklot_wake_entry entry[] = {
+		{ .lot = 0, .nr = 2 }, { .lot = 1, .nr = 2 },
+		{ .lot = 2, .nr = 2 },
+	};
+	int i;
+
+	for (i = 0; i < 3; i++)
+		PARK(&self->parker[2 * i], i, 0, 2);
+	EXPECT_EQ(0, dev_wake_batch(self->s.fd, entry, 3, 0));
+	EXPECT_EQ(3, dev_wake_batch(self->s.fd, entry, 3, 3));
+	EXPECT_EQ(2, entry[0].woken);
+	EXPECT_EQ(1, entry[1].woken);
+	EXPECT_EQ(0, entry[2].woken);
+	EXPECT_EQ(0, nr_parked(&self->s, 0));
+	EXPECT_EQ(1, nr_parked(&self->s, 1));
+	EXPECT_EQ(2, nr_parked(&self->s, 2));
+	EXPECT_EQ(3, dev_wake_batch(self->s.fd, entry, 3, 100));
+	EXPECT_EQ(0, entry[0].woken);
+	EXPECT_EQ(1, entry[1].woken);
+	EXPECT_EQ(2, entry[2].woken);
+	for (i = 0; i < 6; i++)
+		EXPECT_EQ(PARKLOT_WOKEN, parker_join(&self->parker[i]));
+}
+
+/* What an earlier entry does not find is left to later ones. */
+TEST_F(wake, limit_is_spent_on_those_who_were_there)
+{
+	struct parklot_wake_entry entry[] = {
+		{ .lot = 0, .nr = 5 }, { .lot = 1, .nr = 5 },
+	};
+	int i;
+
+	PARK(self->parker, 1, 0, 3);
+	EXPECT_EQ(2, dev_wake_batch(self->s.fd, entry, 2, 2));
+	EXPECT_EQ(0, entry[0].woken);
+	EXPECT_EQ(2, entry[1].woken);
+	EXPECT_EQ(1, dev_wake(self->s.fd, 1, 1));
+	for (i = 0; i < 3; i++)
+		EXPECT_EQ(PARKLOT_WOKEN, parker_join(&self->parker[i]));
+}
+
+TEST_F(wake, may_name_a_lot_twice)
+{
+	struct parklot_wake_entry entry[] = {
+		{ .lot = 0, .nr = 1 }, { .lot = 0, .nr = 1 },
+		{ .lot = 0, .nr = 9 },
+	};
+	int i;
+
+	PARK(self->parker, 0, 0, 3);
+	EXPECT_EQ(3, dev_wake_batch(self->s.fd, entry, 3, ~0U));
+	for (i = 0; i < 3; i++) {
+		EXPECT_EQ(1, entry[i].woken);
+		EXPECT_EQ(PARKLOT_WOKEN, parker_join(&self->parker[i]));
+	}
+}
+
+TEST_F(wake, none_is_legal)
+{
+	struct parklot_wake_entry entry = { .lot = 0, .nr = 0, .woken = 9 };
+
+	PARK(self->parker, 0, 0, 1);
+	EXPECT_EQ(0, dev_wake_batch(self->s.fd, NULL, 0, ~0U));
+	EXPECT_EQ(0, dev_wake_batch(self->s.fd, &entry, 1, ~0U));
+	EXPECT_EQ(0, entry.woken);
+	EXPECT_EQ(1, nr_parked(&self->s, 0));
+	EXPECT_EQ(1, dev_wake(self->s.fd, 0, 1));
+	EXPECT_EQ(PARKLOT_WOKEN, parker_join(&self->parker[0]));
+}
+
+TEST_F(wake, serves_64_entries)
+{
+	struct parklot_wake_entry entry[65] = {};
+	int i;
+
+	for (i = 0; i < 64; i++) {
+		PARK(&self->parker[i], i, 0, 1);
+		entry[i].lot = i;
+		entry[i].nr = 1;
+	}
+	EXPECT_EQ(-EINVAL, dev_wake_batch(self->s.fd, entry, 65, ~0U));
+	for (i = 0; i < 64; i++)
+		EXPECT_EQ(1, nr_parked(&self->s, i));
+	EXPECT_EQ(64, dev_wake_batch(self->s.fd, entry, 64, ~0U));
+	for (i = 0; i < 64; i++) {
+		EXPECT_EQ(1, entry[i].woken);
+		EXPECT_EQ(PARKLOT_WOKEN, parker_join(&self->parker[i]));
+	}
+}
+
+/* Parks again and again, until the stop bit is set. */
+static void *park_on(void *arg)
+{
+	struct parker *p = arg;
+	int reason = 0, nr_woken = 0;
+
+	while (reason != PARKLOT_CHANGED) {
+		reason = dev_park(p->space->fd, p->lot, 0, PARKLOT_FOREVER,
+				  p->flags);
+		nr_woken += reason == PARKLOT_WOKEN;
+	}
+	atomic_store(&p->result, nr_woken);
+	return NULL;
+}
+
+/* Each of these is back on the lot before the call that woke it is over. */
+TEST_F(wake, of_all_does_not_wake_those_who_come_back)
+{
+	int i, round, nr_woken = 0;
+
+	for (i = 0; i < 24; i++) {
+		self->parker[i].space = &self->s;
+		ASSERT_EQ(0, parker_spawn(&self->parker[i], park_on));
+	}
+	for (round = 0; round < 50; round++) {
+		wait_parked(&self->s, 0, 24);
+		EXPECT_EQ(24, dev_wake(self->s.fd, 0, ~0U));
+	}
+	wait_parked(&self->s, 0, 24);
+	self->s.words->lot[0].seq = 1;
+	EXPECT_EQ(24, dev_wake(self->s.fd, 0, ~0U));
+	for (i = 0; i < 24; i++)
+		nr_woken += parker_join(&self->parker[i]);
+	EXPECT_EQ(51 * 24, nr_woken);
+}
+
+/*
+ * On one CPU, the waker being of a real-time class: the wakee cannot have run
+ * when the count is read.
+ */
+TEST_F(wake, waker_takes_the_count_down)
+{
+	struct sched_param param = { .sched_priority = 1 };
+	cpu_set_t cpu;
+	int i;
+
+	CPU_ZERO(&cpu);
+	CPU_SET(sched_getcpu(), &cpu);
+	ASSERT_EQ(0, sched_setaffinity(0, sizeof(cpu), &cpu));
+	PARK(self->parker, 0, 0, 3);
+	if (sched_setscheduler(0, SCHED_FIFO, &param))
+		SKIP(return, "no real-time class");
+	for (i = 0; i < 3; i++) {
+		EXPECT_EQ(1, dev_wake(self->s.fd, 0, 1));
+		EXPECT_EQ(2 - i, nr_parked(&self->s, 0));
+	}
+	for (i = 0; i < 3; i++)
+		EXPECT_EQ(PARKLOT_WOKEN, parker_join(&self->parker[i]));
+}
+
+struct racers {
+	struct space	*s;
+	uint64_t	nap_ns;
+	atomic_int	nr_woken, nr_other, stop;
+};
+
+/* Naps so short that they end about when a wake comes. */
+static void *nap(void *arg)
+{
+	struct racers *r = arg;
+	uint64_t deadline;
+	int reason;
+
+	while (!atomic_load(&r->stop)) {
+		deadline = r->nap_ns ? now_ns() + r->nap_ns : PARKLOT_FOREVER;
+		reason = dev_park(r->s->fd, 0, 0, deadline, 0);
+		atomic_fetch_add(reason == PARKLOT_WOKEN ? &r->nr_woken :
+							   &r->nr_other, 1);
+	}
+	return NULL;
+}
+
+/* How many the waker thinks it woke while three napped. */
+static int race(struct racers *r, int nr_rounds, bool has_signals)
+{
+	pthread_t thread[3];
+	int i, nr_woken = 0;
+
+	for (i = 0; i < 3; i++)
+		pthread_create(&thread[i], NULL, nap, r);
+	for (i = 0; i < nr_rounds; i++) {
+		if (has_signals)
+			pthread_kill(thread[i % 3], SIGUSR1);
+		nr_woken += dev_wake(r->s->fd, 0, 1 + i % 3);
+	}
+	atomic_store(&r->stop, 1);
+	r->s->words->lot[0].seq = 1;
+	nr_woken += dev_wake(r->s->fd, 0, ~0U);
+	for (i = 0; i < 3; i++)
+		pthread_join(thread[i], NULL);
+	return nr_woken;
+}
+
+TEST_F(wake, racing_a_timeout_is_counted_or_neither)
+{
+	struct racers r = { .s = &self->s, .nap_ns = 30000 };
+	int nr_woken = race(&r, 20000, false);
+
+	EXPECT_EQ(atomic_load(&r.nr_woken), nr_woken);
+	EXPECT_LT(0, nr_woken);
+	EXPECT_LT(0, atomic_load(&r.nr_other));
+}
+
+TEST_F(wake, racing_a_signal_is_counted_or_neither)
+{
+	struct sigaction action = { .sa_handler = ignore };
+	struct racers r = { .s = &self->s };
+	int nr_woken;
+
+	sigaction(SIGUSR1, &action, NULL);
+	nr_woken = race(&r, 10000, true);
+	EXPECT_EQ(atomic_load(&r.nr_woken), nr_woken);
+	EXPECT_LT(0, nr_woken);
+	EXPECT_LT(0, atomic_load(&r.nr_other));
+}
+
+TEST_HARNESS_MAIN

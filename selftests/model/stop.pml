@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * stop: the runtime is taken apart once no task is left and no thread from
+ * outside looks at it, and then for certain (lib/runtime.c; pl__task_end(),
+ * pl__rt_enter() in sched.c; spawn_outside() in spawn.c; start_next() and
+ * worker_main() in worker.c).
+ *
+ * A thread spawns a task and starts the second worker for it, or comes too late;
+ * the task runs there and spawns another, which the first worker
+ * runs. The stopper sums up who ended, then who was spawned, worker by worker, as
+ * far as they are counted. Nobody may touch what is gone.
+ *
+ * MUTANT 1: [inside-a] is relaxed: the thread is seen late
+ * MUTANT 2: the stopper takes apart what threads still look at [inside-b]
+ * MUTANT 3: the thread counts its task once it has looked at the state
+ * MUTANT 4: spawned is summed up before ended
+ * MUTANT 5: a task that ends does not tell the stopper [stop-b]
+ * MUTANT 6: the stopper reads the word that ends move after its sums
+ * MUTANT 7: a new worker runs tasks before it is counted
+ * MUTANT 8: who came too late does not count its task as ended
+ * MUTANT 9: who spawns looks for STOPPING only, when it may be DRAINED
+ */
+#ifndef MUTANT
+#define MUTANT 0
+#endif
+
+mtype = { RUNNING, STOPPING, DRAINED, GONE };
+
+mtype state = RUNNING;
+byte nr_inside, ended_word;
+byte spawned_outside, ended_outside;
+byte spawned[2], ended[2];	/* by each worker */
+byte nr_started = 1;
+bool is_created;		/* the second worker's thread */
+bool queued[2];			/* the thread's task, and that one's */
+bool is_late_inside;
+
+#define is_here()	assert(state != GONE)
+
+inline end_task(w)
+{
+	is_here();
+	ended[w]++;
+#if MUTANT != 5
+	if
+	:: state == STOPPING -> ended_word++
+	:: else
+	fi
+#endif
+}
+
+active proctype thread()
+{
+#if MUTANT == 1
+	is_late_inside = true;
+#else
+	nr_inside++;				/* [inside-a] */
+#endif
+	if
+	:: state == RUNNING || state == STOPPING ->
+#if MUTANT != 3
+		is_here();
+		spawned_outside++;
+#endif
+		if
+#if MUTANT == 9
+		:: state == STOPPING ->
+#else
+		:: state != RUNNING ->
+#endif
+#if MUTANT != 8 && MUTANT != 3
+			ended_outside++;
+			if
+			:: state == STOPPING -> ended_word++
+			:: else
+			fi
+#endif
+		:: else ->
+#if MUTANT == 3
+			spawned_outside++;
+#endif
+			is_here();
+			queued[0] = true;
+			is_created = true;
+			is_here();
+			nr_started = 2
+		fi
+	:: else
+	fi;
+#if MUTANT == 1
+	!is_late_inside;
+#endif
+	nr_inside--
+}
+
+active proctype second_worker()
+{
+end:	is_created;
+#if MUTANT != 7
+	nr_started == 2;
+#endif
+	if
+	:: queued[0] ->
+		is_here();
+		spawned[1]++;
+		queued[1] = true;
+		end_task(1)
+	fi
+}
+
+active proctype first_worker()
+{
+end:	queued[1];
+	end_task(0)
+}
+
+inline sum(what, outside, to)
+{
+	to = outside + what[0];
+	if
+	:: nr_started == 2 -> to = to + what[1]
+	:: else
+	fi
+}
+
+active proctype stopper()
+{
+	byte word, nr_ended, nr_spawned;
+
+	state = STOPPING;			/* [stop-a] */
+	do
+	::
+#if MUTANT != 6
+		word = ended_word;
+#endif
+#if MUTANT == 4
+		sum(spawned, spawned_outside, nr_spawned);
+		sum(ended, ended_outside, nr_ended);
+#else
+		sum(ended, ended_outside, nr_ended);
+		sum(spawned, spawned_outside, nr_spawned);
+#endif
+#if MUTANT == 6
+		word = ended_word;
+#endif
+		if
+		:: nr_ended == nr_spawned -> break
+		:: else
+		fi;
+		word != ended_word		/* asleep on it */
+	od;
+	state = DRAINED;
+#if MUTANT != 2
+	nr_inside == 0;				/* [inside-b] */
+#endif
+	state = GONE
+}
+
+#if MUTANT == 1
+active proctype memory()
+{
+end:	atomic { is_late_inside -> is_late_inside = false; nr_inside++ }
+}
+#endif

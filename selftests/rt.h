@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the tests of the running library share; those of its lower rooms have
+ * lib.h.  The harness is included before this.
+ *
+ * RT_FIXTURE(name) makes the fixture that every test of a file runs in: it
+ * starts nothing, since starting is the runtime's own affair, but stops what
+ * the test has started and looks whether anything was left behind.
+ *
+ * Nothing here sleeps for luck.  UNTIL(condition) looks again and again, for so
+ * long that only a hang can fail it.
+ *
+ * Environment: LIB_TEST_SCALE=N runs N percent of the rounds of long loops,
+ * for emulators; under sanitizers fewer are run anyway.
+ */
+#ifndef SELFTESTS_RT_H
+#define SELFTESTS_RT_H
+
+#include "parklot.h"
+#include "wait.h"
+
+#include <dirent.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+#define NSEC_PER_USEC	1000ULL
+#define NSEC_PER_MSEC	1000000ULL
+#ifndef NSEC_PER_SEC
+# define NSEC_PER_SEC	1000000000ULL
+#endif
+#define STUCK_NS	(20 * NSEC_PER_SEC)
+
+#ifndef ARRAY_SIZE
+# define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+#endif
+
+#if defined(__has_feature)
+# define RT_HAS(x)	__has_feature(x)
+#else
+# define RT_HAS(x)	0
+#endif
+#if defined(__SANITIZE_THREAD__) || RT_HAS(thread_sanitizer)
+# define RT_TSAN	1
+#else
+# define RT_TSAN	0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || RT_HAS(address_sanitizer)
+# define RT_ASAN	1
+#else
+# define RT_ASAN	0
+#endif
+
+#ifdef PL_TEST_INJECT
+# define RT_INJECT	1
+#else
+# define RT_INJECT	0
+#endif
+
+/* The test that runs, for checks in tasks and threads. */
+static struct __test_metadata __attribute__((unused)) *_metadata;
+
+static inline void rt_begin(struct __test_metadata *test)
+{
+	_metadata = test;
+}
+
+static inline struct pl_stat rt_stat(void)
+{
+	struct pl_stat st = PL_STAT_INIT;
+
+	EXPECT_EQ(0, pl_stat_read(&st));
+	return st;
+}
+
+static inline void rt_end(void)
+{
+	int ret = pl_runtime_stop();
+	struct pl_stat st = rt_stat();
+
+	if (ret != -EALREADY)
+		EXPECT_EQ(0, ret);
+	EXPECT_EQ(st.tasks_spawned, st.tasks_ended);
+	EXPECT_EQ(0, st.tasks_alive);
+	EXPECT_EQ(0, st.timers_alive);
+	EXPECT_EQ(0, st.io_in_flight);
+	EXPECT_EQ(PL_BACKEND_AUTO, pl_runtime_backend());
+}
+
+#define RT_FIXTURE(name) \
+	FIXTURE(name) { char unused; }; \
+	FIXTURE_SETUP(name) { rt_begin(_metadata); } \
+	FIXTURE_TEARDOWN(name) { rt_end(); }
+
+/* ---- how much, how long ---- */
+
+static inline int scaled(int nr)
+{
+	const char *s = getenv("LIB_TEST_SCALE");
+	long long n = nr;
+
+	if (s && atoi(s) > 0)
+		n = n * atoi(s) / 100;
+	if (RT_TSAN)
+		n /= 20;
+	else if (RT_ASAN)
+		n /= 4;
+	return n < 2 ? 2 : (int)n;
+}
+
+/* The deadline that is so many milliseconds from now. */
+static inline uint64_t in_ms(uint64_t ms)
+{
+	return pl_now() + ms * NSEC_PER_MSEC;
+}
+
+static inline void breathe(void)
+{
+	struct timespec ts = { .tv_nsec = 20 * NSEC_PER_USEC };
+
+	if (pl_self()) {
+		pl_yield();
+		sched_yield();
+	} else {
+		nanosleep(&ts, NULL);
+	}
+}
+
+/* The condition, or false after a time in which it should have come true. */
+#define UNTIL(condition) __extension__ ({ \
+	uint64_t __end = pl_now() + STUCK_NS; \
+	bool __is; \
+	while (!(__is = (condition)) && pl_now() < __end) \
+		breathe(); \
+	__is; \
+})
+
+/* The same in a task that keeps its worker to itself. */
+#define UNTIL_BUSY(condition) __extension__ ({ \
+	uint64_t __end = pl_now() + STUCK_NS; \
+	bool __is; \
+	while (!(__is = (condition)) && pl_now() < __end) \
+		sched_yield(); \
+	__is; \
+})
+
+static inline void spin_ns(uint64_t ns)
+{
+	uint64_t end = pl_now() + ns;
+
+	while (pl_now() < end)
+		;
+}
+
+/* xorshift: the same numbers for the same seed, which is not 0. */
+static inline uint64_t next_random(uint64_t *seed)
+{
+	*seed ^= *seed << 13;
+	*seed ^= *seed >> 7;
+	*seed ^= *seed << 17;
+	return *seed;
+}
+
+/* ---- the runtime as a test wants it ---- */
+
+static inline void set_env(const char *name, uint32_t value)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%u", value);
+	setenv(name, text, 1);
+}
+
+/* So many workers, whatever the environment wants; @max 0: the default. */
+static inline void start_with(uint32_t nr, uint32_t max)
+{
+	set_env("PARKLOT_WORKERS", nr);
+	if (max)
+		set_env("PARKLOT_MAX_WORKERS", max);
+	else
+		unsetenv("PARKLOT_MAX_WORKERS");
+	ASSERT_EQ(0, pl_runtime_start(NULL));
+}
+
+static inline int nr_entries(const char *path)
+{
+	DIR *dir = opendir(path);
+	int nr = 0;
+
+	if (!dir)
+		return -1;
+	while (readdir(dir))
+		nr++;
+	closedir(dir);
+	return nr - 2;
+}
+
+/* How many threads have names that begin with @name. */
+static inline int nr_threads_named(const char *name)
+{
+	char path[300], comm[32];
+	struct dirent *e;
+	int nr = 0;
+	DIR *dir;
+	FILE *f;
+
+	dir = opendir("/proc/self/task");
+	ASSERT_NE(NULL, dir);
+	while ((e = readdir(dir))) {
+		snprintf(path, sizeof(path), "/proc/self/task/%s/comm",
+			 e->d_name);
+		f = fopen(path, "r");
+		if (!f)
+			continue;
+		if (fgets(comm, sizeof(comm), f))
+			nr += !strncmp(comm, name, strlen(name));
+		fclose(f);
+	}
+	closedir(dir);
+	return nr;
+}
+
+/* ---- tasks and threads ---- */
+
+static inline pl_task_t spawn_as(uint32_t stack, void (*fn)(void *arg),
+				 void *arg)
+{
+	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
+	pl_task_t t = 0;
+
+	opts.stack = stack;
+	ASSERT_EQ(0, pl_spawn(&t, fn, arg, &opts));
+	return t;
+}
+
+static inline pl_task_t spawn(void (*fn)(void *arg), void *arg)
+{
+	return spawn_as(PL_STACK_NORMAL, fn, arg);
+}
+
+static inline void join(pl_task_t t)
+{
+	EXPECT_EQ(0, pl_join(t));
+}
+
+/* Runs @fn(@arg) as a task, to its end. */
+static inline void run_as(uint32_t stack, void (*fn)(void *arg), void *arg)
+{
+	join(spawn_as(stack, fn, arg));
+}
+
+static inline void run_in_task(void (*fn)(void *arg), void *arg)
+{
+	run_as(PL_STACK_NORMAL, fn, arg);
+}
+
+/* So many tasks and threads that run the same function. */
+struct mixed {
+	void		(*fn)(void *arg);
+	void		*arg;
+	int		nr_tasks, nr_threads;
+	pl_task_t	task[512];
+	pthread_t	thread[16];
+};
+
+static inline void *mixed_thread(void *arg)
+{
+	struct mixed *m = arg;
+
+	m->fn(m->arg);
+	return NULL;
+}
+
+static inline void mixed_start(struct mixed *m, int nr_tasks, int nr_threads,
+			       void (*fn)(void *arg), void *arg)
+{
+	int i;
+
+	m->fn = fn;
+	m->arg = arg;
+	m->nr_tasks = nr_tasks;
+	m->nr_threads = nr_threads;
+	for (i = 0; i < nr_tasks; i++)
+		m->task[i] = spawn(fn, arg);
+	for (i = 0; i < nr_threads; i++)
+		ASSERT_EQ(0, pthread_create(&m->thread[i], NULL, mixed_thread,
+					    m));
+}
+
+static inline void mixed_join(struct mixed *m)
+{
+	int i;
+
+	for (i = 0; i < m->nr_tasks; i++)
+		join(m->task[i]);
+	for (i = 0; i < m->nr_threads; i++)
+		pthread_join(m->thread[i], NULL);
+}
+
+static inline void mixed_run(int nr_tasks, int nr_threads,
+			     void (*fn)(void *arg), void *arg)
+{
+	static struct mixed m;
+
+	mixed_start(&m, nr_tasks, nr_threads, fn, arg);
+	mixed_join(&m);
+}
+
+/* As if whoever let go what lay where task @t waits now came late. */
+static inline void wake_late(pl_task_t t)
+{
+	_Atomic uint32_t *word = atomic_load(&pl__task_slot(t)->waiter.word);
+
+	if (word)
+		pl__wake(word, 1);
+}
+
+/* How many wait on @w, left alone. */
+static inline int nr_waiters(struct pl_word *w)
+{
+	return (int)pl__nr_waiting(&w->value);
+}
+
+#endif /* SELFTESTS_RT_H */

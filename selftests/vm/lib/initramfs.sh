@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# The guest's root: a static busybox, our init, the module, and what the
+# user copied.
+# shellcheck shell=bash
+
+# initramfs_tools ROOT LIMIT: what every guest has. It is told the time limit.
+initramfs_tools() {
+	local busybox
+	busybox=$(command -v busybox) ||
+		die "busybox is missing: apt-get install busybox-static"
+	! ldd "$busybox" >/dev/null 2>&1 ||
+		die "$busybox is not static: apt-get install busybox-static"
+	need gcc gcc
+	need cpio cpio
+
+	mkdir -p "$1"/{bin,dev,proc,sys,tmp,run,root,etc,usr,test,vm}
+	ln -s bin "$1/sbin"
+	ln -s ../bin "$1/usr/bin"
+	ln -s ../bin "$1/usr/sbin"
+	ln -s busybox "$1/bin/sh"
+	cp "$busybox" "$1/bin/busybox"
+	install -m 755 "$VM_DIR/init" "$1/init"
+	cp -p "$VM_DIR"/{stacks.sh,suite.sh} "$1/vm/"
+	log_patterns log.bad >"$1/vm/log.bad"
+	log_patterns log.ignore >"$1/vm/log.ignore"
+	echo "$2" >"$1/vm/limit"
+	gcc -O2 -Wall -static -o "$1/vm/leave" "$VM_DIR/leave.c" ||
+		die "cannot link statically: apt-get install libc6-dev"
+	echo 'root:x:0:0::/root:/bin/sh' >"$1/etc/passwd"
+	echo 'root:x:0:' >"$1/etc/group"
+}
+
+# initramfs_copy ROOT DIR FILE: FILE as DIR/FILE in the guest, mode kept.
+initramfs_copy() {
+	[[ -e $3 ]] || die "no such file to copy: $3"
+	mkdir -p "$1/$2"
+	cp -RLp "$3" "$1/$2/"
+}
+
+# initramfs_command ROOT ARG...: what init is to run, quoted for its shell.
+initramfs_command() {
+	local root=$1 arg
+	shift
+
+	{
+		printf 'exec'
+		for arg; do
+			printf " '%s'" "${arg//\'/\'\\\'\'}"
+		done
+		echo
+	} >"$root/vm/command"
+}
+
+# initramfs_pack ROOT FILE: not compressed, as the guest is the slower one.
+initramfs_pack() {
+	(cd "$1" && find . -print0 | cpio -0 -o -H newc -R 0:0 --quiet) >"$2"
+}

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# The kernels that the harness knows by name, and what is in the cache of
+# each: kernels/NAME/{release,image,root}, root holding the headers and, for
+# a suite newer than the machine, all that it takes to compile there.
+# shellcheck shell=bash
+
+KERNELS="6.1 6.12 7.2 6.1-rt 6.12-rt 7.2-rt rt"
+
+# kernel_name KERNEL: the same, short names made long.
+kernel_name() {
+	local name=$1 known
+
+	[[ $name != rt ]] || name=6.12-rt
+	for known in $KERNELS; do
+		[[ $known != "$name" ]] || { echo "$name"; return; }
+	done
+	die "unknown kernel '$1'; known are: $KERNELS"
+}
+
+# kernel_suite NAME: where Debian has it.
+kernel_suite() {
+	case $1 in
+	6.1 | 6.1-*) echo bookworm ;;
+	6.12 | 6.12-*) echo bookworm-backports ;;
+	7.2 | 7.2-*) echo sid ;;
+	esac
+}
+
+# kernel_flavour NAME: which of Debian's builds. The cloud one has all that
+# is needed, built in, at half the size.
+kernel_flavour() {
+	case $1 in
+	*-rt) echo rt-amd64 ;;
+	*) echo cloud-amd64 ;;
+	esac
+}
+
+# kernel_foreign NAME: does its header package want a newer C library than
+# Debian 12 has, so that modules are built in a root of its own suite?
+kernel_foreign() {
+	[[ $(kernel_suite "$1") == sid ]]
+}
+
+# kernel_dir NAME: its place in the cache, fetched if it is not there.
+kernel_dir() {
+	cache_get "kernels/$1" "$VM_DIR/lib/fetch-kernel" "$1"
+}
+
+kernel_release() {
+	local dir
+	dir=$(kernel_dir "$1")
+
+	cat "$dir/release"
+}
+
+kernel_image() {
+	local dir
+	dir=$(kernel_dir "$1")
+
+	printf '%s\n' "$dir/image"
+}
+
+kernel_root() {
+	local dir
+	dir=$(kernel_dir "$1")
+
+	printf '%s\n' "$dir/root"
+}
+
+kernel_headers() {
+	local dir release
+	dir=$(kernel_dir "$1")
+	release=$(<"$dir/release")
+
+	printf '%s\n' "$dir/root/usr/src/linux-headers-$release"
+}

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# How it ended, told from what the guest reported, its kernel log and QEMU's
+# status.
+# shellcheck shell=bash
+
+VERDICT_FAILED=1
+VERDICT_LATE=124
+
+# How much of the console is shown.
+VERDICT_LINES=40
+
+# verdict_read DIR: take the report apart into DIR/facts, all before its line
+# "log", and DIR/dmesg. Without that line it is not complete.
+verdict_read() {
+	tr -d '\r' <"$1/report" >"$1/report.text"
+	sed '/^log$/,$d' "$1/report.text" >"$1/facts"
+	sed '1,/^log$/d' "$1/report.text" >"$1/dmesg"
+	grep -a -q -x log "$1/report.text"
+}
+
+# verdict_fact DIR NOUN: what the report says of NOUN.
+verdict_fact() {
+	sed -n "s/^$2 //p" "$1/facts"
+}
+
+# verdict_log DIR: the kernel log, as reported and as on the console; what
+# is bad in it goes to stderr, with what follows the first such line. Fails
+# if there is any.
+verdict_log() {
+	local bad
+	bad=$(log_bad "$1/console" "$1/dmesg")
+
+	[[ -n $bad ]] || return 0
+	say "the kernel log has:"
+	printf '%s\n' "$bad" >&2
+	say "in full, from the first of them:"
+	tr -d '\r' <"$1/console" | grep -a -F -A "$VERDICT_LINES" -m 1 \
+		-e "${bad%%$'\n'*}" >&2 || :
+	return 1
+}
+
+# verdict_dead DIR STATUS LIMIT: there is no report. Never 0.
+verdict_dead() {
+	if verdict_log "$1"; then
+		say "the end of the console:"
+		tail -n "$VERDICT_LINES" "$1/console" | tr -d '\r' >&2
+	fi
+	case $2 in
+	124 | 137)
+		say "who sleeps where in the guest:"
+		cat "$1/facts" >&2
+		say "time limit: no end after $3 s"
+		return "$VERDICT_LATE" ;;
+	0) say "the guest died without reporting" ;;
+	*) say "QEMU failed with status $2" ;;
+	esac
+	return "$VERDICT_FAILED"
+}
+
+# verdict DIR STATUS LIMIT: the status to end with.
+verdict() {
+	local status noun said failed=0
+
+	if ! verdict_read "$1" || [[ $2 != "$QEMU_LEFT" ]]; then
+		verdict_dead "$@"
+		return
+	fi
+	for noun in load unload; do
+		said=$(verdict_fact "$1" $noun)
+		[[ -z $said ]] || { say "$noun: $said"; failed=1; }
+	done
+	said=$(log_taint "$(verdict_fact "$1" taint)")
+	[[ -z $said ]] || { say "the kernel is tainted: bits $said"; failed=1; }
+	verdict_log "$1" || failed=1
+	((failed == 0)) || return "$VERDICT_FAILED"
+
+	status=$(verdict_fact "$1" status)
+	return "${status:-$VERDICT_FAILED}"
+}
