@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+#
+# awk -f pairs.awk FILE...
+# Memory ordering takes two: a [tag] names an ordered access, and the comment
+# at each end names its own tag and the one it pairs with.  So each tag has to
+# be named by comments at two places of the code at least.  The drawing of a
+# race, where tags stand after a tab, does not count.  A delay's point with a
+# name like a tag's, PL_INJECT("x-y"), is that tag's, which has to be known.
+
+function bad(what) { print what; failed = 1 }
+
+FNR == 1 { in_comment = 0 }
+
+# What of this line is comment, and what is code.
+{
+	rest = $0
+	text = code = ""
+	while (rest != "") {
+		if (in_comment) {
+			end = index(rest, "*/")
+			text = text (end ? substr(rest, 1, end - 1) : rest)
+			rest = end ? substr(rest, end + 2) : ""
+			in_comment = !end
+		} else {
+			start = index(rest, "/*")
+			if (start)
+				comment++
+			code = code (start ? substr(rest, 1, start - 1) : rest)
+			rest = start ? substr(rest, start + 2) : ""
+			in_comment = start > 0
+		}
+	}
+}
+
+{
+	while (match(text, /\[[a-z][a-z0-9]*(-[a-z0-9]+)+\]/)) {
+		tag = substr(text, RSTART + 1, RLENGTH - 2)
+		drawn = RSTART > 1 && substr(text, RSTART - 1, 1) == "\t"
+		if (!(tag in first))
+			first[tag] = FILENAME ":" FNR
+		if (!drawn && !((tag, comment) in counted)) {
+			counted[tag, comment] = 1
+			ends[tag]++
+		}
+		text = substr(text, RSTART + RLENGTH)
+	}
+	if (match(code, /PL_INJECT\("[a-z0-9]+-[^"]*"\)/))
+		point[substr(code, RSTART + 11, RLENGTH - 13)] = FILENAME ":" FNR
+}
+
+END {
+	for (tag in first) {
+		nr++
+		if (ends[tag] < 2)
+			bad(first[tag] ": [" tag "] has " ends[tag] + 0 \
+			    " end(s) in the code, not two")
+	}
+	for (tag in point)
+		if (!(tag in first))
+			bad(point[tag] ": PL_INJECT(\"" tag \
+			    "\") is no tag of an ordered access")
+	print nr + 0 " tags"
+	exit failed
+}
