@@ -186,7 +186,9 @@ static void wait_until_stop(void *arg)
 TEST_F(cond, wait_ends_when_the_runtime_stops)
 {
 	static struct mixed m;
+	struct hold hold = { &nr_back, 54 };
 
+	hold_stop_until(&hold);
 	mixed_start(&m, 50, 4, wait_until_stop, NULL);
 	ASSERT_TRUE(UNTIL_LOCKED(nr_waiting == 54));
 	pl_mutex_unlock(&mutex);

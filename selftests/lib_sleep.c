@@ -69,7 +69,7 @@ TEST_F(sleep, deadline_in_the_past_returns_at_once)
 	run_as(PL_STACK_WORKER, sleep_in_the_past, NULL);
 }
 
-static atomic_int nr_sleepers;
+static atomic_int nr_sleepers, nr_back;
 static atomic_int result;
 
 static void sleep_for_ever(void *arg)
@@ -279,13 +279,15 @@ static void sleep_for_ever_from_thread(void *arg)
 	(void)arg;
 	atomic_fetch_add(&nr_sleepers, 1);
 	EXPECT_EQ(-ECANCELED, pl_sleep_until(PL_FOREVER));
+	atomic_fetch_add(&nr_back, 1);
 }
 
 TEST_F(sleep, of_a_thread_ends_when_the_runtime_stops)
 {
 	static struct mixed m;
+	struct hold hold = { &nr_back, 4 };
 
-	ASSERT_EQ(0, pl_runtime_start(NULL));
+	hold_stop_until(&hold);
 	mixed_start(&m, 0, 4, sleep_for_ever_from_thread, NULL);
 	ASSERT_TRUE(UNTIL(nr_sleepers == 4));
 	EXPECT_EQ(0, pl_runtime_stop());

@@ -306,6 +306,27 @@ static inline void mixed_run(int nr_tasks, int nr_threads,
 	mixed_join(&m);
 }
 
+/*
+ * Holds the stop up until *@nr is @want: a thread that is about to block when
+ * the runtime stops may find it stopped, and then nobody lets it go.
+ */
+struct hold {
+	atomic_int	*nr;
+	int		want;
+};
+
+static inline void rt_hold(void *arg)
+{
+	struct hold *h = arg;
+
+	EXPECT_TRUE(UNTIL(*h->nr == h->want));
+}
+
+static inline void hold_stop_until(struct hold *h)
+{
+	spawn(rt_hold, h);
+}
+
 /* As if whoever let go what lay where task @t waits now came late. */
 static inline void wake_late(pl_task_t t)
 {
