@@ -77,6 +77,7 @@ BENCHES		:= $(call programs,bench/*.c)
 PROGRAMS	:= $(LIB_TESTS) $(MOD_TESTS) $(EXAMPLES) $(BENCHES)
 
 MODULE_SRCS	:= Kbuild dkms.conf module include
+HEADERS		:= $(sort $(wildcard include/parklot/*.h))
 MAN_PAGES	:= $(sort $(wildcard man/*.[1-9]))
 
 .DELETE_ON_ERROR:
@@ -197,7 +198,7 @@ demo: ## an echo server of tasks under load
 .PHONY: install
 install: lib ## to DESTDIR/PREFIX
 	$(INSTALL) -d $(DESTDIR)$(LIBDIR)/pkgconfig \
-		$(DESTDIR)$(INCLUDEDIR)/linux
+		$(DESTDIR)$(INCLUDEDIR)/linux $(DESTDIR)$(INCLUDEDIR)/parklot
 	$(INSTALL) -m 755 $(LIB_SO) $(DESTDIR)$(LIBDIR)/libparklot.so.$(VERSION)
 	ln -sf libparklot.so.$(VERSION) \
 		$(DESTDIR)$(LIBDIR)/libparklot.so.$(SOVERSION)
@@ -205,6 +206,7 @@ install: lib ## to DESTDIR/PREFIX
 	$(INSTALL) -m 644 $(LIB_A) $(DESTDIR)$(LIBDIR)/
 	$(INSTALL) -m 644 $(O)/parklot.pc $(DESTDIR)$(LIBDIR)/pkgconfig/
 	$(INSTALL) -m 644 include/parklot.h $(DESTDIR)$(INCLUDEDIR)/
+	$(INSTALL) -m 644 $(HEADERS) $(DESTDIR)$(INCLUDEDIR)/parklot/
 	$(INSTALL) -m 644 include/uapi/linux/parklot.h \
 		$(DESTDIR)$(INCLUDEDIR)/linux/
 	$(foreach p,$(MAN_PAGES),$(INSTALL) -D -m 644 $(p) \
@@ -219,8 +221,10 @@ uninstall: ## takes away what install put there
 		$(DESTDIR)$(LIBDIR)/pkgconfig/parklot.pc \
 		$(DESTDIR)$(INCLUDEDIR)/parklot.h \
 		$(DESTDIR)$(INCLUDEDIR)/linux/parklot.h \
+		$(addprefix $(DESTDIR)$(INCLUDEDIR)/parklot/,$(notdir $(HEADERS))) \
 		$(foreach p,$(MAN_PAGES),\
 		$(DESTDIR)$(MANDIR)/man$(subst .,,$(suffix $(p)))/$(notdir $(p)))
+	-rmdir $(DESTDIR)$(INCLUDEDIR)/parklot 2>/dev/null
 
 .PHONY: dkms-source
 dkms-source: ## the module's source to DESTDIR/usr/src

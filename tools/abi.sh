@@ -16,7 +16,7 @@ exported() {
 }
 
 marked() {
-	sed 's/^#.*//' "$1" | tr '\n\t' '  ' | grep -oE 'PL_API [^(;]*\(' |
+	sed 's/^#.*//' "$@" | tr '\n\t' '  ' | grep -oE 'PL_API [^(;]*\(' |
 		sed -E 's/ *\($//; s/.*[ *]//' | sort -u
 }
 
@@ -48,7 +48,7 @@ unprefixed() {
 
 main() {
 	local so=$1 archive=$2 top=${3:-.} api status=0 stray
-	api=$(marked "$top/include/parklot.h")
+	api=$(marked "$top"/include/parklot/*.h)
 
 	[[ -n $api ]] || { echo "nothing is marked PL_API"; return 1; }
 	same "marked PL_API and exported names" \

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * What every header of parklot begins with; <parklot.h> includes them all.
+ */
+#ifndef PARKLOT_BASE_H
+#define PARKLOT_BASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#if defined(__GNUC__)
+# define PL_API			__attribute__((visibility("default")))
+#else
+# define PL_API
+#endif
+
+/* A struct of options that knows its size, so that it can grow. */
+#ifdef __cplusplus
+# define PL_ATOMIC_U32		uint32_t
+# define PL__SIZED(type)	type { sizeof(type) }
+# define PL_BEGIN_DECLS		extern "C" {
+# define PL_END_DECLS		}
+#else
+# define PL_ATOMIC_U32		_Atomic uint32_t
+# define PL__SIZED(type)	(type){ .size = sizeof(type) }
+# define PL_BEGIN_DECLS
+# define PL_END_DECLS
+#endif
+
+/* A deadline that never comes. */
+#define PL_FOREVER		UINT64_MAX
+
+#endif /* PARKLOT_BASE_H */

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * I/O that parks the task, not the worker.
+ */
+#ifndef PARKLOT_IO_H
+#define PARKLOT_IO_H
+
+#include "base.h"
+
+#include <sys/socket.h>
+
+PL_BEGIN_DECLS
+
+/*
+ * Each is the system call of its name, through io_uring: same arguments, its
+ * result or -errno.  SIGPIPE is never raised by pl_send().  Besides
+ * -ETIMEDOUT, -EINTR and -ECANCELED (the buffer is the caller's again in each
+ * case; what was transferred before is reported instead): -EOPNOTSUPP if the
+ * kernel has no io_uring.
+ */
+PL_API ssize_t pl_read(int fd, void *buf, size_t n);
+PL_API ssize_t pl_read_until(int fd, void *buf, size_t n, uint64_t deadline_ns);
+PL_API ssize_t pl_write(int fd, const void *buf, size_t n);
+PL_API ssize_t pl_write_until(int fd, const void *buf, size_t n,
+			      uint64_t deadline_ns);
+PL_API ssize_t pl_recv(int fd, void *buf, size_t n, int flags);
+PL_API ssize_t pl_recv_until(int fd, void *buf, size_t n, int flags,
+			     uint64_t deadline_ns);
+PL_API ssize_t pl_send(int fd, const void *buf, size_t n, int flags);
+PL_API ssize_t pl_send_until(int fd, const void *buf, size_t n, int flags,
+			     uint64_t deadline_ns);
+PL_API int pl_accept(int fd, struct sockaddr *addr, socklen_t *len, int flags);
+PL_API int pl_accept_until(int fd, struct sockaddr *addr, socklen_t *len,
+			   int flags, uint64_t deadline_ns);
+PL_API int pl_connect(int fd, const struct sockaddr *addr, socklen_t len);
+PL_API int pl_connect_until(int fd, const struct sockaddr *addr, socklen_t len,
+			    uint64_t deadline_ns);
+
+/** pl_close() - close @fd; not a point of cancellation */
+PL_API int pl_close(int fd);
+
+struct io_uring_sqe;
+
+/** pl_io_sqe_init() - an empty SQE, to be prepared by any io_uring_prep_*() */
+PL_API void pl_io_sqe_init(struct io_uring_sqe *sqe);
+
+/**
+ * pl_io_wait() - submit a copy of @sqe and wait for its completion
+ *
+ * The way to all that io_uring can do.  user_data is the library's.
+ *
+ * Return: the completion's res; else as above.
+ */
+PL_API int pl_io_wait(struct io_uring_sqe *sqe, uint64_t deadline_ns);
+
+PL_END_DECLS
+
+#endif /* PARKLOT_IO_H */

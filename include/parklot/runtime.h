@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * The runtime: its start, its end, and what it counts.
+ */
+#ifndef PARKLOT_RUNTIME_H
+#define PARKLOT_RUNTIME_H
+
+#include "base.h"
+
+PL_BEGIN_DECLS
+
+/** enum pl_backend - where idle workers sleep */
+enum pl_backend {
+	PL_BACKEND_AUTO,	/* /dev/parklot if it can be opened */
+	PL_BACKEND_MODULE,	/* /dev/parklot, or -ENODEV */
+	PL_BACKEND_FUTEX,	/* futexes: any Linux */
+};
+
+/**
+ * struct pl_config - what a runtime is started with
+ * @size:		set by PL_CONFIG_INIT
+ * @nr_workers:		runnable workers wanted, started on demand; 0: the CPUs
+ *			that affinity and cgroup quota allow
+ * @max_workers:	worker threads at most, blocked ones included; 0:
+ *			@nr_workers + 256
+ * @nr_lots:		parking lots the workers are spread over; 0: 4
+ * @nr_timer_buckets:	0: 13; at most 1024
+ * @backend:		enum pl_backend
+ * @flags:		0
+ * @stack_size:		bytes by enum pl_stack; 0: the default of each
+ * @min_workers:	started at once; 0: 1
+ * @worker_start:	called first in every worker and in the timer thread
+ * @worker_start_arg:	passed to it
+ *
+ * PARKLOT_BACKEND=auto|module|futex, PARKLOT_WORKERS=N and
+ * PARKLOT_MAX_WORKERS=N in the environment override the fields of these names.
+ */
+struct pl_config {
+	size_t		size;
+	uint32_t	nr_workers;
+	uint32_t	max_workers;
+	uint32_t	nr_lots;
+	uint32_t	nr_timer_buckets;
+	uint32_t	backend;
+	uint32_t	flags;
+	size_t		stack_size[3];
+	uint32_t	min_workers;
+	uint32_t	reserved;
+	void		(*worker_start)(void *arg);
+	void		*worker_start_arg;
+};
+
+#define PL_CONFIG_INIT		PL__SIZED(struct pl_config)
+
+/**
+ * pl_runtime_start() - start the runtime with a choice of one's own
+ * @cfg: NULL for the defaults
+ *
+ * Context: any thread.
+ * Return: 0; -EALREADY if it runs; -EBUSY while it stops; -ENODEV if the
+ * module was asked for and /dev/parklot cannot be used; -EINVAL for a bad
+ * field, or a bad value in the environment; -ENOMEM, -EAGAIN.
+ */
+PL_API int pl_runtime_start(const struct pl_config *cfg);
+
+/**
+ * pl_runtime_stop() - end the runtime
+ *
+ * From now on nothing may be spawned from outside tasks and every blocking
+ * call returns -ECANCELED.  Waits until every task has ended, then ends the
+ * workers and the timer thread.  The runtime may be started again.
+ *
+ * Context: any thread that is not a worker.  From a timer's callback it only
+ * starts the stop, since the timer thread cannot wait for itself: tasks and
+ * workers are ended by a thread of the library's, and pl_runtime_start()
+ * says -EBUSY until that is done.
+ * Return: 0; -EDEADLK from a task; -EALREADY if another stop is under way or
+ * nothing runs.
+ */
+PL_API int pl_runtime_stop(void);
+
+/** pl_runtime_backend() - the one in use; PL_BACKEND_AUTO before the start */
+PL_API enum pl_backend pl_runtime_backend(void);
+
+/**
+ * struct pl_stat - what the runtime did, and what it is doing
+ *
+ * The counters are sums over workers read without stopping them: each is
+ * exact once the runtime is quiet, and never goes down.
+ */
+struct pl_stat {
+	size_t		size;
+	uint64_t	tasks_spawned;
+	uint64_t	tasks_ended;
+	uint64_t	switches;	/* from one stack to another */
+	uint64_t	steals;		/* tasks taken from another worker */
+	uint64_t	parks;		/* times a worker went to sleep */
+	uint64_t	wakes;		/* workers woken */
+	uint64_t	wakes_empty;	/* entered the kernel, woke nobody */
+	uint64_t	timers_added;
+	uint64_t	timers_fired;
+	uint64_t	timers_deleted;
+	uint64_t	timer_busy_ns;	/* CPU time of the timer thread */
+	uint64_t	io_submitted;
+	uint64_t	io_completed;
+	uint32_t	backend;	/* enum pl_backend */
+	uint32_t	workers;	/* threads started */
+	uint32_t	workers_running;
+	uint32_t	workers_parked;
+	uint32_t	workers_blocked; /* in a task on the worker's stack */
+	uint32_t	tasks_alive;
+	uint32_t	timers_alive;
+	uint32_t	io_in_flight;
+	uint64_t	stacks_unguarded; /* a canary instead of a guard page */
+	uint64_t	io_enters;	/* io_uring_enter() calls */
+};
+
+#define PL_STAT_INIT		PL__SIZED(struct pl_stat)
+
+/** pl_stat_read() - fill @st; 0, or -EINVAL if its size was not set */
+PL_API int pl_stat_read(struct pl_stat *st);
+
+/** struct pl_stat_worker - the same of one worker */
+struct pl_stat_worker {
+	size_t		size;
+	uint64_t	cpu_ns;		/* CPU time of the thread */
+	uint64_t	switches;
+	uint64_t	steals;
+	uint64_t	parks;
+	uint64_t	signals;	/* signals sent for tasks spawned */
+	uint64_t	nosignals;	/* tasks spawned without one */
+	uint64_t	tasks_ended;
+	uint32_t	lot;
+	uint32_t	reserved;
+};
+
+#define PL_STAT_WORKER_INIT	PL__SIZED(struct pl_stat_worker)
+
+/**
+ * pl_stat_worker() - the counters of worker @i
+ *
+ * Return: 0; -ENOENT if there is no such worker; -EINVAL.
+ */
+PL_API int pl_stat_worker(uint32_t i, struct pl_stat_worker *st);
+
+PL_END_DECLS
+
+#endif /* PARKLOT_RUNTIME_H */

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * Locks and what else tasks and threads wait for each other with.
+ */
+#ifndef PARKLOT_SYNC_H
+#define PARKLOT_SYNC_H
+
+#include "word.h"
+
+PL_BEGIN_DECLS
+
+/** struct pl_mutex - sleeping lock; not recursive, owned by no one thread */
+struct pl_mutex {
+	struct pl_word	word;
+	uint64_t	reserved;
+};
+
+/** struct pl_cond - condition variable, for tasks and threads alike */
+struct pl_cond {
+	struct pl_word	seq;
+	void		*mutex;
+};
+
+#define PL_MUTEX_INIT		{ { 0, 0 }, 0 }
+#define PL_COND_INIT		{ { 0, 0 }, 0 }
+
+/** pl_mutex_lock() - lock; not a point of interruption or cancellation */
+PL_API void pl_mutex_lock(struct pl_mutex *m);
+
+/** pl_mutex_trylock() - 0, or -EBUSY if it is locked */
+PL_API int pl_mutex_trylock(struct pl_mutex *m);
+
+/** pl_mutex_lock_until() - 0, -ETIMEDOUT, -EINTR, -ECANCELED or -ENOMEM */
+PL_API int pl_mutex_lock_until(struct pl_mutex *m, uint64_t deadline_ns);
+
+/** pl_mutex_unlock() - unlock; *@m is not touched once another can have it */
+PL_API void pl_mutex_unlock(struct pl_mutex *m);
+
+/**
+ * pl_cond_wait() - unlock @m, wait for a signal, lock @m again
+ *
+ * As with every condition variable the caller looks at its condition again.
+ *
+ * Return: 0, -EINTR or -ECANCELED; @m is locked again in each case.
+ */
+PL_API int pl_cond_wait(struct pl_cond *c, struct pl_mutex *m);
+
+/** pl_cond_wait_until() - the same; also -ETIMEDOUT, -ENOMEM */
+PL_API int pl_cond_wait_until(struct pl_cond *c, struct pl_mutex *m,
+			      uint64_t deadline_ns);
+
+/** pl_cond_signal() - let one waiter go, the longest waiting */
+PL_API void pl_cond_signal(struct pl_cond *c);
+
+/**
+ * pl_cond_broadcast() - let all waiters go
+ *
+ * One is woken, the others are moved to the mutex, which wakes them in turn.
+ */
+PL_API void pl_cond_broadcast(struct pl_cond *c);
+
+PL_END_DECLS
+
+#endif /* PARKLOT_SYNC_H */

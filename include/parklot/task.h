@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * Tasks: a function with a stack of its own, spawned, joined, let sleep.
+ */
+#ifndef PARKLOT_TASK_H
+#define PARKLOT_TASK_H
+
+#include "base.h"
+
+PL_BEGIN_DECLS
+
+typedef uint64_t pl_task_t;	/* slot | version << 32; 0 is no task */
+
+/** enum pl_stack - what a task runs on */
+enum pl_stack {
+	PL_STACK_NORMAL,	/* 256 KiB */
+	PL_STACK_SMALL,		/* 32 KiB */
+	PL_STACK_LARGE,		/* 8 MiB */
+	PL_STACK_WORKER,	/* the worker's own: it blocks with it */
+};
+
+#define PL_SPAWN_URGENT		(1U << 0) /* run it at once on this worker */
+#define PL_SPAWN_NOSIGNAL	(1U << 1) /* wake nobody before pl_flush() */
+
+/**
+ * struct pl_spawn_opts - how a task is spawned
+ * @size:  set by PL_SPAWN_OPTS_INIT
+ * @stack: enum pl_stack
+ * @flags: PL_SPAWN_*
+ * @name:  copied, 15 bytes; shown by tools and in messages
+ */
+struct pl_spawn_opts {
+	size_t		size;
+	uint32_t	stack;
+	uint32_t	flags;
+	const char	*name;
+};
+
+#define PL_SPAWN_OPTS_INIT	PL__SIZED(struct pl_spawn_opts)
+
+/**
+ * pl_spawn() - start @fn(@arg) as a task
+ * @out:  where to put the task's handle, or NULL; written before @fn runs
+ * @fn:   what the task runs; it ends when @fn returns or calls pl_exit()
+ * @arg:  passed to @fn
+ * @opts: NULL for the defaults
+ *
+ * With PL_SPAWN_URGENT, in a task, @fn starts at once on this worker; the
+ * caller is ready from then on and may be stolen, so that it may return
+ * before the first line of @fn has run.  From elsewhere the flag does nothing.
+ *
+ * Context: any thread.
+ * Return: 0; -EAGAIN if the task table is full or a task waits for a stack
+ * that could not be had; -ENOMEM; -ECANCELED from outside tasks while the
+ * runtime stops; -EINVAL.
+ */
+PL_API int pl_spawn(pl_task_t *out, void (*fn)(void *arg), void *arg,
+		    const struct pl_spawn_opts *opts);
+
+/**
+ * pl_spawn_many() - start @nr tasks with one signal for all
+ * @out:  array of @nr handles to fill, or NULL
+ * @nr:   how many
+ * @fn:   what each runs
+ * @args: array of @nr arguments, or NULL for a NULL to each
+ * @opts: NULL for the defaults; PL_SPAWN_URGENT is refused
+ *
+ * Return: how many were spawned, if not all because of what pl_spawn() would
+ * say of the next; that error if none was.
+ */
+PL_API int pl_spawn_many(pl_task_t *out, size_t nr, void (*fn)(void *arg),
+			 void *const *args, const struct pl_spawn_opts *opts);
+
+/**
+ * pl_flush() - signal what PL_SPAWN_NOSIGNAL held back
+ *
+ * Concerns what the calling worker or thread spawned.  A worker also flushes
+ * by itself before it looks for other work.
+ *
+ * Return: how many tasks were signalled.
+ */
+PL_API int pl_flush(void);
+
+/** pl_exit() - end the calling task; outside a task it does nothing */
+PL_API void pl_exit(void);
+
+/**
+ * pl_join() - wait until task @t has ended
+ *
+ * Any number of callers, any time; a handle stays good for ever.
+ *
+ * Return: 0, also when it ended long ago; -EDEADLK for oneself; -EINVAL for
+ * 0; -EINTR, -ECANCELED.
+ */
+PL_API int pl_join(pl_task_t t);
+
+/** pl_join_until() - the same; -ETIMEDOUT once @deadline_ns has passed */
+PL_API int pl_join_until(pl_task_t t, uint64_t deadline_ns);
+
+/** pl_self() - the calling task; 0 outside a task */
+PL_API pl_task_t pl_self(void);
+
+/** pl_yield() - let every other ready task of this worker run first */
+PL_API void pl_yield(void);
+
+/** pl_sleep() - sleep @ns; 0, -EINTR or -ECANCELED */
+PL_API int pl_sleep(uint64_t ns);
+
+/** pl_sleep_until() - sleep until @deadline_ns; 0, -EINTR or -ECANCELED */
+PL_API int pl_sleep_until(uint64_t deadline_ns);
+
+/**
+ * pl_interrupt() - let the current or next blocking call of @t return -EINTR
+ *
+ * Return: 0; -ESRCH if @t has ended; -EINVAL for 0.
+ */
+PL_API int pl_interrupt(pl_task_t t);
+
+/**
+ * pl_cancel() - let every blocking call of @t return -ECANCELED from now on
+ *
+ * Return: 0; -ESRCH if @t has ended; -EINVAL for 0.
+ */
+PL_API int pl_cancel(pl_task_t t);
+
+/** pl_cancelled() - whether the calling task was cancelled */
+PL_API bool pl_cancelled(void);
+
+/** pl_now() - CLOCK_MONOTONIC in nanoseconds */
+PL_API uint64_t pl_now(void);
+
+PL_END_DECLS
+
+#endif /* PARKLOT_TASK_H */
