@@ -310,15 +310,18 @@ TEST_F(runtime, one_busy_worker_is_enough_for_one_task)
 {
 	int i;
 
-	start_with(4, 0);
+	start_with(16, 0);
 	ASSERT_TRUE(UNTIL(rt_stat().parks == 1));
 	for (i = 0; i < 100; i++) {
 		run_in_task(count, NULL);
 		ASSERT_TRUE(UNTIL(rt_stat().workers_parked ==
 				  rt_stat().workers));
 	}
-	/* Delayed, it may be seen on its way out and thought busy. */
-	EXPECT_GE(RT_INJECT ? 4 : 1, rt_stat().workers);
+	/*
+	 * It may be seen on its way to sleep, and another is started; now and
+	 * then, or often if it is delayed there, but not each time.
+	 */
+	EXPECT_GE(RT_INJECT ? 16 : 4, rt_stat().workers);
 }
 
 TEST_F(runtime, min_workers_are_started_at_once)
