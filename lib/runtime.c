@@ -16,6 +16,7 @@
  */
 #include "runtime.h"
 #include "config.h"
+#include "cpus.h"
 #include "inject.h"
 #include "stat.h"
 #include "sys.h"
@@ -74,6 +75,7 @@ static int start(struct pl__rt *rt, const struct pl_config *cfg)
 	ret = pl__tasks_init();
 	if (ret)
 		return ret;
+	store_relaxed(&rt->nr_wanted, rt->cfg.nr_workers);
 	rt->workers = pl__alloc(rt->cfg.max_workers * sizeof(*rt->workers));
 	if (!rt->workers)
 		return -ENOMEM;
@@ -149,6 +151,35 @@ enum pl_backend pl_runtime_backend(void)
 
 	return state == PL__RT_RUNNING || state == PL__RT_STOPPING ?
 	       pl__rt.backend : PL_BACKEND_AUTO;
+}
+
+/* ---- more or fewer ---- */
+
+static int set_workers(uint32_t nr)
+{
+	if (!nr)
+		nr = pl__cpus_usable();
+	if (nr > pl__rt.cfg.max_workers)
+		return -EINVAL;
+	atomic_store(&pl__rt.nr_wanted, nr);
+	/* Those that are idle or not started yet, if more are wanted. */
+	pl__full_barrier();
+	pl__pass_on_help();
+	return 0;
+}
+
+int pl_runtime_set_workers(uint32_t nr)
+{
+	int ret;
+
+	if (pl__self())
+		return set_workers(nr);
+	ret = pl__runtime_enter();
+	if (ret)
+		return ret;
+	ret = set_workers(nr);
+	pl__rt_exit();
+	return ret;
 }
 
 /* ---- stop ---- */

@@ -38,12 +38,9 @@ void pl__rt_exit(void)
 
 static bool is_help_due(void)
 {
-	uint32_t started = load_relaxed(&pl__rt.nr_started);
-	uint32_t idle = load_relaxed(&pl__rt.nr_idle);
-	uint32_t blocked = load_relaxed(&pl__rt.nr_blocked);
-
-	return started < pl__rt.cfg.nr_workers + idle + blocked &&
-	       (idle || started < pl__rt.cfg.max_workers);
+	return pl__nr_running() < load_relaxed(&pl__rt.nr_wanted) &&
+	       (load_relaxed(&pl__rt.nr_idle) ||
+		load_relaxed(&pl__rt.nr_started) < pl__rt.cfg.max_workers);
 }
 
 static bool wake(struct pl__worker *w)
@@ -163,12 +160,12 @@ static struct pl__task *next_oldest(struct pl__worker *w)
 	return pl__deque_steal(&w->deque);
 }
 
-/* Whose worker is blocked may wait for us alone, who are never idle. */
-static struct pl__task *next_of_blocked(struct pl__worker *w)
+/* Whose worker is blocked or surplus may wait for us, who are never idle. */
+static struct pl__task *next_of_others(struct pl__worker *w)
 {
 	struct pl__task *t = NULL;
 
-	if (load_relaxed(&pl__rt.nr_blocked))
+	if (load_relaxed(&pl__rt.nr_blocked) || pl__has_extra_workers())
 		t = pl__steal(w);
 	return t ? t : next_oldest(w);
 }
@@ -187,7 +184,7 @@ static struct pl__task *next_queued(struct pl__worker *w)
 
 	if (unlikely(++w->tick % FAIR_EVERY == 0)) {
 		t = w->tick % (2 * FAIR_EVERY) ? next_oldest(w) :
-						 next_of_blocked(w);
+						 next_of_others(w);
 		if (t)
 			return t;
 	}
@@ -207,6 +204,11 @@ struct pl__task *pl__next(struct pl__worker *w)
 
 	if (unlikely(w->nr_held))
 		flush_held(w);
+	if (unlikely(pl__is_surplus())) {
+		if (w->ring)
+			pl__ring_reap(w->ring);
+		return NULL;
+	}
 	t = next_queued(w);
 	if (t)
 		return t;
@@ -402,13 +404,14 @@ void pl_yield(void)
 	pl__drain(w, &w->inbox);
 	w->nr_before = pl__deque_len(&w->deque);
 	next = next_prepared(w);
-	if (!next) {
+	if (!next && !pl__is_surplus()) {
 		next = pl__steal(w);
 		if (next && !pl__task_prepare(w, next))
 			next = NULL;
+		if (!next)
+			return;
 	}
-	if (next)
-		leave(w, t, next, ready_after, t);
+	leave(w, t, next, ready_after, t);
 }
 
 /* ---- the end of a task ---- */

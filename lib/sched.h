@@ -27,6 +27,18 @@
  * help and passed to whom it wakes.  Who lays it down looks in every queue
  * afterwards, and calls again if there is more, on behalf of all who left it
  * to him.
+ *
+ * As many run as are wanted: neither idle nor blocked.  There may be more when
+ * a blocked one returns or fewer are wanted.  Such a one is surplus at the end
+ * of its task, and parks although there is work:
+ *
+ *	surplus worker			one that blocks
+ *	nr_idle++		[idle-a]	nr_blocked++
+ *	full barrier			full barrier	[idle-b]
+ *	if (enough run)			if (there is work, too few run)
+ *		park				signal the lots
+ *
+ * One of the two sees the other; what it leaves in its queues is stolen.
  */
 #ifndef PL_SCHED_H
 #define PL_SCHED_H
@@ -144,6 +156,7 @@ struct pl__rt {
 
 	_Atomic uint32_t	state __pl_cacheline; /* enum pl__rt_state */
 	_Atomic uint32_t	nr_started;	/* workers[0 .. nr_started) */
+	_Atomic uint32_t	nr_wanted;	/* that run at a time */
 
 	_Atomic uint32_t	nr_idle __pl_cacheline;
 	_Atomic uint32_t	nr_searching;	/* 0 or 1: the token */
@@ -189,6 +202,30 @@ struct pl__task *pl__current(void);
 bool pl__rt_enter(void);
 void pl__rt_exit(void);
 
+/* Neither idle nor blocked, as far as can be seen. */
+static inline uint32_t pl__nr_running(void)
+{
+	uint32_t started = load_relaxed(&pl__rt.nr_started);
+	uint32_t off = load_relaxed(&pl__rt.nr_idle) +
+		       load_relaxed(&pl__rt.nr_blocked);
+
+	return started > off ? started - off : 0;
+}
+
+/* There are workers that are not wanted at times. */
+static inline bool pl__has_extra_workers(void)
+{
+	return load_relaxed(&pl__rt.nr_started) >
+	       load_relaxed(&pl__rt.nr_wanted);
+}
+
+/* The caller, a running worker, is one too many. */
+static inline bool pl__is_surplus(void)
+{
+	return unlikely(pl__has_extra_workers()) &&
+	       pl__nr_running() > load_relaxed(&pl__rt.nr_wanted);
+}
+
 static inline bool pl__rt_is_stopping(void)
 {
 	return atomic_load(&pl__rt.state) == PL__RT_STOPPING;
@@ -201,7 +238,7 @@ void pl__ready(struct pl__task *t);
 void pl__ready_quietly(struct pl__task *t);
 void pl__signal(void);
 
-/* The next ready task of worker @w itself, or NULL. */
+/* The next ready task of worker @w itself; NULL: none, or it is surplus. */
 struct pl__task *pl__next(struct pl__worker *w);
 
 /* Moves all of inbox @from, its own or another's, to the deque of @w. */
@@ -240,14 +277,14 @@ int pl__worker_start(bool has_token);
 void pl__worker_join_all(void);
 void pl__worker_free_all(void);
 
-/* A task from another worker's queues, or NULL. */
-struct pl__task *pl__steal(struct pl__worker *w);
-
 /* A task of another worker's, or NULL. */
 struct pl__task *pl__steal(struct pl__worker *w);
 
 /* Whether there is a task in anybody's queue. */
 bool pl__work_anywhere(void);
+
+/* Calls for help if there is: what was left to us may be more than we take. */
+void pl__pass_on_help(void);
 
 /*
  * A task on the worker's stack, or a thread that is none, blocks: until

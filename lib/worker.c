@@ -91,8 +91,7 @@ static void lay_down_token(struct pl__worker *w)
 	PL_INJECT("token-a");
 }
 
-/* What was left to us while we had it may be more than we can take. */
-static void pass_on_help(void)
+void pl__pass_on_help(void)
 {
 	if (pl__work_anywhere())
 		pl__signal();
@@ -104,13 +103,13 @@ static struct pl__task *find(struct pl__worker *w)
 
 	do {
 		t = pl__next(w);
-		if (!t)
+		if (!t && !pl__is_surplus())
 			t = pl__steal(w);
 	} while (t && !pl__task_prepare(w, t));
 
 	if (t && w->is_searching) {
 		lay_down_token(w);
-		pass_on_help();
+		pl__pass_on_help();
 	}
 	return t;
 }
@@ -151,6 +150,13 @@ static void park(struct pl__worker *w, uint32_t seq)
 	w->is_searching = woken;
 }
 
+/* Of others, once we are announced as idle. */
+static bool is_enough_running(void)
+{
+	return unlikely(pl__has_extra_workers()) &&
+	       pl__nr_running() >= load_relaxed(&pl__rt.nr_wanted);
+}
+
 /*
  * Announced as idle: looks once more, and parks if there is nothing.  Who had
  * the token and sees something takes it up again, since it has to call for
@@ -165,7 +171,7 @@ static void look_and_park(struct pl__worker *w, uint32_t seq)
 		lay_down_token(w);
 	pl__full_barrier();
 	PL_INJECT("idle-a");
-	if (!pl__work_anywhere())
+	if (is_enough_running() || !pl__work_anywhere())
 		park(w, seq);
 	else if (had_token)
 		w->is_searching = atomic_compare_exchange_strong(
@@ -265,7 +271,7 @@ bool pl__sleep(struct pl__worker *w, struct pl__sleeper *s,
 	/* One runnable worker less: another may have to take its place. */
 	atomic_fetch_add(&pl__rt.nr_blocked, 1);
 	pl__full_barrier();
-	pass_on_help();
+	pl__pass_on_help();
 	if (load_relaxed(&s->state) == PL__SLEEP_RING)
 		woken = sleep_in_ring(w, s, deadline_ns);
 	else
@@ -283,7 +289,7 @@ static void run_start_hook(struct pl__worker *w)
 		return;
 	if (w->is_searching) {
 		lay_down_token(w);
-		pass_on_help();
+		pl__pass_on_help();
 	}
 	pl__rt.cfg.worker_start(pl__rt.cfg.worker_start_arg);
 }
@@ -349,7 +355,7 @@ static int start_next(bool has_token)
 
 	/* Those that are started at once nobody has called for. */
 	if (i >= pl__rt.cfg.max_workers ||
-	    (has_token && i >= pl__rt.cfg.nr_workers +
+	    (has_token && i >= load_relaxed(&pl__rt.nr_wanted) +
 			       load_relaxed(&pl__rt.nr_blocked)))
 		return -EAGAIN;
 	if (state == PL__RT_DRAINED || state == PL__RT_STOPPED)

@@ -79,6 +79,20 @@ PL_API int pl_runtime_start(const struct pl_config *cfg);
  */
 PL_API int pl_runtime_stop(void);
 
+/**
+ * pl_runtime_set_workers() - want more or fewer runnable workers
+ * @nr: 0: the CPUs that affinity and cgroup quota allow
+ *
+ * More are started on demand, as at the start.  With fewer, those that are too
+ * many park at the end of the task that they run; what is in their queues is
+ * taken by the others.  Their threads stay.
+ *
+ * Context: any thread; starts the runtime if it does not run.
+ * Return: 0; -EINVAL if @nr is over the max_workers it was started with;
+ * -ECANCELED while the runtime stops; what pl_runtime_start() says.
+ */
+PL_API int pl_runtime_set_workers(uint32_t nr);
+
 /** pl_runtime_backend() - the one in use; PL_BACKEND_AUTO before the start */
 PL_API enum pl_backend pl_runtime_backend(void);
 

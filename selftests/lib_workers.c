@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * More workers and fewer, while they work.
+ */
+#include "harness.h"
+
+#include "rt.h"
+
+#include <sys/socket.h>
+
+RT_FIXTURE(workers)
+
+static atomic_int nr_ran, nr_begun, may_go, is_over;
+
+static void count(void *arg)
+{
+	(void)arg;
+	atomic_fetch_add(&nr_ran, 1);
+}
+
+/* ---- how many run at a time ---- */
+
+static atomic_int nr_at_once, most_at_once, nr_entered;
+
+static void enter_and_leave(void)
+{
+	int nr = atomic_fetch_add(&nr_at_once, 1) + 1, most;
+
+	most = atomic_load(&most_at_once);
+	while (most < nr &&
+	       !atomic_compare_exchange_weak(&most_at_once, &most, nr))
+		;
+	atomic_fetch_add(&nr_entered, 1);
+	sched_yield();
+	atomic_fetch_sub(&nr_at_once, 1);
+}
+
+static void run_and_yield(void *arg)
+{
+	(void)arg;
+	atomic_fetch_add(&nr_begun, 1);
+	while (!is_over) {
+		enter_and_leave();
+		pl_yield();
+	}
+}
+
+static void run_and_spawn(void *arg)
+{
+	enter_and_leave();
+	if (!is_over)
+		EXPECT_EQ(0, pl_spawn(NULL, run_and_spawn, arg, NULL));
+}
+
+/* The most at once of those that enter from now on. */
+static int most_of(int nr)
+{
+	atomic_store(&nr_entered, 0);
+	atomic_store(&most_at_once, 0);
+	EXPECT_TRUE(UNTIL(nr_entered >= nr));
+	return atomic_load(&most_at_once);
+}
+
+/* So many that it is no luck if there were never more of them at once. */
+static int settled(void)
+{
+	return 1000 + scaled(9000);
+}
+
+static void check_numbers(void)
+{
+	ASSERT_TRUE(UNTIL(most_of(100) == 4));
+	EXPECT_EQ(0, pl_runtime_set_workers(1));
+	EXPECT_TRUE(UNTIL(most_of(settled()) == 1));
+	EXPECT_EQ(0, pl_runtime_set_workers(3));
+	EXPECT_TRUE(UNTIL(most_of(100) == 3));
+	EXPECT_EQ(0, pl_runtime_set_workers(2));
+	EXPECT_TRUE(UNTIL(most_of(settled()) == 2));
+	EXPECT_EQ(4, rt_stat().workers);
+	EXPECT_EQ(0, pl_runtime_set_workers(6));
+	EXPECT_TRUE(UNTIL(most_of(100) == 6));
+	EXPECT_EQ(6, rt_stat().workers);
+	is_over = 1;
+}
+
+TEST_F(workers, as_many_run_as_are_wanted)
+{
+	static struct mixed m;
+
+	start_with(4, 8);
+	mixed_start(&m, 20, 0, run_and_yield, NULL);
+	check_numbers();
+	mixed_join(&m);
+}
+
+TEST_F(workers, as_many_run_as_are_wanted_of_tasks_that_never_block)
+{
+	int i;
+
+	start_with(4, 8);
+	for (i = 0; i < 20; i++)
+		spawn(run_and_spawn, NULL);
+	check_numbers();
+}
+
+static void nap_on_worker(void *arg)
+{
+	(void)arg;
+	atomic_fetch_add(&nr_begun, 1);
+	while (!is_over)
+		EXPECT_EQ(0, pl_sleep(NSEC_PER_MSEC));
+}
+
+TEST_F(workers, that_return_from_blocking_do_not_run_beside_the_others)
+{
+	static struct mixed m;
+	int i;
+
+	start_with(1, 0);
+	for (i = 0; i < 4; i++)
+		spawn_as(PL_STACK_WORKER, nap_on_worker, NULL);
+	ASSERT_TRUE(UNTIL(nr_begun == 4));
+	is_over = 1;
+	ASSERT_TRUE(UNTIL(rt_stat().tasks_alive == 0));
+	EXPECT_LE(4, rt_stat().workers);
+	is_over = 0;
+	mixed_start(&m, 20, 0, run_and_yield, NULL);
+	EXPECT_TRUE(UNTIL(most_of(settled()) == 1));
+	is_over = 1;
+	mixed_join(&m);
+}
+
+/* ---- what is left behind ---- */
+
+/* Fills its worker's queue, and keeps the worker until all have done so. */
+static void fill_queue(void *arg)
+{
+	int i;
+
+	(void)arg;
+	for (i = 0; i < 1000; i++)
+		EXPECT_EQ(0, pl_spawn(NULL, count, NULL, NULL));
+	atomic_fetch_add(&nr_begun, 1);
+	EXPECT_TRUE(UNTIL_BUSY(may_go));
+}
+
+TEST_F(workers, one_too_many_leaves_its_queue_to_the_others)
+{
+	int i;
+
+	start_with(4, 0);
+	for (i = 0; i < 4; i++)
+		spawn(fill_queue, NULL);
+	ASSERT_TRUE(UNTIL(nr_begun == 4));
+	EXPECT_EQ(0, pl_runtime_set_workers(1));
+	may_go = 1;
+	EXPECT_TRUE(UNTIL(nr_ran == 4000));
+}
+
+TEST_F(workers, one_too_many_leaves_its_queue_to_one_that_is_never_idle)
+{
+	static struct mixed m;
+	int i;
+
+	start_with(4, 0);
+	mixed_start(&m, 2, 0, run_and_yield, NULL);
+	for (i = 0; i < 3; i++)
+		spawn(fill_queue, NULL);
+	ASSERT_TRUE(UNTIL(nr_begun == 5));
+	EXPECT_EQ(0, pl_runtime_set_workers(1));
+	for (i = 0; i < 100; i++)
+		spawn(count, NULL);
+	may_go = 1;
+	EXPECT_TRUE(UNTIL(nr_ran == 3100));
+	is_over = 1;
+	mixed_join(&m);
+}
+
+static int pairs[32][2];
+
+static void probe(void *arg)
+{
+	char c;
+
+	*(ssize_t *)arg = pl_read(-1, &c, 1);
+}
+
+static void read_all(void *arg)
+{
+	int *fd = arg;
+	char c;
+
+	atomic_fetch_add(&nr_begun, 1);
+	while (pl_read(fd[0], &c, 1) == 1)
+		atomic_fetch_add(&nr_ran, 1);
+}
+
+static void write_to_all(void)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(pairs); i++)
+		EXPECT_EQ(1, write(pairs[i][1], "x", 1));
+}
+
+TEST_F(workers, one_too_many_still_completes_its_io)
+{
+	int i, nr = (int)ARRAY_SIZE(pairs);
+	pl_task_t t[ARRAY_SIZE(pairs)];
+	ssize_t ret = 0;
+
+	start_with(4, 0);
+	run_in_task(probe, &ret);
+	if (ret == -EOPNOTSUPP)
+		SKIP(return, "this kernel has no io_uring");
+	for (i = 0; i < nr; i++) {
+		ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, pairs[i]));
+		t[i] = spawn(read_all, pairs[i]);
+	}
+	ASSERT_TRUE(UNTIL(nr_begun == nr));
+	for (i = 0; i < 50; i++) {
+		EXPECT_EQ(0, pl_runtime_set_workers(1 + i % 4));
+		write_to_all();
+		ASSERT_TRUE(UNTIL(nr_ran == (i + 1) * nr));
+	}
+	for (i = 0; i < nr; i++)
+		shutdown(pairs[i][1], SHUT_RDWR);
+	for (i = 0; i < nr; i++)
+		join(t[i]);
+}
+
+/* ---- up and down ---- */
+
+static struct pl_mutex mutex;
+static int nr_locked;
+
+static void work(void *arg)
+{
+	int i, nr = (int)(uintptr_t)arg;
+	pl_task_t t;
+
+	for (i = 0; i < nr; i++) {
+		ASSERT_EQ(0, pl_spawn(&t, count, NULL, NULL));
+		pl_mutex_lock(&mutex);
+		nr_locked++;
+		pl_mutex_unlock(&mutex);
+		if (i % 16 == 0)
+			EXPECT_EQ(0, pl_sleep(NSEC_PER_USEC));
+		EXPECT_EQ(0, pl_join(t));
+		pl_yield();
+	}
+}
+
+static void change(void *arg)
+{
+	uint64_t seed = 7 + (uintptr_t)arg;
+
+	while (!is_over) {
+		EXPECT_EQ(0, pl_runtime_set_workers(
+				     (uint32_t)next_random(&seed) % 8 + 1));
+		breathe();
+	}
+}
+
+static void change_from_timer(void *arg)
+{
+	EXPECT_EQ(0, pl_runtime_set_workers((uint32_t)(uintptr_t)arg));
+	if (is_over)
+		return;
+	EXPECT_EQ(0, pl_timer_add(NULL, pl_now() + 100 * NSEC_PER_USEC,
+				  change_from_timer,
+				  (void *)((uintptr_t)arg % 8 + 1)));
+}
+
+TEST_F(workers, more_and_fewer_under_load_loses_nothing)
+{
+	static struct mixed changers, workers;
+	int nr = scaled(RT_INJECT ? 200 : 2000);
+
+	start_with(4, 8);
+	mixed_start(&changers, 1, 1, change, NULL);
+	ASSERT_EQ(0, pl_timer_add(NULL, 0, change_from_timer, (void *)1));
+	mixed_start(&workers, 20, 2, work, (void *)(uintptr_t)nr);
+	mixed_join(&workers);
+	is_over = 1;
+	mixed_join(&changers);
+	EXPECT_EQ(22 * nr, nr_ran);
+	EXPECT_EQ(22 * nr, nr_locked);
+	EXPECT_GE(8, rt_stat().workers);
+}
+
+/* ---- what is refused ---- */
+
+TEST_F(workers, more_than_the_most_are_refused)
+{
+	start_with(2, 4);
+	EXPECT_EQ(-EINVAL, pl_runtime_set_workers(5));
+	EXPECT_EQ(-EINVAL, pl_runtime_set_workers(UINT32_MAX));
+	EXPECT_EQ(0, pl_runtime_set_workers(4));
+	EXPECT_EQ(0, pl_runtime_set_workers(0));
+}
+
+TEST_F(workers, runtime_starts_when_a_number_is_first_set)
+{
+	EXPECT_EQ(PL_BACKEND_AUTO, pl_runtime_backend());
+	EXPECT_EQ(0, pl_runtime_set_workers(2));
+	EXPECT_NE(PL_BACKEND_AUTO, pl_runtime_backend());
+}
+
+static void *stop_thread(void *arg)
+{
+	(void)arg;
+	EXPECT_EQ(0, pl_runtime_stop());
+	return NULL;
+}
+
+TEST_F(workers, number_is_not_changed_from_outside_while_the_runtime_stops)
+{
+	struct hold hold = { &is_over, 1 };
+	pthread_t thread;
+	int ret;
+
+	start_with(2, 4);
+	hold_stop_until(&hold);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, stop_thread, NULL));
+	EXPECT_TRUE(UNTIL((ret = pl_runtime_set_workers(3))));
+	EXPECT_EQ(-ECANCELED, ret);
+	is_over = 1;
+	pthread_join(thread, NULL);
+}
+
+TEST_HARNESS_MAIN

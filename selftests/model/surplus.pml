@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * surplus: a worker that is one too many parks although tasks wait, and is
+ * called when too few run (lib/sched.h's second drawing; pl__is_surplus(),
+ * pl__next() and pl__signal() in sched.c; find(), look_and_park() and
+ * pl__sleep() in worker.c; pl_runtime_set_workers()).
+ *
+ * All workers run at first, but one is wanted, then two.  A task ends at once,
+ * or blocks its worker until each task has begun; one may compute as long.  So
+ * tasks that wait while too few workers run are a deadlock.  Queues are one, as all steal from
+ * all; the token is left out: help.pml has it.
+ *
+ * MUTANT 1: [idle-a] is left out: nr_idle is seen late
+ * MUTANT 2: [idle-b] is left out: nr_blocked is seen late
+ * MUTANT 3: who is surplus parks without looking how many run once announced
+ * MUTANT 4: who blocks does not call for help
+ * MUTANT 5: who wants more workers does not call for help
+ */
+#ifndef MUTANT
+#define MUTANT 0
+#endif
+#define NR_WORKERS	3
+#define NR_TASKS	3
+
+byte queue = NR_TASKS;
+byte wanted = 1;
+byte nr_idle, nr_blocked, nr_begun;
+bool is_held;			/* by the one that computes */
+byte late_idle, late_blocked;
+bool changed[NR_WORKERS];	/* seq, since the worker peeked at it */
+bool listed[NR_WORKERS], woken[NR_WORKERS];
+
+#define nr_running	(NR_WORKERS - nr_idle - nr_blocked)
+#define is_help_due	(nr_running < wanted && nr_idle > 0)
+#define all_begun	(nr_begun == NR_TASKS)
+
+/* pl__pass_on_help(): one step a look, as each is one load. */
+inline pass_on_help()
+{
+	do
+	:: queue > 0 && is_help_due ->
+		d_step {
+			changed[0] = true;
+			changed[1] = true;
+			changed[2] = true
+		};
+		d_step {
+			i = 0;
+			do
+			:: i < NR_WORKERS && !listed[i] -> i++
+			:: else -> break
+			od;
+			called = (i < NR_WORKERS);
+			if
+			:: called -> listed[i] = false; woken[i] = true
+			:: else
+			fi;
+			i = 0
+		};
+		if
+		:: called -> break
+		:: else
+		fi
+	:: else -> break
+	od;
+	called = false
+}
+
+inline park()
+{
+	if
+	:: atomic { !changed[me] -> listed[me] = true; woken[me] = false };
+		if
+		:: woken[me]
+		:: all_begun
+		fi
+	:: changed[me]
+	fi
+}
+
+inline idle()
+{
+	changed[me] = false;
+#if MUTANT == 1
+	late_idle++;
+#else
+	nr_idle++;				/* [idle-a] */
+#endif
+#if MUTANT == 3
+	if
+	:: surplus -> park()
+	:: else ->
+#else
+	if
+	:: nr_running >= wanted -> park()
+	:: else ->
+#endif
+		if
+		:: queue == 0 -> park()
+		:: else
+		fi
+	fi;
+	atomic {
+		nr_idle = nr_idle + late_idle;
+		late_idle = 0;
+		nr_idle--
+	}
+}
+
+inline block()
+{
+#if MUTANT == 2
+	late_blocked++;
+#else
+	nr_blocked++;
+#endif
+#if MUTANT != 4
+	pass_on_help();				/* [idle-b] */
+#endif
+	all_begun;
+	atomic {
+		nr_blocked = nr_blocked + late_blocked;
+		late_blocked = 0;
+		nr_blocked--
+	}
+}
+
+proctype worker(byte me)
+{
+	byte i;
+	bool called, surplus, got;
+
+	do
+	:: all_begun -> break
+	:: else ->
+		surplus = (nr_running > wanted);
+		if
+		:: surplus -> idle()
+		:: else ->
+			atomic {
+				got = (queue > 0);
+				queue = queue - got;
+				nr_begun = nr_begun + got
+			};
+			if
+			:: got ->
+				if
+				:: block()
+				:: atomic { !is_held -> is_held = true };
+					all_begun
+				:: skip
+				fi;
+				got = false
+			:: else -> idle()
+			fi
+		fi
+	od
+}
+
+proctype setter()
+{
+	byte i;
+	bool called;
+
+	wanted = 2;
+#if MUTANT != 5
+	pass_on_help()
+#endif
+}
+
+#if MUTANT == 1 || MUTANT == 2
+/* Memory catches up some time. */
+active proctype memory()
+{
+end:	do
+	:: atomic { late_idle > 0 -> nr_idle = nr_idle + late_idle;
+		    late_idle = 0 }
+	:: atomic { late_blocked > 0 ->
+		    nr_blocked = nr_blocked + late_blocked; late_blocked = 0 }
+	od
+}
+#endif
+
+init {
+	atomic {
+		run worker(0);
+		run worker(1);
+		run worker(2);
+		run setter()
+	}
+}
