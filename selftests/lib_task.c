@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Tasks: spawn, join, handles, and how they end.
+ * Tasks: spawn, join, and how they end.
  */
 #include "harness.h"
 
@@ -239,101 +239,6 @@ TEST_F(task, joining_itself_is_a_deadlock)
 {
 	run_in_task(join_self, NULL);
 	run_as(PL_STACK_WORKER, join_self, NULL);
-}
-
-/* ---- handles ---- */
-
-static void no_task_is_invalid(void *arg)
-{
-	(void)arg;
-	EXPECT_EQ(-EINVAL, pl_join(0));
-	EXPECT_EQ(-EINVAL, pl_join_until(0, PL_FOREVER));
-	EXPECT_EQ(-EINVAL, pl_interrupt(0));
-	EXPECT_EQ(-EINVAL, pl_cancel(0));
-}
-
-TEST_F(task, handle_0_is_invalid)
-{
-	no_task_is_invalid(NULL);
-	mixed_run(1, 1, no_task_is_invalid, NULL);
-}
-
-static void look_at_stale(void *arg)
-{
-	pl_task_t t = *(pl_task_t *)arg;
-
-	EXPECT_EQ(0, pl_join(t));
-	EXPECT_EQ(-ESRCH, pl_interrupt(t));
-	EXPECT_EQ(-ESRCH, pl_cancel(t));
-	EXPECT_EQ(0, pl_sleep(1));
-}
-
-TEST_F(task, stale_handle_says_so)
-{
-	pl_task_t t = spawn(nothing, NULL);
-
-	join(t);
-	look_at_stale(&t);
-	run_in_task(look_at_stale, &t);
-}
-
-TEST_F(task, handle_that_never_was_is_stale)
-{
-	pl_task_t t = 0x7fffffff00000001ULL;
-
-	run_in_task(nothing, NULL);
-	look_at_stale(&t);
-	t = 0xffffffffffffffffULL;
-	look_at_stale(&t);
-	t = 1;
-	look_at_stale(&t);
-}
-
-static int compare_handles(const void *a, const void *b)
-{
-	pl_task_t x = *(const pl_task_t *)a, y = *(const pl_task_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-static void spawn_one_after_the_other(void *arg)
-{
-	int i, nr = *(int *)arg;
-
-	for (i = 0; i < nr; i++) {
-		handle[i] = spawn(nothing, NULL);
-		join(handle[i]);
-	}
-}
-
-TEST_F(task, slot_used_again_has_another_handle)
-{
-	int i, nr = scaled(20000);
-
-	run_in_task(spawn_one_after_the_other, &nr);
-	qsort(handle, nr, sizeof(*handle), compare_handles);
-	for (i = 1; i < nr; i++)
-		EXPECT_NE(handle[i - 1], handle[i]);
-}
-
-static void tell_self(void *arg)
-{
-	*(pl_task_t *)arg = pl_self();
-	pl_yield();
-	EXPECT_EQ(*(pl_task_t *)arg, pl_self());
-}
-
-TEST_F(task, self_is_the_handle_that_spawn_gave)
-{
-	pl_task_t t, seen;
-	uint32_t cls;
-
-	EXPECT_EQ(0, pl_self());
-	for (cls = 0; cls <= PL_STACK_WORKER; cls++) {
-		t = spawn_as(cls, tell_self, &seen);
-		join(t);
-		EXPECT_EQ(t, seen);
-	}
 }
 
 /* ---- the end ---- */

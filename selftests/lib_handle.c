@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Handles of tasks: good ones, stale ones, and such as never were.
+ */
+#include "harness.h"
+
+#include "rt.h"
+#include "sched.h"
+
+RT_FIXTURE(handle)
+
+static pl_task_t handle[20000];
+
+static void nothing(void *arg)
+{
+	(void)arg;
+}
+
+static void no_task_is_invalid(void *arg)
+{
+	(void)arg;
+	EXPECT_EQ(-EINVAL, pl_join(0));
+	EXPECT_EQ(-EINVAL, pl_join_until(0, PL_FOREVER));
+	EXPECT_EQ(-EINVAL, pl_interrupt(0));
+	EXPECT_EQ(-EINVAL, pl_cancel(0));
+}
+
+TEST_F(handle, of_0_is_invalid)
+{
+	no_task_is_invalid(NULL);
+	mixed_run(1, 1, no_task_is_invalid, NULL);
+}
+
+static void look_at_stale(void *arg)
+{
+	pl_task_t t = *(pl_task_t *)arg;
+
+	EXPECT_EQ(0, pl_join(t));
+	EXPECT_EQ(-ESRCH, pl_interrupt(t));
+	EXPECT_EQ(-ESRCH, pl_cancel(t));
+	EXPECT_EQ(0, pl_sleep(1));
+}
+
+TEST_F(handle, that_is_stale_says_so)
+{
+	pl_task_t t = spawn(nothing, NULL);
+
+	join(t);
+	look_at_stale(&t);
+	run_in_task(look_at_stale, &t);
+}
+
+TEST_F(handle, that_never_was_is_stale)
+{
+	pl_task_t t = 0x7fffffff00000001ULL;
+
+	run_in_task(nothing, NULL);
+	look_at_stale(&t);
+	t = 0xffffffffffffffffULL;
+	look_at_stale(&t);
+	t = 1;
+	look_at_stale(&t);
+}
+
+static int compare_handles(const void *a, const void *b)
+{
+	pl_task_t x = *(const pl_task_t *)a, y = *(const pl_task_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void spawn_one_after_the_other(void *arg)
+{
+	int i, nr = *(int *)arg;
+
+	for (i = 0; i < nr; i++) {
+		handle[i] = spawn(nothing, NULL);
+		join(handle[i]);
+	}
+}
+
+TEST_F(handle, slot_used_again_has_another_handle)
+{
+	int i, nr = scaled(20000);
+
+	run_in_task(spawn_one_after_the_other, &nr);
+	qsort(handle, nr, sizeof(*handle), compare_handles);
+	for (i = 1; i < nr; i++)
+		EXPECT_NE(handle[i - 1], handle[i]);
+}
+
+/* As if the slot of @h, which is free, had been used 2^31 times less one. */
+static void use_slot_for_long(pl_task_t h)
+{
+	struct pl__task *t = pl__task_slot(h);
+
+	EXPECT_EQ(0, atomic_load(&t->version) % 2);
+	atomic_store(&t->version, UINT32_MAX - 1);
+}
+
+static void use_slot_to_its_end(void *arg)
+{
+	pl_task_t first, last, next;
+
+	(void)arg;
+	first = spawn(nothing, NULL);
+	join(first);
+	use_slot_for_long(first);
+	last = spawn(nothing, NULL);
+	EXPECT_EQ((uint32_t)first, (uint32_t)last);
+	EXPECT_EQ(UINT32_MAX, last >> 32);
+	EXPECT_EQ(0, pl_interrupt(last));
+	join(last);
+	EXPECT_EQ(-ESRCH, pl_cancel(last));
+
+	next = spawn(nothing, NULL);
+	EXPECT_EQ((uint32_t)first, (uint32_t)next);
+	EXPECT_NE(0, next);
+	EXPECT_EQ(1, next >> 32);
+	EXPECT_EQ(-ESRCH, pl_interrupt(last));
+	EXPECT_EQ(0, pl_join(last));
+	EXPECT_EQ(0, pl_cancel(next));
+	join(next);
+}
+
+TEST_F(handle, slot_may_be_used_2_to_the_31_times)
+{
+	start_with(1, 0);
+	run_in_task(use_slot_to_its_end, NULL);
+}
+
+static void tell_self(void *arg)
+{
+	*(pl_task_t *)arg = pl_self();
+	pl_yield();
+	EXPECT_EQ(*(pl_task_t *)arg, pl_self());
+}
+
+TEST_F(handle, self_is_the_handle_that_spawn_gave)
+{
+	pl_task_t t, seen;
+	uint32_t cls;
+
+	EXPECT_EQ(0, pl_self());
+	for (cls = 0; cls <= PL_STACK_WORKER; cls++) {
+		t = spawn_as(cls, tell_self, &seen);
+		join(t);
+		EXPECT_EQ(t, seen);
+	}
+}
+
+TEST_HARNESS_MAIN
