@@ -126,9 +126,18 @@ static inline void breathe(void)
 	}
 }
 
+/* How long until something is stuck, where time goes slower as well. */
+static inline uint64_t stuck_ns(void)
+{
+	const char *factor = getenv("TEST_TIMEOUT_FACTOR");
+	int n = factor ? atoi(factor) : 1;
+
+	return STUCK_NS * (uint64_t)(n > 1 ? n : 1);
+}
+
 /* The condition, or false after a time in which it should have come true. */
 #define UNTIL(condition) __extension__ ({ \
-	uint64_t __end = pl_now() + STUCK_NS; \
+	uint64_t __end = pl_now() + stuck_ns(); \
 	bool __is; \
 	while (!(__is = (condition)) && pl_now() < __end) \
 		breathe(); \
@@ -137,7 +146,7 @@ static inline void breathe(void)
 
 /* The same in a task that keeps its worker to itself. */
 #define UNTIL_BUSY(condition) __extension__ ({ \
-	uint64_t __end = pl_now() + STUCK_NS; \
+	uint64_t __end = pl_now() + stuck_ns(); \
 	bool __is; \
 	while (!(__is = (condition)) && pl_now() < __end) \
 		sched_yield(); \
