@@ -431,6 +431,12 @@ void pl__task_take_back(void)
 	tell_stopper();
 }
 
+void pl__task_end_locals(struct pl__task *t)
+{
+	if (unlikely(t->locals))
+		t->locals->end(t);
+}
+
 void pl__task_end(struct pl__task *t)
 {
 	uint32_t version = load_relaxed(&t->version) + 1;
@@ -480,6 +486,7 @@ static struct pl__task *hand_over(struct pl__task *t)
 	struct pl__worker *w;
 	struct pl__task *next;
 
+	pl__task_end_locals(t);
 	pl__task_end(t);
 	w = pl__self();
 	next = pl__next(w);
@@ -510,8 +517,10 @@ void pl__task_exit(struct pl__task *t)
 {
 	struct pl__worker *w;
 
-	if (t->cls == PL_STACK_WORKER)
+	/* On the worker's stack the loop does it, unless we are in it. */
+	if (t->cls == PL_STACK_WORKER && !t->is_ending)
 		longjmp(*pl__self()->on_loop, 1);
+	pl__task_end_locals(t);
 	pl__task_end(t);
 	w = pl__self();
 	leave_last(w, t, pl__next(w));

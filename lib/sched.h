@@ -65,6 +65,16 @@ struct pl__ring;
 #define PL__TASK_CANCELLED	(1ULL << 1)	/* for good */
 
 /*
+ * What a task keeps by key; key.c has the rest of it.  @end is called in the
+ * task, once that has run, and destroys it; called again by a destructor, from
+ * pl_exit(), it does not return but goes on with the next one.
+ */
+struct pl__task;
+struct pl__locals {
+	void			(*end)(struct pl__task *t);
+};
+
+/*
  * A slot of the task table.  An odd version is alive, an even one is not.  An
  * ordinary thread that waits holds a slot too, but no handle leads to it.
  *
@@ -80,6 +90,8 @@ struct pl__task {
 	_Atomic uint64_t	state;		/* A: version << 32 | flags */
 	_Atomic uint32_t	version;	/* A: what joiners wait on */
 	uint32_t		cls;		/* O: enum pl_stack */
+	bool			is_ending;	/* O: in its destructors */
+	struct pl__locals	*locals;	/* O: NULL: no key was set */
 	_Atomic(void (*)(struct pl__task *)) on_end; /* A: set by joiners */
 	char			name[16];	/* O */
 	struct pl__waiter	waiter;
@@ -196,6 +208,9 @@ static inline uint32_t pl__task_version(pl_task_t h)
 /* The task that the caller runs in; NULL outside. */
 struct pl__task *pl__current(void);
 
+/* The slot that the calling thread waits as, outside a task; or no memory. */
+struct pl__task *pl__thread_task(void);
+
 /* ---- sched.c ---- */
 
 /* To take part from an ordinary thread; false: there is no runtime. */
@@ -265,6 +280,7 @@ bool pl__task_prepare(struct pl__worker *w, struct pl__task *t);
 /* To be called first on every stack that was switched to. */
 void pl__landed(void);
 
+void pl__task_end_locals(struct pl__task *t); /* calls destructors, in it */
 void pl__task_end(struct pl__task *t);	/* marks it, lets joiners go */
 void pl__task_take_back(void);		/* counted as spawned, but was not */
 void pl__task_free(void *t);		/* an after-switch callback */

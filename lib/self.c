@@ -6,6 +6,7 @@
 
 static __thread struct pl__worker *self_worker;
 static __thread struct pl__task *self_thread;
+static __thread void *volatile self_locals;
 static __thread uint32_t self_number;
 static __thread uint32_t self_held;
 
@@ -48,6 +49,11 @@ __pl_noinline int pl__self_set_thread(struct pl__task *t,
 	if (!ret)
 		self_thread = t;
 	return -ret;
+}
+
+__pl_noinline void pl__self_keep(void *locals)
+{
+	self_locals = locals;
 }
 
 __pl_noinline uint32_t pl__self_number(void)

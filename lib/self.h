@@ -22,8 +22,11 @@ void pl__self_set(struct pl__worker *w);
 /* What an ordinary thread waits as; NULL before it first waited. */
 struct pl__task *pl__self_thread(void);
 
-/* @gone is called with @t when the thread ends; -ENOMEM, -EAGAIN. */
+/* @gone is called with @t, not NULL, when the thread ends; -ENOMEM, -EAGAIN. */
 int pl__self_set_thread(struct pl__task *t, void (*gone)(void *t));
+
+/* What it keeps by key, so that leak checkers find that: slots they do not. */
+void pl__self_keep(void *locals);
 
 /* A number of the calling thread's own, counted up as threads first ask. */
 uint32_t pl__self_number(void);

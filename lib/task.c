@@ -54,6 +54,35 @@ struct pl__task *pl__current(void)
 	return w ? w->current : NULL;
 }
 
+static void thread_gone(void *arg)
+{
+	struct pl__task *t = arg;
+
+	pl__task_end_locals(t);
+	/* What other destructors of the thread's do here begins anew. */
+	pl__self_set_thread(NULL, thread_gone);
+	pl__slab_free(&pl__rt.tasks, NULL, t);
+}
+
+/* An ordinary thread waits as a slot of its own, kept until it ends. */
+struct pl__task *pl__thread_task(void)
+{
+	struct pl__task *t = pl__self_thread();
+
+	if (t)
+		return t;
+	if (pl__tasks_init())
+		return NULL;
+	t = pl__slab_alloc(&pl__rt.tasks, NULL);
+	if (!t)
+		return NULL;
+	if (pl__self_set_thread(t, thread_gone)) {
+		pl__slab_free(&pl__rt.tasks, NULL, t);
+		return NULL;
+	}
+	return t;
+}
+
 pl_task_t pl_self(void)
 {
 	struct pl__task *t = pl__current();

@@ -282,6 +282,8 @@ int pl_cancel(pl_task_t h)
 
 static int pending_of(struct pl__task *t)
 {
+	if (unlikely(t->is_ending))
+		return 0;
 	if (atomic_load(&t->state) & PL__TASK_CANCELLED ||
 	    pl__rt_is_stopping())
 		return -ECANCELED;
@@ -294,6 +296,8 @@ int pl__wait_pending(void)
 {
 	struct pl__task *t = pl__current();
 
+	if (!t)
+		t = pl__self_thread();
 	if (!t)
 		return pl__rt_is_stopping() ? -ECANCELED : 0;
 	return pending_of(t);
@@ -441,30 +445,6 @@ static int wait_as_thread(struct pl__task *t, _Atomic uint32_t *word)
 	return wt->reason;
 }
 
-static void thread_gone(void *t)
-{
-	pl__slab_free(&pl__rt.tasks, NULL, t);
-}
-
-/* An ordinary thread waits as a slot of its own, kept until it ends. */
-static struct pl__task *thread_task(void)
-{
-	struct pl__task *t = pl__self_thread();
-
-	if (t)
-		return t;
-	if (pl__tasks_init())
-		return NULL;
-	t = pl__slab_alloc(&pl__rt.tasks, NULL);
-	if (!t)
-		return NULL;
-	if (pl__self_set_thread(t, thread_gone)) {
-		thread_gone(t);
-		return NULL;
-	}
-	return t;
-}
-
 int pl__wait(_Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns,
 	     uint32_t flags)
 {
@@ -473,7 +453,7 @@ int pl__wait(_Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns,
 	struct pl__waiter *wt;
 
 	if (!t)
-		t = thread_task();
+		t = pl__thread_task();
 	if (!t)
 		return -ENOMEM;
 	if (load_acquire(word) != expected)
@@ -484,7 +464,7 @@ int pl__wait(_Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns,
 	wt = &t->waiter;
 	wt->expected = expected;
 	wt->deadline_ns = deadline_ns;
-	wt->uninterruptible = flags & PL__WAIT_UNINTERRUPTIBLE;
+	wt->uninterruptible = flags & PL__WAIT_UNINTERRUPTIBLE || t->is_ending;
 	wt->nr++;
 	return is_thread ? wait_as_thread(t, word) : wait_as_task(t, word);
 }

@@ -208,6 +208,7 @@ static void run_on_loop(struct pl__worker *w, struct pl__task *t)
 	w->on_loop = &here;
 	if (!setjmp(here))
 		t->fn(t->arg);
+	pl__task_end_locals(t);
 	pl__task_end(t);
 	w->current = NULL;
 	pl__task_free(t);

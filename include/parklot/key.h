@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * Task-local storage: values that each task, or thread, has of its own.
+ */
+#ifndef PARKLOT_KEY_H
+#define PARKLOT_KEY_H
+
+#include "base.h"
+
+PL_BEGIN_DECLS
+
+typedef uint64_t pl_key_t;	/* index | version << 32; 0 is no key */
+
+/* So many keys at a time. */
+#define PL_KEYS_MAX		1024
+
+/* So many times destructors are run for what destructors have set. */
+#define PL_KEY_ROUNDS		4
+
+/**
+ * pl_key_create() - a key under which everybody has a value of his own
+ * @out:  where to put the key
+ * @dtor: called with each value but NULL in the task that has it, when that
+ *        ends; or NULL
+ *
+ * Every value is NULL at first, whatever an earlier key of the same index
+ * held.
+ *
+ * A destructor may do what a task may do.  It is no point of interruption or
+ * cancellation: what blocks within it ignores pl_interrupt(), pl_cancel() and
+ * the stop of the runtime, which waits for it.  pl_exit() ends the destructor;
+ * the others are still run.
+ *
+ * Context: any thread.
+ * Return: 0; -EAGAIN if there are PL_KEYS_MAX keys; -EINVAL.
+ */
+PL_API int pl_key_create(pl_key_t *out, void (*dtor)(void *value));
+
+/**
+ * pl_key_delete() - end of the key, never of what is kept under it
+ *
+ * The values are forgotten, and no destructor is called for them from now on;
+ * one that has begun may still be running.
+ *
+ * Return: 0; -EINVAL if there is no such key any more.
+ */
+PL_API int pl_key_delete(pl_key_t key);
+
+/**
+ * pl_key_set() - let the calling task, or thread, have @value
+ *
+ * The value before it is overwritten, not destroyed.
+ *
+ * Return: 0; -EINVAL if there is no such key any more; -ENOMEM.
+ */
+PL_API int pl_key_set(pl_key_t key, void *value);
+
+/** pl_key_get() - what was set; NULL: nothing, or there is no such key */
+PL_API void *pl_key_get(pl_key_t key);
+
+PL_END_DECLS
+
+#endif /* PARKLOT_KEY_H */
