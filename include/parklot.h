@@ -35,6 +35,7 @@
 #include "parklot/timer.h"
 #include "parklot/word.h"
 #include "parklot/sync.h"
+#include "parklot/chan.h"
 #include "parklot/io.h"
 
 #endif /* PARKLOT_H */
