@@ -34,7 +34,6 @@ struct value {
 /* O: the task, or thread, that it is for. */
 struct locals {
 	struct pl__locals	base;
-	jmp_buf			*back;		/* O: in the destructors */
 	uint32_t		round;		/* O: of the destructors */
 	uint32_t		next;		/* O: value to be destroyed */
 	bool			has_called;	/* O: one in this round */
@@ -174,19 +173,18 @@ static bool destroy_next(struct pl__task *t)
 
 /*
  * A destructor may block and wake on another thread, set values so that the
- * array moves, and end by pl_exit(), which comes here a second time.
+ * array moves, and end by pl_exit().
  */
 static void end(struct pl__task *t)
 {
 	jmp_buf here;
 
-	if (locals_of(t)->back)
-		longjmp(*locals_of(t)->back, 1);
 	t->is_ending = true;
-	locals_of(t)->back = &here;
+	t->exit_to = &here;
 	(void)setjmp(here);
 	while (destroy_next(t))
 		;
+	t->exit_to = NULL;
 	t->is_ending = false;
 	pl__free(locals_of(t));
 	t->locals = NULL;

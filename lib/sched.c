@@ -517,9 +517,8 @@ void pl__task_exit(struct pl__task *t)
 {
 	struct pl__worker *w;
 
-	/* On the worker's stack the loop does it, unless we are in it. */
-	if (t->cls == PL_STACK_WORKER && !t->is_ending)
-		longjmp(*pl__self()->on_loop, 1);
+	if (t->exit_to)
+		longjmp(*t->exit_to, 1);
 	pl__task_end_locals(t);
 	pl__task_end(t);
 	w = pl__self();

@@ -66,8 +66,7 @@ struct pl__ring;
 
 /*
  * What a task keeps by key; key.c has the rest of it.  @end is called in the
- * task, once that has run, and destroys it; called again by a destructor, from
- * pl_exit(), it does not return but goes on with the next one.
+ * task, once that has run, and destroys it.
  */
 struct pl__task;
 struct pl__locals {
@@ -92,6 +91,7 @@ struct pl__task {
 	uint32_t		cls;		/* O: enum pl_stack */
 	bool			is_ending;	/* O: in its destructors */
 	struct pl__locals	*locals;	/* O: NULL: no key was set */
+	jmp_buf			*exit_to;	/* O: for pl_exit(), or NULL */
 	_Atomic(void (*)(struct pl__task *)) on_end; /* A: set by joiners */
 	char			name[16];	/* O */
 	struct pl__waiter	waiter;
@@ -124,7 +124,6 @@ struct pl__worker {
 	bool			is_searching;	/* O: has the token */
 	int			ring_error;	/* O: why there is none */
 	struct pl__ctx		loop;		/* O */
-	jmp_buf			*on_loop;	/* O: for pl_exit() */
 	struct pl__slab_cache	tasks;		/* O */
 	struct pl__slab_cache	timers;		/* O */
 	struct pl__stack_cache	stacks;		/* O */

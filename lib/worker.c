@@ -205,9 +205,10 @@ static void run_on_loop(struct pl__worker *w, struct pl__task *t)
 	jmp_buf here;
 
 	w->current = t;
-	w->on_loop = &here;
+	t->exit_to = &here;
 	if (!setjmp(here))
 		t->fn(t->arg);
+	t->exit_to = NULL;
 	pl__task_end_locals(t);
 	pl__task_end(t);
 	w->current = NULL;
