@@ -21,8 +21,18 @@ struct pl_cond {
 	void		*mutex;
 };
 
+/** struct pl_sem - counting semaphore; zero-filled it has no units */
+struct pl_sem {
+	struct pl_word	word;
+	uint64_t	reserved;
+};
+
 #define PL_MUTEX_INIT		{ { 0, 0 }, 0 }
 #define PL_COND_INIT		{ { 0, 0 }, 0 }
+#define PL_SEM_INIT(nr)		{ { (nr), 0 }, 0 }
+
+/* The most that a semaphore and a latch count to. */
+#define PL_SEM_MAX		0x7fffffffU
 
 /** pl_mutex_lock() - lock; not a point of interruption or cancellation */
 PL_API void pl_mutex_lock(struct pl_mutex *m);
@@ -58,6 +68,28 @@ PL_API void pl_cond_signal(struct pl_cond *c);
  * One is woken, the others are moved to the mutex, which wakes them in turn.
  */
 PL_API void pl_cond_broadcast(struct pl_cond *c);
+
+/** pl_sem_init() - @nr units; 0, -EINVAL above PL_SEM_MAX */
+PL_API int pl_sem_init(struct pl_sem *s, uint32_t nr);
+
+/** pl_sem_trywait() - take a unit; -EAGAIN if there is none */
+PL_API int pl_sem_trywait(struct pl_sem *s);
+
+/** pl_sem_wait() - take a unit; 0, -EINTR, -ECANCELED or -ENOMEM */
+PL_API int pl_sem_wait(struct pl_sem *s);
+
+/** pl_sem_wait_until() - the same; also -ETIMEDOUT */
+PL_API int pl_sem_wait_until(struct pl_sem *s, uint64_t deadline_ns);
+
+/**
+ * pl_sem_post() - add @nr units, and let as many waiters go
+ *
+ * *@s is not touched once another can have the units.  Who comes running may
+ * take a unit before one that was let go, who then waits on.
+ *
+ * Return: 0; -EOVERFLOW, and no unit is added, above PL_SEM_MAX; -EINVAL.
+ */
+PL_API int pl_sem_post(struct pl_sem *s, uint32_t nr);
 
 PL_END_DECLS
 
