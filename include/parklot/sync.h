@@ -27,12 +27,20 @@ struct pl_sem {
 	uint64_t	reserved;
 };
 
+/** struct pl_latch - a count to wait for the end of; zero-filled it is at 0 */
+struct pl_latch {
+	struct pl_word	word;
+	uint64_t	reserved;
+};
+
 #define PL_MUTEX_INIT		{ { 0, 0 }, 0 }
 #define PL_COND_INIT		{ { 0, 0 }, 0 }
 #define PL_SEM_INIT(nr)		{ { (nr), 0 }, 0 }
+#define PL_LATCH_INIT(nr)	{ { (nr), 0 }, 0 }
 
 /* The most that a semaphore and a latch count to. */
 #define PL_SEM_MAX		0x7fffffffU
+#define PL_LATCH_MAX		0x7fffffffU
 
 /** pl_mutex_lock() - lock; not a point of interruption or cancellation */
 PL_API void pl_mutex_lock(struct pl_mutex *m);
@@ -90,6 +98,33 @@ PL_API int pl_sem_wait_until(struct pl_sem *s, uint64_t deadline_ns);
  * Return: 0; -EOVERFLOW, and no unit is added, above PL_SEM_MAX; -EINVAL.
  */
 PL_API int pl_sem_post(struct pl_sem *s, uint32_t nr);
+
+/** pl_latch_init() - @nr to be done; 0, -EINVAL above PL_LATCH_MAX */
+PL_API int pl_latch_init(struct pl_latch *l, uint32_t nr);
+
+/**
+ * pl_latch_add() - @nr more to be done
+ *
+ * From 0 only while nobody waits: who still waits may have missed the 0.
+ *
+ * Return: 0; -EOVERFLOW, and nothing is added, above PL_LATCH_MAX; -EINVAL.
+ */
+PL_API int pl_latch_add(struct pl_latch *l, uint32_t nr);
+
+/**
+ * pl_latch_done() - one less; the last one lets all waiters go
+ *
+ * *@l is not touched once a waiter can return.
+ *
+ * Return: 0; -EINVAL if nothing is to be done any more.
+ */
+PL_API int pl_latch_done(struct pl_latch *l);
+
+/** pl_latch_wait() - wait for 0; 0, -EINTR, -ECANCELED or -ENOMEM */
+PL_API int pl_latch_wait(struct pl_latch *l);
+
+/** pl_latch_wait_until() - the same; also -ETIMEDOUT */
+PL_API int pl_latch_wait_until(struct pl_latch *l, uint64_t deadline_ns);
 
 PL_END_DECLS
 
