@@ -33,10 +33,19 @@ struct pl_latch {
 	uint64_t	reserved;
 };
 
+/** struct pl_barrier - where so many meet; zero-filled it is for one */
+struct pl_barrier {
+	struct pl_word	word;
+	uint64_t	state;
+	uint32_t	nr;
+	uint32_t	reserved;
+};
+
 #define PL_MUTEX_INIT		{ { 0, 0 }, 0 }
 #define PL_COND_INIT		{ { 0, 0 }, 0 }
 #define PL_SEM_INIT(nr)		{ { (nr), 0 }, 0 }
 #define PL_LATCH_INIT(nr)	{ { (nr), 0 }, 0 }
+#define PL_BARRIER_INIT(nr)	{ { 0, 0 }, 0, (nr), 0 }
 
 /* The most that a semaphore and a latch count to. */
 #define PL_SEM_MAX		0x7fffffffU
@@ -125,6 +134,22 @@ PL_API int pl_latch_wait(struct pl_latch *l);
 
 /** pl_latch_wait_until() - the same; also -ETIMEDOUT */
 PL_API int pl_latch_wait_until(struct pl_latch *l, uint64_t deadline_ns);
+
+/** pl_barrier_init() - for rounds of @nr; 0, -EINVAL if that is 0 */
+PL_API int pl_barrier_init(struct pl_barrier *b, uint32_t nr);
+
+/**
+ * pl_barrier_wait() - wait until as many have come as the barrier is for
+ *
+ * The next round begins at once: whoever was let go may come again.  Who is
+ * interrupted or cancelled has not come, and the others wait on; once the
+ * round is complete it returns 0 or 1 to each, and an interrupt stays pending.
+ * *@b may be freed when all who came have returned.
+ *
+ * Return: 1 to one of each round, 0 to the others; -EINTR, -ECANCELED, -ENOMEM,
+ * -EINVAL.
+ */
+PL_API int pl_barrier_wait(struct pl_barrier *b);
 
 PL_END_DECLS
 
