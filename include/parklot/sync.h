@@ -41,11 +41,18 @@ struct pl_barrier {
 	uint32_t	reserved;
 };
 
+/** struct pl_once - whether something was done that is to be done once */
+struct pl_once {
+	struct pl_word	word;
+	uint64_t	runner;
+};
+
 #define PL_MUTEX_INIT		{ { 0, 0 }, 0 }
 #define PL_COND_INIT		{ { 0, 0 }, 0 }
 #define PL_SEM_INIT(nr)		{ { (nr), 0 }, 0 }
 #define PL_LATCH_INIT(nr)	{ { (nr), 0 }, 0 }
 #define PL_BARRIER_INIT(nr)	{ { 0, 0 }, 0, (nr), 0 }
+#define PL_ONCE_INIT		{ { 0, 0 }, 0 }
 
 /* The most that a semaphore and a latch count to. */
 #define PL_SEM_MAX		0x7fffffffU
@@ -150,6 +157,20 @@ PL_API int pl_barrier_init(struct pl_barrier *b, uint32_t nr);
  * -EINVAL.
  */
 PL_API int pl_barrier_wait(struct pl_barrier *b);
+
+/**
+ * pl_once() - call @fn(@arg) if nobody has, or wait until it has returned
+ * @o:   what it is to be done once for
+ * @fn:  not called if it was by another call, with whatever function
+ * @arg: passed to @fn
+ *
+ * Not a point of interruption or cancellation.  If a task ends in @fn by
+ * pl_exit(), it is not done: one of those who wait calls its own @fn.  @fn
+ * must not be left otherwise, by longjmp(), an exception or pthread_exit().
+ *
+ * Return: 0, done; -EDEADLK from within its own @fn; -EINVAL.
+ */
+PL_API int pl_once(struct pl_once *o, void (*fn)(void *arg), void *arg);
 
 PL_END_DECLS
 

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Once: one calls the function, all others wait until it has returned.
+ */
+#include "harness.h"
+
+#include "rt.h"
+
+RT_FIXTURE(once)
+
+static struct pl_once once, inner;
+static atomic_int nr_calls, nr_made, nr_waiting, nr_back, may_go;
+static long made;	/* by the function, plain */
+
+static void make(void *arg)
+{
+	atomic_fetch_add(&nr_calls, 1);
+	made = (long)(uintptr_t)arg;
+}
+
+static void never(void *arg)
+{
+	(void)arg;
+	EXPECT_EQ(NULL, "called a second time");
+}
+
+TEST_F(once, calls_the_first_function_only)
+{
+	struct pl_once init = PL_ONCE_INIT;
+
+	EXPECT_EQ(0, memcmp(&init, &once, sizeof(once)));
+	EXPECT_EQ(0, pl_once(&once, make, (void *)42));
+	EXPECT_EQ(42, made);
+	EXPECT_EQ(0, pl_once(&once, make, (void *)43));
+	EXPECT_EQ(0, pl_once(&once, never, NULL));
+	EXPECT_EQ(1, nr_calls);
+	EXPECT_EQ(42, made);
+}
+
+TEST_F(once, bad_arguments_are_refused)
+{
+	EXPECT_EQ(-EINVAL, pl_once(NULL, make, NULL));
+	EXPECT_EQ(-EINVAL, pl_once(&once, NULL, NULL));
+	EXPECT_EQ(0, pl_once(&once, make, NULL));
+	EXPECT_EQ(-EINVAL, pl_once(&once, NULL, NULL));
+	EXPECT_EQ(1, nr_calls);
+}
+
+/* ---- many at a time ---- */
+
+static void make_slowly(void *arg)
+{
+	pl_yield();
+	EXPECT_EQ(0, pl_sleep(NSEC_PER_USEC));
+	make(arg);
+}
+
+static struct pl_once one_of_many[500];
+static long made_each[500];
+
+static void make_each(void *arg)
+{
+	long *each = arg;
+
+	if ((each - made_each) % 10 == 0)
+		pl_yield();
+	++*each;
+}
+
+static void make_them_all(void *arg)
+{
+	int i, nr = *(int *)arg;
+
+	for (i = 0; i < nr; i++) {
+		EXPECT_EQ(0, pl_once(&one_of_many[i], make_each,
+				     &made_each[i]));
+		/* Plain: what was made is seen by all who are back. */
+		EXPECT_EQ(1, made_each[i]);
+	}
+}
+
+TEST_F(once, calls_once_however_many_come)
+{
+	int nr = scaled(500);
+
+	mixed_run(30, 4, make_them_all, &nr);
+}
+
+TEST_F(once, works_before_the_runtime_starts)
+{
+	int nr = scaled(500);
+
+	mixed_run(0, 4, make_them_all, &nr);
+	EXPECT_EQ(PL_BACKEND_AUTO, pl_runtime_backend());
+}
+
+static void make_when_told(void *arg)
+{
+	EXPECT_TRUE(UNTIL(may_go));
+	make(arg);
+}
+
+static void make_or_wait(void *arg)
+{
+	atomic_fetch_add(&nr_waiting, 1);
+	EXPECT_EQ(0, pl_once(&once, make_when_told, arg));
+	EXPECT_EQ(7, made);
+	atomic_fetch_add(&nr_back, 1);
+}
+
+TEST_F(once, lets_all_go_when_the_function_returns)
+{
+	static struct mixed m;
+	pl_task_t t[2];
+
+	mixed_start(&m, 50, 4, make_or_wait, (void *)7);
+	t[0] = spawn_as(PL_STACK_WORKER, make_or_wait, (void *)7);
+	t[1] = spawn_as(PL_STACK_WORKER, make_or_wait, (void *)7);
+	ASSERT_TRUE(UNTIL(nr_waiters(&once.word) == 55));
+	EXPECT_EQ(0, nr_back);
+	EXPECT_EQ(0, nr_calls);
+	may_go = 1;
+	mixed_join(&m);
+	join(t[0]);
+	join(t[1]);
+	EXPECT_EQ(56, nr_back);
+	EXPECT_EQ(1, nr_calls);
+}
+
+TEST_F(once, late_wakes_for_others_let_nobody_go)
+{
+	pl_task_t first = spawn(make_or_wait, (void *)7), t;
+	int i;
+
+	ASSERT_TRUE(UNTIL(once.word.value));
+	t = spawn(make_or_wait, (void *)7);
+	for (i = 0; i < 20; i++) {
+		ASSERT_TRUE(UNTIL(nr_waiters(&once.word) == 1));
+		wake_late(t);
+	}
+	EXPECT_EQ(-ETIMEDOUT, pl_join_until(t, in_ms(1)));
+	EXPECT_EQ(0, nr_back);
+	may_go = 1;
+	join(first);
+	join(t);
+	EXPECT_EQ(1, nr_calls);
+}
+
+/* ---- cancellation ---- */
+
+static void wait_whatever_comes(void *arg)
+{
+	make_or_wait(arg);
+	EXPECT_EQ(-ECANCELED, pl_sleep_until(0));
+}
+
+TEST_F(once, is_no_point_of_cancellation)
+{
+	pl_task_t t[20];
+	int i;
+
+	for (i = 0; i < 20; i++) {
+		t[i] = spawn_as(i % 4, wait_whatever_comes, (void *)7);
+		if (i % 3)
+			ASSERT_TRUE(UNTIL(nr_waiting == i + 1));
+		EXPECT_EQ(0, pl_interrupt(t[i]));
+		EXPECT_EQ(0, pl_cancel(t[i]));
+		ASSERT_TRUE(UNTIL(nr_waiting == i + 1));
+	}
+	EXPECT_EQ(-ETIMEDOUT, pl_join_until(t[0], in_ms(2)));
+	EXPECT_EQ(0, nr_back);
+	may_go = 1;
+	for (i = 0; i < 20; i++)
+		join(t[i]);
+	EXPECT_EQ(1, nr_calls);
+	EXPECT_EQ(20, nr_back);
+}
+
+/* It is cancelled like all else, and is done nevertheless. */
+static void make_while_stopping(void *arg)
+{
+	may_go = 1;
+	EXPECT_EQ(-ECANCELED, pl_sleep_until(PL_FOREVER));
+	pl_yield();
+	make(arg);
+}
+
+static void once_while_stopping(void *arg)
+{
+	EXPECT_EQ(0, pl_once(&once, make_while_stopping, arg));
+	EXPECT_EQ(7, made);
+	atomic_fetch_add(&nr_back, 1);
+}
+
+TEST_F(once, holds_while_the_runtime_stops)
+{
+	int i;
+
+	for (i = 0; i < 20; i++)
+		spawn_as(i % 4, once_while_stopping, (void *)7);
+	ASSERT_TRUE(UNTIL(may_go));
+	EXPECT_EQ(0, pl_runtime_stop());
+	EXPECT_EQ(20, nr_back);
+	EXPECT_EQ(1, nr_calls);
+}
+
+/* ---- from within ---- */
+
+static void call_itself(void *arg)
+{
+	make(arg);
+	EXPECT_EQ(-EDEADLK, pl_once(&once, never, NULL));
+	pl_yield();
+	EXPECT_EQ(-EDEADLK, pl_once(&once, never, NULL));
+	/* Another one is another matter. */
+	EXPECT_EQ(0, pl_once(&inner, make, arg));
+	EXPECT_EQ(0, pl_once(&inner, never, arg));
+}
+
+static void begin_recursion(void *arg)
+{
+	memset(&once, 0, sizeof(once));
+	memset(&inner, 0, sizeof(inner));
+	EXPECT_EQ(0, pl_once(&once, call_itself, arg));
+	EXPECT_EQ(0, pl_once(&once, never, NULL));
+}
+
+TEST_F(once, says_so_if_the_function_would_wait_for_itself)
+{
+	uint32_t cls;
+
+	begin_recursion(NULL);
+	for (cls = 0; cls <= PL_STACK_WORKER; cls++)
+		run_as(cls, begin_recursion, NULL);
+	mixed_run(0, 1, begin_recursion, NULL);
+	EXPECT_EQ(2 * 6, nr_calls);
+}
+
+/* ---- not done ---- */
+
+static void exit_when_told(void *arg)
+{
+	(void)arg;
+	atomic_fetch_add(&nr_calls, 1);
+	ASSERT_TRUE(UNTIL(may_go));
+	pl_exit();
+}
+
+static void exit_from_inner(void *arg)
+{
+	pl_once(&inner, exit_when_told, arg);
+	EXPECT_EQ(NULL, "came back from pl_exit()");
+}
+
+static void be_first(void *arg)
+{
+	(void)arg;
+	pl_once(&once, exit_from_inner, NULL);
+	EXPECT_EQ(NULL, "came back from pl_exit()");
+}
+
+static void be_next(void *arg)
+{
+	EXPECT_EQ(0, pl_once(&once, make, arg));
+	EXPECT_EQ(7, made);
+}
+
+/* What was begun within is not done either; those who wait do it. */
+TEST_F(once, another_does_it_if_a_task_ends_within)
+{
+	static struct mixed m;
+	uint32_t cls;
+	pl_task_t t;
+
+	for (cls = 0; cls <= PL_STACK_WORKER; cls++) {
+		memset(&once, 0, sizeof(once));
+		memset(&inner, 0, sizeof(inner));
+		nr_calls = may_go = 0;
+		t = spawn_as(cls, be_first, NULL);
+		ASSERT_TRUE(UNTIL(nr_calls == 1));
+		mixed_start(&m, 20, 2, be_next, (void *)7);
+		ASSERT_TRUE(UNTIL(nr_waiters(&once.word) == 22));
+		may_go = 1;
+		join(t);
+		mixed_join(&m);
+		EXPECT_EQ(2, nr_calls);
+		EXPECT_EQ(0, pl_once(&inner, make, (void *)7));
+		EXPECT_EQ(3, nr_calls);
+		EXPECT_EQ(0, pl_once(&once, never, NULL));
+	}
+}
+
+static void end_afterwards(void *arg)
+{
+	EXPECT_EQ(0, pl_once(&once, make, arg));
+	pl_exit();
+}
+
+TEST_F(once, stays_done_if_the_task_ends_afterwards)
+{
+	run_in_task(end_afterwards, (void *)7);
+	run_as(PL_STACK_WORKER, end_afterwards, (void *)7);
+	EXPECT_EQ(0, pl_once(&once, never, NULL));
+	EXPECT_EQ(1, nr_calls);
+}
+
+static void maybe_exit(void *arg)
+{
+	if (atomic_fetch_add(&nr_calls, 1) < 3)
+		pl_exit();
+	pl_yield();
+	made = (long)(uintptr_t)arg;
+	atomic_fetch_add(&nr_made, 1);
+}
+
+static void try_it(void *arg)
+{
+	EXPECT_EQ(0, pl_once(arg, maybe_exit, (void *)7));
+	atomic_fetch_add(&nr_back, 1);
+}
+
+/* The first three end within, at the same time as others come. */
+TEST_F(once, is_done_at_last_however_many_end_within)
+{
+	int i, k, nr = scaled(200);
+	pl_task_t t[12];
+
+	for (i = 0; i < nr; i++) {
+		nr_calls = nr_back = nr_made = 0;
+		for (k = 0; k < 12; k++)
+			t[k] = spawn_as(k % 4, try_it, &one_of_many[i]);
+		for (k = 0; k < 12; k++)
+			join(t[k]);
+		EXPECT_EQ(9, nr_back);
+		EXPECT_EQ(1, nr_made);
+		EXPECT_EQ(4, nr_calls);
+	}
+}
+
+/* ---- freed ---- */
+
+struct lazy {
+	struct pl_once	once;
+	atomic_int	refs;
+};
+
+static void use_and_free(void *arg)
+{
+	struct lazy *lazy = arg;
+
+	EXPECT_EQ(0, pl_once(&lazy->once, make_slowly, NULL));
+	if (atomic_fetch_sub(&lazy->refs, 1) == 1) {
+		memset(lazy, 0xff, sizeof(*lazy));
+		free(lazy);
+		atomic_fetch_add(&nr_back, 1);
+	}
+}
+
+TEST_F(once, may_be_freed_when_all_have_returned)
+{
+	int i, k, nr = scaled(500);
+	struct lazy *lazy;
+
+	for (i = 0; i < nr; i++) {
+		lazy = calloc(1, sizeof(*lazy));
+		lazy->refs = 5;
+		for (k = 0; k < 4; k++)
+			spawn(use_and_free, lazy);
+		use_and_free(lazy);
+	}
+	EXPECT_TRUE(UNTIL(nr_back == nr));
+	EXPECT_EQ(nr, nr_calls);
+}
+
+TEST_HARNESS_MAIN
