@@ -47,12 +47,26 @@ struct pl_once {
 	uint64_t	runner;
 };
 
+struct pl__list;
+
+/** struct pl_rwlock - sleeping lock for one writer or many readers */
+struct pl_rwlock {
+	struct pl_word	word;
+	PL_ATOMIC_U32	lock;
+	uint32_t	nr_readers;
+	struct pl__list	*readers;
+	struct pl__list	*writers;
+	uint32_t	phase;
+	uint32_t	reserved;
+};
+
 #define PL_MUTEX_INIT		{ { 0, 0 }, 0 }
 #define PL_COND_INIT		{ { 0, 0 }, 0 }
 #define PL_SEM_INIT(nr)		{ { (nr), 0 }, 0 }
 #define PL_LATCH_INIT(nr)	{ { (nr), 0 }, 0 }
 #define PL_BARRIER_INIT(nr)	{ { 0, 0 }, 0, (nr), 0 }
 #define PL_ONCE_INIT		{ { 0, 0 }, 0 }
+#define PL_RWLOCK_INIT		{ { 0, 0 }, 0, 0, NULL, NULL, 0, 0 }
 
 /* The most that a semaphore and a latch count to. */
 #define PL_SEM_MAX		0x7fffffffU
@@ -171,6 +185,47 @@ PL_API int pl_barrier_wait(struct pl_barrier *b);
  * Return: 0, done; -EDEADLK from within its own @fn; -EINVAL.
  */
 PL_API int pl_once(struct pl_once *o, void (*fn)(void *arg), void *arg);
+
+/**
+ * pl_rwlock_rdlock() - lock, together with other readers
+ *
+ * Waits if a writer has the lock or waits for it, even for who has it as a
+ * reader already: not recursive.  Not a point of interruption or cancellation.
+ */
+PL_API void pl_rwlock_rdlock(struct pl_rwlock *l);
+
+/** pl_rwlock_tryrdlock() - 0, or -EBUSY if it would wait */
+PL_API int pl_rwlock_tryrdlock(struct pl_rwlock *l);
+
+/** pl_rwlock_rdlock_until() - 0, -ETIMEDOUT, -EINTR, -ECANCELED or -ENOMEM */
+PL_API int pl_rwlock_rdlock_until(struct pl_rwlock *l, uint64_t deadline_ns);
+
+/** pl_rwlock_rdunlock() - *@l is not touched once another can have it */
+PL_API void pl_rwlock_rdunlock(struct pl_rwlock *l);
+
+/**
+ * pl_rwlock_wrlock() - lock, alone
+ *
+ * Keeps out readers that come later.  Who unlocks hands the lock to all the
+ * readers that wait by then, and the last of these to the next writer, in the
+ * order in which they came.  Not a point of interruption or cancellation.
+ */
+PL_API void pl_rwlock_wrlock(struct pl_rwlock *l);
+
+/** pl_rwlock_trywrlock() - 0, or -EBUSY if anybody has it */
+PL_API int pl_rwlock_trywrlock(struct pl_rwlock *l);
+
+/**
+ * pl_rwlock_wrlock_until() - the same as wrlock, or it gives up
+ *
+ * Readers who waited for it alone are let go then.
+ *
+ * Return: 0, -ETIMEDOUT, -EINTR, -ECANCELED or -ENOMEM.
+ */
+PL_API int pl_rwlock_wrlock_until(struct pl_rwlock *l, uint64_t deadline_ns);
+
+/** pl_rwlock_wrunlock() - *@l is not touched once another can have it */
+PL_API void pl_rwlock_wrunlock(struct pl_rwlock *l);
 
 PL_END_DECLS
 

@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The lock for one writer or many readers: who gets in with whom, and in which
+ * order; lib_rwlock_race.c has what happens all at once.
+ */
+#include "harness.h"
+
+#include "rt.h"
+
+#include "rwlock.h"
+
+RT_FIXTURE(rwlock)
+
+static atomic_int nr_waiting, nr_back;
+
+/* ---- who gets in with whom ---- */
+
+static void try_it_free(void *arg)
+{
+	(void)arg;
+	EXPECT_EQ(0, pl_rwlock_tryrdlock(&lock));
+	EXPECT_EQ(0, pl_rwlock_tryrdlock(&lock));
+	EXPECT_EQ(0, pl_rwlock_rdlock_until(&lock, 0));
+	EXPECT_EQ(-EBUSY, pl_rwlock_trywrlock(&lock));
+	pl_rwlock_rdunlock(&lock);
+	pl_rwlock_rdunlock(&lock);
+	EXPECT_EQ(-EBUSY, pl_rwlock_trywrlock(&lock));
+	pl_rwlock_rdunlock(&lock);
+	EXPECT_EQ(0, pl_rwlock_trywrlock(&lock));
+	EXPECT_EQ(-EBUSY, pl_rwlock_trywrlock(&lock));
+	EXPECT_EQ(-EBUSY, pl_rwlock_tryrdlock(&lock));
+	pl_rwlock_wrunlock(&lock);
+	EXPECT_EQ(0, pl_rwlock_wrlock_until(&lock, 0));
+	pl_rwlock_wrunlock(&lock);
+	EXPECT_EQ(0, pl_rwlock_wrlock_until(&lock, PL_FOREVER));
+	pl_rwlock_wrunlock(&lock);
+	pl_rwlock_wrlock(&lock);
+	pl_rwlock_wrunlock(&lock);
+	pl_rwlock_rdlock(&lock);
+	pl_rwlock_rdunlock(&lock);
+}
+
+TEST_F(rwlock, is_free_when_zero_filled_and_when_unlocked)
+{
+	struct pl_rwlock init = PL_RWLOCK_INIT;
+
+	EXPECT_EQ(0, memcmp(&init, &lock, sizeof(lock)));
+	try_it_free(NULL);
+	run_in_task(try_it_free, NULL);
+	run_as(PL_STACK_WORKER, try_it_free, NULL);
+	check_free();
+}
+
+TEST_F(rwlock, bad_arguments_are_refused)
+{
+	EXPECT_EQ(-EINVAL, pl_rwlock_tryrdlock(NULL));
+	EXPECT_EQ(-EINVAL, pl_rwlock_trywrlock(NULL));
+	EXPECT_EQ(-EINVAL, pl_rwlock_rdlock_until(NULL, 0));
+	EXPECT_EQ(-EINVAL, pl_rwlock_wrlock_until(NULL, 0));
+}
+
+static void write_in_vain(void *arg)
+{
+	uint64_t deadline = in_ms(2);
+
+	(void)arg;
+	EXPECT_EQ(-EBUSY, pl_rwlock_trywrlock(&lock));
+	EXPECT_EQ(-ETIMEDOUT, pl_rwlock_wrlock_until(&lock, 0));
+	EXPECT_EQ(-ETIMEDOUT, pl_rwlock_wrlock_until(&lock, deadline));
+	EXPECT_LE(deadline, pl_now());
+}
+
+static void read_in_vain(void *arg)
+{
+	uint64_t deadline = in_ms(2);
+
+	(void)arg;
+	EXPECT_EQ(-EBUSY, pl_rwlock_tryrdlock(&lock));
+	EXPECT_EQ(-ETIMEDOUT, pl_rwlock_rdlock_until(&lock, 0));
+	EXPECT_EQ(-ETIMEDOUT, pl_rwlock_rdlock_until(&lock, deadline));
+	EXPECT_LE(deadline, pl_now());
+}
+
+TEST_F(rwlock, keeps_all_out_while_it_is_written)
+{
+	pl_rwlock_wrlock(&lock);
+	mixed_run(10, 2, read_in_vain, NULL);
+	mixed_run(10, 2, write_in_vain, NULL);
+	run_as(PL_STACK_WORKER, read_in_vain, NULL);
+	run_as(PL_STACK_WORKER, write_in_vain, NULL);
+	pl_rwlock_wrunlock(&lock);
+	check_free();
+}
+
+TEST_F(rwlock, keeps_writers_out_while_it_is_read)
+{
+	pl_rwlock_rdlock(&lock);
+	mixed_run(10, 2, write_in_vain, NULL);
+	run_as(PL_STACK_WORKER, write_in_vain, NULL);
+	/* None of them is in the way of readers any more. */
+	EXPECT_EQ(0, pl_rwlock_tryrdlock(&lock));
+	pl_rwlock_rdunlock(&lock);
+	pl_rwlock_rdunlock(&lock);
+	check_free();
+}
+
+static atomic_int nr_readers;
+
+static void read_all_together(void *arg)
+{
+	pl_rwlock_rdlock(&lock);
+	atomic_fetch_add(&nr_readers, 1);
+	EXPECT_TRUE(UNTIL(nr_readers == *(int *)arg));
+	pl_rwlock_rdunlock(&lock);
+}
+
+TEST_F(rwlock, lets_readers_in_together)
+{
+	int nr = 24;
+
+	mixed_run(20, 4, read_all_together, &nr);
+	check_free();
+}
+
+/* A deadline that has passed is a look, and keeps no reader out. */
+TEST_F(rwlock, a_writer_that_only_looks_is_not_waited_for)
+{
+	pl_rwlock_rdlock(&lock);
+	EXPECT_EQ(-ETIMEDOUT, pl_rwlock_wrlock_until(&lock, 0));
+	EXPECT_EQ(-ETIMEDOUT, pl_rwlock_wrlock_until(&lock, pl_now()));
+	EXPECT_EQ(1, lock.word.value);
+	pl_rwlock_rdunlock(&lock);
+}
+
+/* ---- in which order ---- */
+
+static char journal[128];	/* R and W as they come in, r and w out */
+static int journal_len;
+static struct pl_mutex journal_lock;
+
+static void note(char what)
+{
+	pl_mutex_lock(&journal_lock);
+	journal[journal_len++] = what;
+	pl_mutex_unlock(&journal_lock);
+}
+
+static bool has_noted(const char *what)
+{
+	bool same;
+
+	pl_mutex_lock(&journal_lock);
+	same = !strcmp(journal, what);
+	pl_mutex_unlock(&journal_lock);
+	return same;
+}
+
+static void read_and_note(void *arg)
+{
+	(void)arg;
+	pl_rwlock_rdlock(&lock);
+	note('R');
+	pl_yield();
+	pl_rwlock_rdunlock(&lock);
+}
+
+/* As number @arg: writers come in in order. */
+static void write_and_note(void *arg)
+{
+	pl_rwlock_wrlock(&lock);
+	note((char)('0' + (uintptr_t)arg));
+	pl_yield();
+	note('w');
+	pl_rwlock_wrunlock(&lock);
+}
+
+static pl_task_t queued[32];
+static int nr_queued;
+
+/* Every fifth on its worker's own stack. */
+static void queue_up(void (*fn)(void *arg), uintptr_t nth)
+{
+	int nr = nr_rw_queued(&lock);
+
+	queued[nr_queued] = spawn_as(nr_queued % 5 == 4 ? PL_STACK_WORKER :
+				     PL_STACK_NORMAL, fn, (void *)nth);
+	nr_queued++;
+	ASSERT_TRUE(UNTIL(nr_rw_queued(&lock) == nr + 1));
+}
+
+static void join_queued(void)
+{
+	while (nr_queued)
+		join(queued[--nr_queued]);
+	check_free();
+}
+
+TEST_F(rwlock, readers_that_come_wait_for_a_writer_that_waits)
+{
+	pl_rwlock_rdlock(&lock);
+	queue_up(write_and_note, 1);
+	EXPECT_EQ(-EBUSY, pl_rwlock_tryrdlock(&lock));
+	EXPECT_EQ(-ETIMEDOUT, pl_rwlock_rdlock_until(&lock, in_ms(1)));
+	queue_up(read_and_note, 0);
+	queue_up(read_and_note, 0);
+	EXPECT_TRUE(has_noted(""));
+	pl_rwlock_rdunlock(&lock);
+	join_queued();
+	EXPECT_STREQ("1wRR", journal);
+}
+
+TEST_F(rwlock, readers_that_wait_come_in_after_one_writer)
+{
+	int i;
+
+	pl_rwlock_wrlock(&lock);
+	queue_up(write_and_note, 1);
+	queue_up(read_and_note, 0);
+	queue_up(write_and_note, 2);
+	queue_up(write_and_note, 3);
+	for (i = 0; i < 5; i++)
+		queue_up(read_and_note, 0);
+	pl_rwlock_wrunlock(&lock);
+	join_queued();
+	/* All of them at once, then the writers as they came. */
+	EXPECT_STREQ("RRRRRR1w2w3w", journal);
+}
+
+TEST_F(rwlock, writers_come_in_in_order)
+{
+	uintptr_t i;
+
+	pl_rwlock_rdlock(&lock);
+	for (i = 0; i < 10; i++)
+		queue_up(write_and_note, i);
+	EXPECT_TRUE(has_noted(""));
+	pl_rwlock_rdunlock(&lock);
+	join_queued();
+	EXPECT_STREQ("0w1w2w3w4w5w6w7w8w9w", journal);
+}
+
+static atomic_int nr_streaming, may_stop;
+
+/* Never without a reader: each holds it until the next one has come. */
+static void read_in_a_stream(void *arg)
+{
+	int turn;
+
+	(void)arg;
+	while (!may_stop) {
+		pl_rwlock_rdlock(&lock);
+		turn = atomic_fetch_add(&nr_streaming, 1);
+		UNTIL(nr_streaming != turn + 1 || may_stop ||
+		      lock.word.value >> 30);
+		pl_rwlock_rdunlock(&lock);
+	}
+}
+
+static void write_often(void *arg)
+{
+	int i, nr = *(int *)arg;
+
+	for (i = 0; i < nr; i++) {
+		pl_rwlock_wrlock(&lock);
+		atomic_fetch_add(&nr_back, 1);
+		pl_rwlock_wrunlock(&lock);
+	}
+}
+
+TEST_F(rwlock, writers_come_in_between_readers_without_end)
+{
+	static struct mixed m;
+	int nr = scaled(100);
+
+	mixed_start(&m, 4, 2, read_in_a_stream, NULL);
+	mixed_run(3, 1, write_often, &nr);
+	EXPECT_EQ(4 * nr, nr_back);
+	may_stop = 1;
+	mixed_join(&m);
+	check_free();
+}
+
+static void write_in_a_stream(void *arg)
+{
+	(void)arg;
+	while (!may_stop) {
+		pl_rwlock_wrlock(&lock);
+		pl_rwlock_wrunlock(&lock);
+	}
+}
+
+static void read_often(void *arg)
+{
+	int i, nr = *(int *)arg;
+
+	for (i = 0; i < nr; i++) {
+		pl_rwlock_rdlock(&lock);
+		atomic_fetch_add(&nr_back, 1);
+		pl_rwlock_rdunlock(&lock);
+	}
+}
+
+TEST_F(rwlock, readers_come_in_between_writers_without_end)
+{
+	static struct mixed m;
+	int nr = scaled(100);
+
+	mixed_start(&m, 4, 2, write_in_a_stream, NULL);
+	mixed_run(3, 1, read_often, &nr);
+	EXPECT_EQ(4 * nr, nr_back);
+	may_stop = 1;
+	mixed_join(&m);
+	check_free();
+}
+
+/* ---- giving up ---- */
+
+static void write_until_ended(void *arg)
+{
+	EXPECT_EQ(*(int *)arg, pl_rwlock_wrlock_until(&lock, PL_FOREVER));
+	atomic_fetch_add(&nr_back, 1);
+}
+
+static void write_for_a_while(void *arg)
+{
+	EXPECT_EQ(-ETIMEDOUT, pl_rwlock_wrlock_until(&lock, *(uint64_t *)arg));
+	atomic_fetch_add(&nr_back, 1);
+}
+
+TEST_F(rwlock, a_writer_that_is_ended_lets_waiting_readers_in)
+{
+	int i, ret[2] = { -EINTR, -ECANCELED };
+	uint32_t cls;
+	pl_task_t t;
+
+	for (cls = 0; cls <= PL_STACK_WORKER; cls++)
+		for (i = 0; i < 2; i++) {
+			memset(journal, 0, sizeof(journal));
+			journal_len = 0;
+			pl_rwlock_rdlock(&lock);
+			t = spawn_as(cls, write_until_ended, &ret[i]);
+			ASSERT_TRUE(UNTIL(nr_rw_queued(&lock) == 1));
+			queue_up(read_and_note, 0);
+			queue_up(read_and_note, 0);
+			EXPECT_TRUE(has_noted(""));
+			EXPECT_EQ(0, i ? pl_cancel(t) : pl_interrupt(t));
+			ASSERT_TRUE(UNTIL(has_noted("RR")));
+			join(t);
+			EXPECT_EQ(0, pl_rwlock_tryrdlock(&lock));
+			pl_rwlock_rdunlock(&lock);
+			pl_rwlock_rdunlock(&lock);
+			join_queued();
+		}
+}
+
+TEST_F(rwlock, a_writer_past_its_deadline_lets_waiting_readers_in)
+{
+	uint64_t deadline = in_ms(20);
+	pl_task_t t;
+	pthread_t thread;
+	struct mixed m = { .fn = write_for_a_while, .arg = &deadline };
+
+	pl_rwlock_rdlock(&lock);
+	t = spawn(write_for_a_while, &deadline);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, mixed_thread, &m));
+	ASSERT_TRUE(UNTIL(nr_rw_queued(&lock) == 2 || nr_back));
+	queued[nr_queued++] = spawn(read_and_note, NULL);
+	queued[nr_queued++] = spawn(read_and_note, NULL);
+	ASSERT_TRUE(UNTIL(has_noted("RR")));
+	join(t);
+	pthread_join(thread, NULL);
+	EXPECT_EQ(2, nr_back);
+	pl_rwlock_rdunlock(&lock);
+	join_queued();
+}
+
+TEST_F(rwlock, readers_wait_on_while_another_writer_waits)
+{
+	int interrupted = -EINTR;
+	pl_task_t t;
+
+	pl_rwlock_rdlock(&lock);
+	t = spawn(write_until_ended, &interrupted);
+	ASSERT_TRUE(UNTIL(nr_rw_queued(&lock) == 1));
+	queue_up(write_and_note, 1);
+	queue_up(read_and_note, 0);
+	EXPECT_EQ(0, pl_interrupt(t));
+	join(t);
+	EXPECT_EQ(2, nr_rw_queued(&lock));
+	EXPECT_EQ(-EBUSY, pl_rwlock_tryrdlock(&lock));
+	EXPECT_TRUE(has_noted(""));
+	pl_rwlock_rdunlock(&lock);
+	join_queued();
+	EXPECT_STREQ("1wR", journal);
+}
+
+static void lock_until_ended(void *arg)
+{
+	int (*lock_until)(struct pl_rwlock *l, uint64_t deadline_ns) =
+		arg ? pl_rwlock_wrlock_until : pl_rwlock_rdlock_until;
+
+	nr_waiting = 1;
+	EXPECT_EQ(-EINTR, lock_until(&lock, PL_FOREVER));
+	nr_waiting = 2;
+	EXPECT_EQ(-ECANCELED, lock_until(&lock, PL_FOREVER));
+	EXPECT_EQ(-ECANCELED, lock_until(&lock, 0));
+}
+
+TEST_F(rwlock, the_until_forms_are_interrupted_and_cancelled)
+{
+	uint32_t i;
+	pl_task_t t;
+
+	for (i = 0; i < 8; i++) {
+		pl_rwlock_wrlock(&lock);
+		nr_waiting = 0;
+		t = spawn_as(i / 2, lock_until_ended, i % 2 ? &lock : NULL);
+		ASSERT_TRUE(UNTIL(nr_waiting == 1));
+		EXPECT_EQ(0, pl_interrupt(t));
+		ASSERT_TRUE(UNTIL(nr_waiting == 2));
+		EXPECT_EQ(0, pl_cancel(t));
+		join(t);
+		pl_rwlock_wrunlock(&lock);
+		check_free();
+	}
+}
+
+static void lock_whatever_comes(void *arg)
+{
+	atomic_fetch_add(&nr_waiting, 1);
+	if (arg)
+		pl_rwlock_wrlock(&lock);
+	else
+		pl_rwlock_rdlock(&lock);
+	atomic_fetch_add(&nr_back, 1);
+	EXPECT_EQ(-ECANCELED, pl_sleep_until(0));
+	if (arg)
+		pl_rwlock_wrunlock(&lock);
+	else
+		pl_rwlock_rdunlock(&lock);
+}
+
+TEST_F(rwlock, rdlock_and_wrlock_are_no_points_of_cancellation)
+{
+	pl_task_t t[24];
+	int i;
+
+	pl_rwlock_wrlock(&lock);
+	for (i = 0; i < 24; i++) {
+		t[i] = spawn_as(i % 4, lock_whatever_comes,
+				i % 3 ? NULL : &lock);
+		if (i % 5)
+			ASSERT_TRUE(UNTIL(nr_waiting == i + 1));
+		EXPECT_EQ(0, pl_interrupt(t[i]));
+		EXPECT_EQ(0, pl_cancel(t[i]));
+		ASSERT_TRUE(UNTIL(nr_waiting == i + 1));
+	}
+	EXPECT_EQ(-ETIMEDOUT, pl_join_until(t[0], in_ms(2)));
+	EXPECT_EQ(0, nr_back);
+	pl_rwlock_wrunlock(&lock);
+	for (i = 0; i < 24; i++)
+		join(t[i]);
+	EXPECT_EQ(24, nr_back);
+	check_free();
+}
+
+static void hold_until_stopping(void *arg)
+{
+	pl_rwlock_wrlock(&lock);
+	nr_waiting = 1;
+	EXPECT_EQ(-ECANCELED, pl_sleep_until(PL_FOREVER));
+	EXPECT_TRUE(UNTIL(nr_back == *(int *)arg));
+	pl_rwlock_wrunlock(&lock);
+}
+
+static void lock_until_stopping(void *arg)
+{
+	(void)arg;
+	EXPECT_EQ(-ECANCELED, pl_rwlock_rdlock_until(&lock, PL_FOREVER));
+	EXPECT_EQ(-ECANCELED, pl_rwlock_wrlock_until(&lock, PL_FOREVER));
+	atomic_fetch_add(&nr_back, 1);
+}
+
+/* Those that can give up do, and those that cannot get it all the same. */
+TEST_F(rwlock, holds_while_the_runtime_stops)
+{
+	int i, nr = 20;
+
+	spawn(hold_until_stopping, &nr);
+	ASSERT_TRUE(UNTIL(nr_waiting == 1));
+	for (i = 0; i < 20; i++) {
+		spawn_as(i % 4, lock_until_stopping, NULL);
+		spawn_as(i % 4, lock_whatever_comes, i % 3 ? NULL : &lock);
+	}
+	ASSERT_TRUE(UNTIL(nr_rw_queued(&lock) == 40));
+	EXPECT_EQ(0, pl_runtime_stop());
+	EXPECT_EQ(40, nr_back);
+	check_free();
+}
+
+TEST_F(rwlock, late_wakes_for_others_let_nobody_in)
+{
+	int i;
+
+	pl_rwlock_wrlock(&lock);
+	queue_up(read_and_note, 0);
+	queue_up(write_and_note, 1);
+	for (i = 0; i < 20; i++) {
+		wake_late(queued[i % 2]);
+		ASSERT_TRUE(UNTIL(atomic_load(&pl__task_slot(queued[i % 2])
+					      ->waiter.word)));
+	}
+	EXPECT_TRUE(has_noted(""));
+	EXPECT_EQ(2, nr_rw_queued(&lock));
+	pl_rwlock_wrunlock(&lock);
+	join_queued();
+	EXPECT_STREQ("R1w", journal);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * rwlock: a writer is alone, the lock is never free while it is waited for,
+ * and who leaves touches nothing that whoever has it next may have freed
+ * (lib/rwlock.c).
+ *
+ * Two readers and two writers, each of which comes once; the deadline of one of
+ * each may pass while it is queued, and then it comes again, without one. The
+ * last of the four to have the lock frees it. Who waits for ever is a deadlock.
+ * The queues need not be in order here: any writer may be the next one.
+ *
+ * MUTANT 1: the mark is set whether or not the lock is still held
+ * MUTANT 2: the last one drops the lock before it looks who waits
+ * MUTANT 3: who hands on does not look again in the queues' lock
+ * MUTANT 4: who hands on lets go before it drops the queues' lock
+ * MUTANT 5: who gives up does not ask whether it is still queued
+ * MUTANT 6: the last writer that gives up leaves readers queued
+ * MUTANT 7: the last one to give up leaves the mark behind
+ * MUTANT 8: who gives up too late does not wait until it is let go
+ * MUTANT 9: a reader that leaves does not see that it became the last
+ * MUTANT 10: a writer hands on to one of the readers that are queued
+ */
+#ifndef MUTANT
+#define MUTANT 0
+#endif
+#define NR		4
+#define is_writer(i)	((i) >= 2)
+
+byte nr_readers;		/* the word: who has it, and the mark */
+bool writing, marked;
+bool locked;			/* the queues */
+bool queued[NR];
+bool has_it[NR];		/* a waiter's state */
+bool is_there[NR];		/* a waiter's frame */
+byte in_as_reader, in_as_writer;
+byte refs = NR;			/* those that have not left it yet */
+bool freed;
+
+#define is_held		(writing || nr_readers > 0)
+#define is_kept_out(i)	(marked || writing || (is_writer(i) && nr_readers > 0))
+#define readers_wait	(queued[0] || queued[1])
+#define writers_wait	(queued[2] || queued[3])
+#define lock()		atomic { !locked -> assert(!freed); locked = true }
+#define unlock()	atomic { assert(!freed); locked = false }
+
+inline have(i)
+{
+	if
+	:: is_writer(i) -> writing = true
+	:: else -> nr_readers++
+	fi
+}
+
+/* Those in @set, their waiters' frames last touched here. */
+inline let_go(set)
+{
+	i = 0;
+	do
+	:: i < NR && (set & (1 << i)) ->
+		assert(is_there[i] && !has_it[i]);
+		has_it[i] = true;	/* [rwlock-c] */
+		i++
+	:: i < NR && !(set & (1 << i)) -> i++
+	:: else -> break
+	od;
+	set = 0;
+	i = 0
+}
+
+inline take_reader(r)
+{
+	if
+	:: queued[r] -> queued[r] = false; set = set | (1 << r); n++
+	:: else
+	fi
+}
+
+/* Of two writers that are queued, any. */
+inline take_writer()
+{
+	if
+	:: queued[2] -> queued[2] = false; set = set | 4
+	:: queued[3] -> queued[3] = false; set = set | 8
+	fi
+}
+
+/* after_unqueue() */
+inline after_unqueue()
+{
+	atomic {
+		assert(is_held && marked);
+		if
+		:: writers_wait || (writing && readers_wait)
+		:: else ->
+			n = 0;
+#if MUTANT != 6
+			take_reader(0);
+			take_reader(1);
+#endif
+			nr_readers = nr_readers + n;
+			n = 0;
+#if MUTANT != 7
+			marked = false
+#endif
+		fi
+	}
+}
+
+/* give_up(); @is_in: too late */
+inline give_up()
+{
+	lock();
+#if MUTANT == 5
+	is_in = false;
+#else
+	is_in = !queued[me];
+#endif
+	if
+	:: !is_in -> queued[me] = false; after_unqueue()
+	:: else
+	fi;
+	unlock();
+	let_go(set)
+}
+
+/* hand_on(), the store apart from what it is made of */
+inline hand_on()
+{
+	atomic {
+		n = 0;
+		if
+		:: is_writer(me) && readers_wait ->
+			take_reader(0);
+#if MUTANT == 10
+			if
+			:: n == 0 -> take_reader(1)
+			:: else
+			fi
+#else
+			take_reader(1)
+#endif
+		:: else -> take_writer()
+		fi;
+		is_more = (readers_wait || writers_wait)
+	};
+	atomic {
+		nr_readers = n;
+		writing = (n == 0);
+		marked = is_more;
+		refs--;
+		n = 0;
+		is_more = false
+	}
+}
+
+inline leave()
+{
+	do
+	:: atomic {			/* [rwlock-b] */
+		assert(!freed && is_held);
+		is_last = marked && nr_readers <= 1;
+#if MUTANT == 9
+		is_last = is_last && writing;
+#endif
+		if
+#if MUTANT == 2
+		:: true ->
+#else
+		:: !is_last ->
+#endif
+			if
+			:: is_writer(me) -> writing = false
+			:: else -> nr_readers--
+			fi;
+			refs--;
+			frees = (refs == 0)
+		:: else
+		fi
+	   };
+	   if
+	   :: !is_last -> break
+	   :: else
+	   fi;
+	   lock();
+#if MUTANT != 2 && MUTANT != 3
+	   is_last = marked && nr_readers <= 1;
+#endif
+	   if
+	   :: is_last -> hand_on()
+	   :: else
+	   fi;
+#if MUTANT == 4
+	   let_go(set);
+#endif
+	   unlock();
+	   let_go(set);
+	   if
+	   :: is_last -> break
+	   :: else
+	   fi
+	od
+}
+
+proctype user(byte me; bool has_deadline)
+{
+	byte set, n, i;
+	bool is_in, is_last, is_more, frees;
+
+come:	atomic {			/* take() */
+		assert(!freed);
+		is_in = !is_kept_out(me);
+		if
+		:: is_in -> have(me)
+		:: else
+		fi
+	};
+	if
+	:: is_in -> goto in
+	:: else
+	fi;
+	lock();
+#if MUTANT == 1
+	is_in = !is_kept_out(me);
+#endif
+	atomic {			/* [rwlock-a] */
+#if MUTANT != 1
+		is_in = !is_kept_out(me);
+#endif
+		if
+		:: is_in -> have(me)
+		:: else -> marked = true
+		fi
+	};
+	if
+	:: !is_in -> d_step { queued[me] = true; has_it[me] = false;
+			      is_there[me] = true }
+	:: else
+	fi;
+	unlock();
+	if
+	:: is_in -> goto in
+	:: else
+	fi;
+
+	if
+	:: has_it[me]			/* [rwlock-d] */
+	:: has_deadline ->
+		has_deadline = false;
+		give_up();
+		if
+		:: !is_in -> is_there[me] = false; goto come
+		:: else
+		fi;
+#if MUTANT != 8
+		has_it[me]
+#endif
+	fi;
+	is_there[me] = false;
+	is_in = true;
+
+in:	is_in = false;
+	d_step {
+		if
+		:: is_writer(me) -> in_as_writer++
+		:: else -> in_as_reader++
+		fi;
+		assert(in_as_writer == 0 ||
+		       (in_as_writer == 1 && in_as_reader == 0))
+	};
+	d_step {
+		if
+		:: is_writer(me) -> in_as_writer--
+		:: else -> in_as_reader--
+		fi
+	};
+	leave();
+	if
+	:: frees -> freed = true
+	:: else
+	fi
+}
+
+init {
+	atomic {
+		run user(0, false);
+		run user(1, true);
+		run user(2, false);
+		run user(3, true)
+	}
+}
