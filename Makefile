@@ -25,9 +25,10 @@ CFLAGS		?= -O2 -g
 
 # VARIANT=x is how check builds; each goes to an O of its own.
 FLAGS_asan	:= -fsanitize=address,undefined -fno-sanitize-recover=all \
-		   -fno-omit-frame-pointer
-FLAGS_tsan	:= -fsanitize=thread
-FLAGS_inject	:= -DPL_TEST_INJECT
+		   -fno-omit-frame-pointer -DPL_TEST_FAULT
+FLAGS_tsan	:= -fsanitize=thread -DPL_TEST_FAULT
+FLAGS_inject	:= -DPL_TEST_INJECT -DPL_TEST_FAULT
+FLAGS_static	:= -DPL_TEST_FAULT
 FLAGS_lto	:= -flto=auto -Wno-maybe-uninitialized
 LINK_static	:= -static
 

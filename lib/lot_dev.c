@@ -120,7 +120,8 @@ static int map(struct pl__lots *lots)
 	uint32_t i;
 	int ret;
 
-	ret = pl__ioctl(lots->fd, PARKLOT_IOC_SETUP, &setup);
+	ret = PL_FAULTY(-ENOMEM, pl__ioctl(lots->fd, PARKLOT_IOC_SETUP,
+					   &setup));
 	if (ret)
 		return ret;
 	lots->words_size = setup.words_size;
@@ -140,7 +141,8 @@ static int map(struct pl__lots *lots)
 static int check_version(struct pl__lots *lots)
 {
 	struct parklot_query query = { 0 };
-	int ret = pl__ioctl(lots->fd, PARKLOT_IOC_QUERY, &query);
+	int ret = PL_FAULTY(-ENOMEM, pl__ioctl(lots->fd, PARKLOT_IOC_QUERY,
+					       &query));
 
 	if (ret)
 		return ret;

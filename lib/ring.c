@@ -39,7 +39,8 @@ static int setup(struct io_uring *uring)
 	int ret = -EINVAL;
 
 	for (i = 0; i < ARRAY_SIZE(flags) && ret == -EINVAL; i++)
-		ret = io_uring_queue_init(NR_ENTRIES, uring, flags[i]);
+		ret = PL_FAULTY(-ENOMEM, io_uring_queue_init(NR_ENTRIES, uring,
+							     flags[i]));
 	return ret;
 }
 
@@ -141,6 +142,13 @@ static uint32_t complete_all(struct pl__ring *r)
 
 /* ---- submission ---- */
 
+/* What the kernel has no memory for stays, to be submitted the next time. */
+static void submit(struct pl__ring *r)
+{
+	counter_inc(&r->nr_enters);
+	PL_FAULTY(-EAGAIN, io_uring_submit_and_get_events(&r->uring));
+}
+
 static struct io_uring_sqe *get_sqe(struct pl__ring *r)
 {
 	struct io_uring_sqe *sqe = io_uring_get_sqe(&r->uring);
@@ -148,8 +156,7 @@ static struct io_uring_sqe *get_sqe(struct pl__ring *r)
 	if (likely(sqe))
 		return sqe;
 	/* Full of what was not submitted yet. */
-	counter_inc(&r->nr_enters);
-	io_uring_submit_and_get_events(&r->uring);
+	submit(r);
 	complete_all(r);
 	return io_uring_get_sqe(&r->uring);
 }
@@ -245,10 +252,8 @@ uint32_t pl__ring_poll(struct pl__ring *r)
 {
 	if (!pl__inbox_empty(&r->cancels))
 		add_cancels(r);
-	if (io_uring_sq_ready(&r->uring) || has_task_work(r)) {
-		counter_inc(&r->nr_enters);
-		io_uring_submit_and_get_events(&r->uring);
-	}
+	if (io_uring_sq_ready(&r->uring) || has_task_work(r))
+		submit(r);
 	return complete_all(r);
 }
 
@@ -270,9 +275,8 @@ static void sleep_until(struct pl__ring *r, uint64_t deadline_ns)
 	struct io_uring_cqe *cqe;
 
 	counter_inc(&r->nr_enters);
-	io_uring_submit_and_wait_timeout(&r->uring, &cqe, 1,
-					 deadline_ns == UINT64_MAX ? NULL : &ts,
-					 NULL);
+	PL_FAULTY(-EAGAIN, io_uring_submit_and_wait_timeout(&r->uring, &cqe, 1,
+				deadline_ns == UINT64_MAX ? NULL : &ts, NULL));
 }
 
 void pl__ring_wait(struct pl__ring *r, uint64_t deadline_ns)

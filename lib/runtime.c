@@ -243,38 +243,47 @@ static void finish(struct pl__rt *rt)
 
 static void *finish_thread(void *arg)
 {
+	/* Until whoever starts us has said that it stops. */
+	pl__lock(&state_lock);
+	pl__unlock(&state_lock);
+
 	pl__thread_name("pl-stop");
 	finish(arg);
 	return NULL;
 }
 
-int pl_runtime_stop(void)
+/* Under state_lock; @by_other: the caller cannot, a thread finishes it. */
+static int begin_stop(bool *by_other)
 {
-	struct pl__worker *w = pl__self();
 	pthread_t thread;
-	bool ok;
 	int ret;
 
-	if (w)
+	if (load_relaxed(&pl__rt.state) != PL__RT_RUNNING)
+		return -EALREADY;
+	*by_other = pl__timers_is_thread(pl__rt.timers);
+	if (*by_other) {
+		ret = pl__thread_start(&thread, finish_thread, &pl__rt);
+		if (ret)
+			return ret;
+		pthread_detach(thread);
+	}
+	/* [stop-a] pairs with [stop-b] in pl__task_end(). */
+	atomic_store(&pl__rt.state, PL__RT_STOPPING);
+	PL_INJECT("stop-a");
+	return 0;
+}
+
+int pl_runtime_stop(void)
+{
+	bool by_other = false;
+	int ret;
+
+	if (pl__self())
 		return -EDEADLK;
 	pl__lock(&state_lock);
-	ok = load_relaxed(&pl__rt.state) == PL__RT_RUNNING;
-	/* [stop-a] pairs with [stop-b] in pl__task_end(). */
-	if (ok)
-		atomic_store(&pl__rt.state, PL__RT_STOPPING);
+	ret = begin_stop(&by_other);
 	pl__unlock(&state_lock);
-	if (!ok)
-		return -EALREADY;
-	PL_INJECT("stop-a");
-
-	if (!pl__timers_is_thread(pl__rt.timers)) {
+	if (!ret && !by_other)
 		finish(&pl__rt);
-		return 0;
-	}
-	ret = pl__thread_start(&thread, finish_thread, &pl__rt);
-	if (ret)
-		atomic_store(&pl__rt.state, PL__RT_RUNNING);
-	else
-		pthread_detach(thread);
 	return ret;
 }

@@ -261,6 +261,8 @@ static bool wait_for_stack(struct pl__worker *w, struct pl__task *t)
 	pl__unlock(&sl->lock);
 	if (st)
 		give_stack(t, st);
+	else
+		pl__try_later();
 	return st;
 }
 
@@ -306,6 +308,25 @@ void pl__stacks_share(struct pl__worker *w)
 		t = had[cls] ? take_stackless(cls) : NULL;
 		if (t)
 			pl__ready(t);
+	}
+}
+
+void pl__stacks_retry(void)
+{
+	struct pl__task *t;
+	struct pl__stack *st;
+	uint32_t cls;
+
+	for (cls = 0; cls < PL__STACK_CLASSES; cls++) {
+		while ((t = take_stackless(cls))) {
+			st = pl__stack_get(&pl__rt.stacks, NULL, cls);
+			if (st)
+				give_stack(t, st);
+			/* Without one it waits as it did, where it looks. */
+			pl__ready(t);
+			if (!st)
+				break;
+		}
 	}
 }
 

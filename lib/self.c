@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 #include "self.h"
+#include "fault.h"
 #include "lock.h"
 
 #include <pthread.h>
@@ -40,12 +41,12 @@ __pl_noinline int pl__self_set_thread(struct pl__task *t,
 
 	pl__lock(&key_lock);
 	if (!has_key) {
-		ret = pthread_key_create(&key, gone);
+		ret = PL_FAULTY(EAGAIN, pthread_key_create(&key, gone));
 		has_key = !ret;
 	}
 	pl__unlock(&key_lock);
 	if (!ret)
-		ret = pthread_setspecific(key, t);
+		ret = PL_FAULTY(ENOMEM, pthread_setspecific(key, t));
 	if (!ret)
 		self_thread = t;
 	return -ret;

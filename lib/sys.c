@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+#define PL_SYS_ITSELF
 #include "sys.h"
 
 #include <fcntl.h>
@@ -97,7 +98,10 @@ void *pl__map(size_t size)
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
 			   0));
 
-	return p < 0 ? NULL : (void *)p;
+	if (p < 0)
+		return NULL;
+	PL_TALLY(pl__nr_mapped, size);
+	return (void *)p;
 }
 
 size_t pl__page_size(void)
@@ -109,7 +113,11 @@ size_t pl__page_size(void)
 
 int pl__unmap(void *addr, size_t size)
 {
-	return (int)CALL(munmap(addr, size));
+	int ret = (int)CALL(munmap(addr, size));
+
+	if (!ret)
+		PL_TALLY(pl__nr_mapped, -(int64_t)size);
+	return ret;
 }
 
 int pl__protect_none(void *addr, size_t size)
@@ -141,7 +149,10 @@ void *pl__map_fd(int fd, size_t size, int prot, uint64_t offset)
 {
 	long p = CALL(mmap(NULL, size, prot, MAP_SHARED, fd, (off_t)offset));
 
-	return p < 0 ? NULL : (void *)p;
+	if (p < 0)
+		return NULL;
+	PL_TALLY(pl__nr_mapped, size);
+	return (void *)p;
 }
 
 int pl__eventfd(void)
@@ -225,6 +236,8 @@ void *pl__alloc(size_t size)
 	void *p = calloc(1, size);
 
 	errno = before;
+	if (p)
+		PL_TALLY(pl__nr_objects, 1);
 	return p;
 }
 
@@ -234,10 +247,13 @@ void *pl__alloc_aligned(size_t align, size_t size)
 
 	if (posix_memalign(&p, align, size))
 		return NULL;
+	PL_TALLY(pl__nr_objects, 1);
 	return memset(p, 0, size);
 }
 
 void pl__free(void *p)
 {
+	if (p)
+		PL_TALLY(pl__nr_objects, -1);
 	free(p);
 }

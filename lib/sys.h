@@ -8,7 +8,7 @@
 #ifndef PL_SYS_H
 #define PL_SYS_H
 
-#include "base.h"
+#include "fault.h"
 
 #include <pthread.h>
 #include <time.h>
@@ -53,5 +53,24 @@ void __attribute__((noreturn)) pl__die_by(int sig);
 void *pl__alloc(size_t size);
 void *pl__alloc_aligned(size_t align, size_t size);
 void pl__free(void *p);
+
+#if defined(PL_TEST_FAULT) && !defined(PL_SYS_ITSELF)
+# define pl__map(size)		PL_FAULTY(NULL, pl__map(size))
+# define pl__protect_none(addr, size) \
+	PL_FAULTY(-ENOMEM, pl__protect_none(addr, size))
+# define pl__advise(addr, size, advice) \
+	PL_FAULTY(-ENOMEM, pl__advise(addr, size, advice))
+# define pl__open(path, flags)	PL_FAULTY(-EMFILE, pl__open(path, flags))
+# define pl__map_fd(fd, size, prot, offset) \
+	PL_FAULTY(NULL, pl__map_fd(fd, size, prot, offset))
+# define pl__eventfd()		PL_FAULTY(-EMFILE, pl__eventfd())
+# define pl__read_file(path, buf, size) \
+	PL_FAULTY(-EMFILE, pl__read_file(path, buf, size))
+# define pl__thread_start(out, fn, arg) \
+	PL_FAULTY(-EAGAIN, pl__thread_start(out, fn, arg))
+# define pl__alloc(size)	PL_FAULTY(NULL, pl__alloc(size))
+# define pl__alloc_aligned(align, size) \
+	PL_FAULTY(NULL, pl__alloc_aligned(align, size))
+#endif
 
 #endif /* PL_SYS_H */

@@ -177,6 +177,20 @@ int pl__timer_del(struct pl__timers *t, pl_timer_t id)
 	return 0;
 }
 
+void pl__timers_remind(struct pl__timers *t, uint64_t deadline_ns,
+		       void (*fn)(void))
+{
+	uint64_t old = load_relaxed(&t->remind_ns);
+
+	atomic_store(&t->remind, fn);
+	do {
+		if (old <= deadline_ns)
+			return;
+	} while (!atomic_compare_exchange_weak(&t->remind_ns, &old,
+					       deadline_ns));
+	pl__timers_kick(t, deadline_ns);
+}
+
 static struct bucket *new_buckets(uint32_t nr)
 {
 	struct bucket *buckets;
@@ -221,6 +235,7 @@ int pl__timers_start(struct pl__timers **out, uint32_t nr_buckets,
 	t->thread_start = thread_start;
 	t->arg = arg;
 	t->pulled_ns = UINT64_MAX;
+	store_relaxed(&t->remind_ns, UINT64_MAX);
 	t->buckets = new_buckets(nr_buckets);
 	ret = -ENOMEM;
 	if (t->buckets)

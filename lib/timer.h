@@ -54,6 +54,15 @@ void pl__timers_halt(struct pl__timers *t);
  */
 void pl__timers_stop(struct pl__timers *t);
 
+/**
+ * pl__timers_remind() - let @fn be called by the thread at @deadline_ns
+ *
+ * Takes no memory, for those who have to come back when there is some.  There
+ * is one reminder, so that all name the same @fn: the earliest stands.
+ */
+void pl__timers_remind(struct pl__timers *t, uint64_t deadline_ns,
+		       void (*fn)(void));
+
 /** pl__timers_is_thread() - whether the caller is the timer thread */
 bool pl__timers_is_thread(struct pl__timers *t);
 

@@ -99,6 +99,8 @@ struct pl__timers {
 	_Atomic bool		stopping;
 	_Atomic bool		want_compact;
 	_Atomic uint64_t	next_ns;	/* the thread sleeps until */
+	_Atomic uint64_t	remind_ns;	/* as a bucket's earliest_ns */
+	_Atomic(void (*)(void))	remind;
 
 	/* The thread's lines; atomic: others read. */
 	_Atomic uint64_t	fired __pl_cacheline;

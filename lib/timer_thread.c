@@ -131,12 +131,30 @@ static void fire(struct pl__timers *t, struct pl__timer *r)
 	pl__slab_free(&t->slab, &t->cache, r);
 }
 
+/* Returns when it is due. */
+static uint64_t remind(struct pl__timers *t)
+{
+	uint64_t ns = atomic_load(&t->remind_ns);
+
+	if (likely(ns == UINT64_MAX) || ns > pl__now_ns())
+		return ns;
+	atomic_store(&t->remind_ns, UINT64_MAX);
+	atomic_load(&t->remind)();
+	return atomic_load(&t->remind_ns);
+}
+
+static uint64_t earliest(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
 /*
  * Fires what is due, in order, until there is nothing, or seq changes.
  * Returns what to sleep until; 0: not at all.
  */
 static uint64_t run(struct pl__timers *t, uint32_t seq)
 {
+	uint64_t reminder = remind(t);
 	uint64_t left, next, now = pl__now_ns();
 
 	if (load_relaxed(&t->want_compact))
@@ -161,7 +179,7 @@ static uint64_t run(struct pl__timers *t, uint32_t seq)
 	}
 	if (t->pulled_ns <= now)
 		t->pulled_ns = UINT64_MAX;
-	return next < t->pulled_ns ? next : t->pulled_ns;
+	return earliest(earliest(next, t->pulled_ns), reminder);
 }
 
 static void sleep_until(struct pl__timers *t, uint32_t seq, uint64_t ns)

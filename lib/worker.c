@@ -91,6 +91,28 @@ static void lay_down_token(struct pl__worker *w)
 	PL_INJECT("token-a");
 }
 
+#define TRY_AGAIN_NS	(10 * 1000 * 1000)
+
+/* By the timer thread: a worker that is blocked cannot see to it. */
+static void try_again(void)
+{
+	if (!pl__rt_enter()) {
+		pl__try_later();
+		return;
+	}
+	if (load_relaxed(&pl__rt.stackless.nr))
+		pl__stacks_retry();
+	if (pl__work_anywhere())
+		pl__signal();
+	pl__rt_exit();
+}
+
+void pl__try_later(void)
+{
+	pl__timers_remind(pl__rt.timers, pl__now_ns() + TRY_AGAIN_NS,
+			  try_again);
+}
+
 void pl__pass_on_help(void)
 {
 	if (pl__work_anywhere())
@@ -363,13 +385,13 @@ static int start_next(bool has_token)
 	if (state == PL__RT_DRAINED || state == PL__RT_STOPPED)
 		return -ECANCELED;
 	w = worker_new(i, has_token);
-	if (!w)
-		return -ENOMEM;
 	pl__rt.workers[i] = w;
-	ret = pl__thread_start(&w->thread, worker_main, w);
+	ret = w ? pl__thread_start(&w->thread, worker_main, w) : -ENOMEM;
 	if (ret) {
 		pl__rt.workers[i] = NULL;
-		worker_free(w);
+		if (w)
+			worker_free(w);
+		pl__try_later();
 		return ret;
 	}
 	store_release(&pl__rt.nr_started, i + 1);

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Memory, mappings, descriptors and threads that cannot be had: each call of
+ * the library is made with the first, the second ... the last thing that it
+ * takes being refused.  Then it says so, or keeps its promise all the same;
+ * nothing is left behind; and the runtime goes on.
+ *
+ * Each trial has a process of its own, so that what is done once a process is
+ * refused too.  The linker knows the places where something is taken: one that
+ * no trial got to is a failure.
+ */
+#include "harness.h"
+
+#include "rt.h"
+#include "fault.h"
+#include "work.h"
+#ifdef PL_TEST_FAULT
+# include "nomem.h"
+# include "nomem_ops.h"
+#endif
+
+#include <sys/syscall.h>
+
+#ifndef PL_TEST_FAULT
+
+TEST(no_faults)
+{
+	SKIP(return, "no faults in this build");
+}
+
+#else
+
+#define WANT	{ -ENOMEM, -EAGAIN }
+
+static const struct op start_ops[] = {
+	{ "start", NEW, op_start, WANT },
+	{ "start_many", NEW, op_start_many, WANT },
+	{ "start_module", NEW, op_start_module, { -ENOMEM, -EAGAIN, -ENODEV } },
+	{ "start_by_spawn", NEW, op_spawn, WANT },
+	{ "start_by_timer", NEW, op_timer_add, WANT },
+	{ "stop", THREAD, op_stop, { 0 } },
+	{ "stop_from_timer", THREAD, op_stop_from_timer, WANT },
+	{ "stat", THREAD, op_stat, { 0 } },
+};
+
+static const struct op task_ops[] = {
+	{ "spawn", THREAD, op_spawn, WANT },
+	{ "spawn", TASK, op_spawn, WANT },
+	{ "spawn", WORKER_TASK, op_spawn, WANT },
+	{ "spawn_small", THREAD, op_spawn_small, WANT },
+	{ "spawn_large", THREAD, op_spawn_large, WANT },
+	{ "spawn_worker", THREAD, op_spawn_worker, WANT },
+	{ "spawn_urgent", TASK, op_spawn_urgent, WANT },
+	{ "trim", TASK, op_trim, WANT },
+	{ "flush", THREAD, op_flush, WANT },
+	{ "flush", TASK, op_flush, WANT },
+	{ "spawn_many", THREAD, op_spawn_many, WANT },
+	{ "spawn_many", TASK, op_spawn_many, WANT },
+	{ "help", THREAD, op_help, WANT },
+	{ "help_blocked", WORKER_TASK, op_help_blocked, WANT },
+	{ "join", THREAD, op_join, WANT },
+	{ "join", TASK, op_join, { 0 } },
+	{ "join_until", TASK, op_join_until, WANT },
+	{ "sleep", THREAD, op_sleep, WANT },
+	{ "sleep", TASK, op_sleep, WANT },
+	{ "sleep", WORKER_TASK, op_sleep, { 0 } },
+	{ "interrupt", THREAD, op_interrupt, { 0 } },
+	{ "cancel", THREAD, op_cancel, { 0 } },
+	{ "cancel", TASK, op_cancel, { 0 } },
+};
+
+static const struct op sync_ops[] = {
+	{ "timer_add", THREAD, op_timer_add, WANT },
+	{ "timer_add", TASK, op_timer_add, WANT },
+	{ "timer_del", THREAD, op_timer_del, WANT },
+	{ "timers", THREAD, op_timers, WANT },
+	{ "word_wait", THREAD, op_word_wait, WANT },
+	{ "word_wait", TASK, op_word_wait, WANT },
+	{ "word_requeue", THREAD, op_word_requeue, { 0 } },
+	{ "mutex_lock", THREAD, op_mutex_lock, { 0 } },
+	{ "mutex_lock", TASK, op_mutex_lock, { 0 } },
+	{ "mutex_lock_until", THREAD, op_mutex_lock_until, WANT },
+	{ "mutex_lock_until", TASK, op_mutex_lock_until, WANT },
+	{ "cond_wait", THREAD, op_cond_wait, WANT },
+	{ "cond_wait", TASK, op_cond_wait, { 0 } },
+	{ "cond_wait_until", TASK, op_cond_wait_until, WANT },
+};
+
+static const struct op io_ops[] = {
+	{ "read", THREAD, op_read, WANT },
+	{ "read", TASK, op_read, WANT },
+	{ "read", WORKER_TASK, op_read, WANT },
+	{ "read_until", TASK, op_read_until, WANT },
+	{ "recv", TASK, op_recv, WANT },
+	{ "write", TASK, op_write, WANT },
+	{ "send", TASK, op_send, WANT },
+	{ "io_wait", TASK, op_io_wait, WANT },
+	{ "connect", TASK, op_connect, WANT },
+};
+
+/* ---- trials ---- */
+
+static bool is_waiting(pl_task_t t)
+{
+	return atomic_load(&pl__task_slot(t)->waiter.word);
+}
+
+static void prepare(const struct op *op)
+{
+	if (op->from == NEW)
+		return;
+	set_env("PARKLOT_WORKERS", 2);
+	ASSERT_EQ(0, pl_runtime_start(NULL));
+	/* What the first worker takes at its start is another trial's. */
+	ASSERT_TRUE(UNTIL(rt_stat().parks));
+	if (op->run == op_join || op->run == op_join_until)
+		task = spawn(stay, NULL);
+	if (op->run == op_interrupt || op->run == op_cancel) {
+		task = spawn(sleep_for_ever, NULL);
+		ASSERT_TRUE(UNTIL(is_waiting(task)));
+	}
+	if (op->run == op_mutex_lock || op->run == op_mutex_lock_until) {
+		spawn(hold_mutex, NULL);
+		ASSERT_TRUE(UNTIL(nr_ran == 1));
+	}
+	if (op->run == op_cond_wait || op->run == op_cond_wait_until)
+		spawn(signal_cond, NULL);
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, fds));
+	if (op->run == op_read || op->run == op_read_until ||
+	    op->run == op_recv)
+		spawn(send_byte, NULL);
+}
+
+static void all_in_turn(const struct op *ops, size_t nr)
+{
+	size_t i;
+
+	for (i = 0; i < nr; i++)
+		each_in_turn(&ops[i], PL__FAULT_NTH);
+}
+
+static const struct group {
+	const struct op	*ops;
+	size_t		nr;
+} groups[] = {
+	{ start_ops, ARRAY_SIZE(start_ops) },
+	{ task_ops, ARRAY_SIZE(task_ops) },
+	{ sync_ops, ARRAY_SIZE(sync_ops) },
+	{ io_ops, ARRAY_SIZE(io_ops) },
+};
+
+static void try_group(size_t i)
+{
+	all_in_turn(groups[i].ops, groups[i].nr);
+	shared->is_done[i] = 1;
+}
+
+RT_FIXTURE(nomem)
+
+TEST_F_TIMEOUT(nomem, start_and_stop_say_so, 60)
+{
+	try_group(0);
+}
+
+TEST_F_TIMEOUT(nomem, tasks_say_so, 60)
+{
+	try_group(1);
+}
+
+TEST_F_TIMEOUT(nomem, timers_and_locks_say_so, 60)
+{
+	try_group(2);
+}
+
+TEST_F_TIMEOUT(nomem, input_and_output_say_so, 60)
+{
+	try_group(3);
+}
+
+/* From the first, second ... call on there is nothing at all to be had. */
+TEST_F_TIMEOUT(nomem, start_fails_while_there_is_nothing, 60)
+{
+	each_in_turn(&start_ops[0], PL__FAULT_FROM);
+	each_in_turn(&start_ops[1], PL__FAULT_FROM);
+	each_in_turn(&start_ops[2], PL__FAULT_FROM);
+}
+
+/* ---- by chance ---- */
+
+static void __attribute__((noreturn)) chance_child(uint32_t n, uint64_t seed)
+{
+	int ret;
+
+	limit_time();
+	clear_env();
+	pl__fault_count(shared->hits);
+	work.is_hard_up = n;
+	pl__fault_plan(n ? PL__FAULT_ONE_IN : PL__FAULT_NONE, n, seed);
+	do {
+		ret = pl_runtime_start(NULL);
+	} while (is_want(ret));
+	EXPECT_EQ(0, ret);
+	work_run();
+	shared->now.was_hit = (int)pl__fault_nr_hits();
+	pl__fault_plan(PL__FAULT_NONE, 0, 0);
+	work.is_hard_up = false;
+	EXPECT_EQ(0, pl_runtime_stop());
+	go_on();
+	_exit(0);
+}
+
+static void chance_trial(uint32_t n, uint64_t seed)
+{
+	pid_t pid;
+
+	memset(&shared->now, 0, sizeof(shared->now));
+	pid = fork();
+	if (!pid)
+		chance_child(n, seed);
+	EXPECT_EQ(0, reap(pid)) {
+		TH_LOG("one in %u, seed %llu", n, (unsigned long long)seed);
+	}
+}
+
+TEST_F_TIMEOUT(nomem, whatever_fails_by_chance_the_work_is_done, 60)
+{
+	static const struct op op = { .name = "work" };
+	int i, nr = scaled(60), nr_hits = 0;
+	uint64_t seed = pl_now() | 1;
+	struct outcome was;
+
+	chance_trial(0, 0);
+	was = shared->now;
+	for (i = 0; i < nr && !__test_get(_metadata->state->failed); i++) {
+		chance_trial(2 + (uint32_t)i % 20, next_random(&seed));
+		compare(&op, (uint32_t)seed, &was);
+		nr_hits += shared->now.was_hit;
+	}
+	EXPECT_LT(nr, nr_hits);
+}
+
+/* ---- all of them ---- */
+
+/* What only the device has, where there is none. */
+static bool may_be_left_out(const struct pl__fault_site *site)
+{
+	bool has_device = !access(DEVICE, R_OK | W_OK);
+	bool has_ring = syscall(SYS_io_uring_setup, 0, NULL) < 0 &&
+			errno != ENOSYS && errno != EPERM;
+
+	/* A hierarchy of groups, or a quota, that this machine has not. */
+	if (strstr(site->file, "cpus.c") && strstr(site->call, "path"))
+		return true;
+	return (!has_device && strstr(site->file, "lot_dev.c")) ||
+	       (!has_ring && strstr(site->file, "ring.c"));
+}
+
+TEST_F_TIMEOUT(nomem, no_place_was_left_out, 120)
+{
+	const struct pl__fault_site *sites;
+	size_t i, nr = pl__fault_sites(&sites);
+
+	ASSERT_GE(SITES_MAX, nr);
+	ASSERT_LT(20, nr);
+	/* Run alone, it has to do the others' work first. */
+	for (i = 0; i < ARRAY_SIZE(groups); i++)
+		if (!shared->is_done[i])
+			try_group(i);
+	for (i = 0; i < nr; i++) {
+		EXPECT_TRUE(shared->hits[i] || may_be_left_out(&sites[i])) {
+			TH_LOG("%s:%llu never failed: %s", sites[i].file,
+			       (unsigned long long)sites[i].line,
+			       sites[i].call);
+		}
+	}
+}
+
+#endif
+
+TEST_HARNESS_MAIN
