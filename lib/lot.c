@@ -33,7 +33,14 @@ int pl__lots_init(struct pl__lots *lots, uint32_t nr, bool device)
 void pl__lots_fini(struct pl__lots *lots)
 {
 	lots->ops->fini(lots);
+	lots->ops = NULL;
 	pl__free(lots->lot);
+}
+
+void pl__lots_abandon(struct pl__lots *lots)
+{
+	if (lots->ops && lots->fd >= 0)
+		pl__close(lots->fd);
 }
 
 uint32_t pl__lot_peek(struct pl__lots *lots, uint32_t i)

@@ -77,6 +77,9 @@ struct pl__lots {
 int pl__lots_init(struct pl__lots *lots, uint32_t nr, bool device);
 void pl__lots_fini(struct pl__lots *lots);
 
+/* In a child: the device is the parent's, and its pages are not here. */
+void pl__lots_abandon(struct pl__lots *lots);
+
 uint32_t pl__lot_peek(struct pl__lots *lots, uint32_t i);
 
 static inline bool pl__lot_is_stopped(uint32_t seq)

@@ -101,11 +101,16 @@ static uint32_t wake(struct pl__lots *lots, uint32_t first, uint32_t nr)
 
 static void fini(struct pl__lots *lots)
 {
+	int fd;
+
 	if (lots->words)
 		pl__unmap(lots->words, lots->words_size);
 	if (lots->counters)
 		pl__unmap((void *)lots->counters, lots->counters_size);
-	pl__close(lots->fd);
+	fd = lots->fd;
+	/* First, so that no child of a fork closes another one's. */
+	lots->fd = -1;
+	pl__close(fd);
 }
 
 static const struct pl__lots_ops dev_ops = {

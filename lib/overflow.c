@@ -3,6 +3,7 @@
  * overflow: a task that ran out of stack dies with a line that names it
  */
 #include "stack.h"
+#include "fork.h"
 #include "sys.h"
 
 #include <signal.h>
@@ -109,16 +110,27 @@ static void on_fault(int sig, siginfo_t *info, void *context)
 
 static void install(void)
 {
-	struct sigaction sa = { .sa_flags = SA_SIGINFO | SA_ONSTACK };
+	struct sigaction sa = { .sa_flags = SA_SIGINFO | SA_ONSTACK }, old;
 
 	sa.sa_sigaction = on_fault;
 	sigemptyset(&sa.sa_mask);
 	/* Ours asks for the one before as soon as it stands. */
 	pl__lock(&install_lock);
-	if (!is_installed && !sigaction(SIGSEGV, NULL, &before))
+	if (!is_installed && !sigaction(SIGSEGV, NULL, &old)) {
+		/* A fork may have come between the two of these. */
+		if (old.sa_sigaction != on_fault)
+			before = old;
 		is_installed = !sigaction(SIGSEGV, &sa, NULL);
+	}
 	pl__unlock(&install_lock);
 }
+
+static void forget(void)
+{
+	install_lock = (struct pl__lock){ 0 };
+}
+
+PL_IN_CHILD(forget);
 
 int pl__stack_thread_init(void **sigstack)
 {

@@ -17,12 +17,17 @@
 #include "runtime.h"
 #include "config.h"
 #include "cpus.h"
+#include "fork.h"
 #include "inject.h"
+#include "ring.h"
 #include "stat.h"
 #include "sys.h"
 #include "wait.h"
 
 #include <string.h>
+#ifdef PL_ASAN
+# include <sanitizer/lsan_interface.h>
+#endif
 
 static struct pl__lock state_lock;	/* STOPPED to RUNNING, RUNNING on */
 
@@ -120,6 +125,7 @@ int pl_runtime_start(const struct pl_config *cfg)
 		ret = -EBUSY;
 	} else {
 		atomic_store(&pl__rt.state, PL__RT_STARTING);
+		pl__signals_keep();
 		ret = start(&pl__rt, cfg);
 		atomic_store(&pl__rt.state,
 			     ret ? PL__RT_STOPPED : PL__RT_RUNNING);
@@ -287,3 +293,54 @@ int pl_runtime_stop(void)
 		finish(&pl__rt);
 	return ret;
 }
+
+/* ---- fork ---- */
+
+/* Nobody's memory, but no leak of the child's. */
+static void disown(const void *p)
+{
+#ifdef PL_ASAN
+	if (p)
+		__lsan_ignore_object(p);
+#else
+	(void)p;
+#endif
+}
+
+/*
+ * What a descriptor stands for lasts as long as the last one of it: the rings
+ * would outlive the parent's stop.  Who works on them is not here.
+ */
+static void close_all(struct pl__rt *rt)
+{
+	uint32_t nr = load_relaxed(&rt->nr_started), i;
+	struct pl__ring *ring;
+
+	for (i = 0; i < nr; i++) {
+		ring = load_relaxed(&rt->workers[i]->ring_seen);
+		rt->workers[i]->ring = NULL;
+		if (ring)
+			pl__ring_close(ring);
+	}
+	pl__lots_abandon(&rt->lots);
+}
+
+static void forget(void)
+{
+	struct pl__slab tasks = pl__rt.tasks;
+	bool has_tasks = pl__rt.has_tasks;
+	uint32_t first_slot = pl__rt.first_slot;
+
+	close_all(&pl__rt);
+	disown(pl__rt.workers);
+	disown(pl__rt.lots.lot);
+	disown(pl__rt.timers);
+	disown(pl__rt.stacks.pools);
+	state_lock = (struct pl__lock){ 0 };
+	memset(&pl__rt, 0, sizeof(pl__rt));
+	pl__rt.tasks = tasks;
+	pl__rt.first_slot = first_slot;
+	store_relaxed(&pl__rt.has_tasks, has_tasks);
+}
+
+PL_IN_CHILD(forget);

@@ -529,6 +529,7 @@ static void task_main(void *arg)
 	pl__landed();
 	for (;;) {
 		t->fn(t->arg);
+		pl__self_end_orphan();
 		t = hand_over(t);
 		pl__ctx_reset_fp();
 	}

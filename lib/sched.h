@@ -163,6 +163,8 @@ struct pl__rt {
 	struct pl__stacks	stacks;		/* R */
 	struct pl__slab		tasks;		/* for ever */
 	_Atomic bool		has_tasks;	/* tasks is set up */
+	uint32_t		first_slot;	/* those below a fork's parent
+						   had */
 	enum pl_backend		backend;	/* R */
 
 	_Atomic uint32_t	state __pl_cacheline; /* enum pl__rt_state */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 #include "self.h"
 #include "fault.h"
+#include "fork.h"
 #include "lock.h"
+#include "sys.h"
 
 #include <pthread.h>
 
@@ -10,6 +12,8 @@ static __thread struct pl__task *self_thread;
 static __thread void *volatile self_locals;
 static __thread uint32_t self_number;
 static __thread uint32_t self_held;
+static __thread bool self_is_own;
+static __thread bool self_is_orphan;
 
 static struct pl__lock key_lock;
 static pthread_key_t key;
@@ -56,6 +60,34 @@ __pl_noinline void pl__self_keep(void *locals)
 {
 	self_locals = locals;
 }
+
+__pl_noinline void pl__self_is_own(void)
+{
+	self_is_own = true;
+}
+
+__pl_noinline void pl__self_end_orphan(void)
+{
+	if (unlikely(self_is_orphan))
+		exit(0);
+}
+
+static void forget(void)
+{
+	self_worker = NULL;
+	self_thread = NULL;
+	self_held = 0;
+	key_lock = (struct pl__lock){ 0 };
+	if (has_key)
+		pthread_setspecific(key, NULL);
+	if (!self_is_own)
+		return;
+	self_is_own = false;
+	self_is_orphan = true;
+	pl__signals_restore();
+}
+
+PL_IN_CHILD(forget);
 
 __pl_noinline uint32_t pl__self_number(void)
 {

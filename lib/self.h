@@ -28,6 +28,14 @@ int pl__self_set_thread(struct pl__task *t, void (*gone)(void *t));
 /* What it keeps by key, so that leak checkers find that: slots they do not. */
 void pl__self_keep(void *locals);
 
+/*
+ * The calling thread is the library's own.  In the child of a fork() that its
+ * task, or its callback, made, it is an ordinary thread; but it has nowhere to
+ * return to, and ends as the last thread of a process does, by exit(0).
+ */
+void pl__self_is_own(void);
+void pl__self_end_orphan(void);
+
 /* A number of the calling thread's own, counted up as threads first ask. */
 uint32_t pl__self_number(void);
 

@@ -38,6 +38,14 @@ void pl__slab_fini(struct pl__slab *s)
 	s->chunks = NULL;
 }
 
+uint32_t pl__slab_abandon(struct pl__slab *s)
+{
+	s->lock = (struct pl__lock){ 0 };
+	s->batch = 0;
+	s->singles = NULL;
+	return load_relaxed(&s->nr_slots);
+}
+
 /* The chunk in which the next slot lies; L. */
 static char *next_chunk(struct pl__slab *s, uint32_t slot)
 {

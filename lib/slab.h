@@ -82,6 +82,14 @@ void pl__slab_free(struct pl__slab *s, struct pl__slab_cache *c, void *obj);
 /** pl__slab_cache_drain() - lets everybody have what @c holds */
 void pl__slab_cache_drain(struct pl__slab *s, struct pl__slab_cache *c);
 
+/**
+ * pl__slab_abandon() - whoever had to do with it is gone, whatever they did
+ *
+ * What there was is neither free nor anybody's: how many slots.  New ones come
+ * after those.
+ */
+uint32_t pl__slab_abandon(struct pl__slab *s);
+
 /** pl__slab_nr_slots() - slots [0, this) have objects */
 static inline uint32_t pl__slab_nr_slots(struct pl__slab *s)
 {

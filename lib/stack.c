@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 #include "stack.h"
+#include "fork.h"
 #include "list.h"
 #include "sys.h"
 
@@ -414,6 +415,13 @@ uint64_t pl__stacks_unguarded(struct pl__stacks *s)
 }
 
 /* ---- a runtime's ---- */
+
+static void forget(void)
+{
+	atomic_store(&nr_unguarded, 0);
+}
+
+PL_IN_CHILD(forget);
 
 static void pool_init(struct pl__stack_pool *p, uint32_t cls, size_t size)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 #include "stat.h"
+#include "fork.h"
 #include "ring.h"
 #include "sys.h"
 
@@ -12,6 +13,17 @@ static struct pl__lock past_lock;
 /* What their workers spawned and ended. */
 static _Atomic uint64_t past_spawned;
 static _Atomic uint64_t past_ended;
+
+/* A child counts from 0. */
+static void forget(void)
+{
+	memset(&past, 0, sizeof(past));
+	past_lock = (struct pl__lock){ 0 };
+	store_relaxed(&past_spawned, 0);
+	store_relaxed(&past_ended, 0);
+}
+
+PL_IN_CHILD(forget);
 
 static uint32_t minus(uint64_t a, uint64_t b)
 {

@@ -202,6 +202,18 @@ int pl__thread_start(pthread_t *out, void *(*fn)(void *), void *arg)
 	return -ret;
 }
 
+static sigset_t kept_mask;
+
+void pl__signals_keep(void)
+{
+	pthread_sigmask(SIG_SETMASK, NULL, &kept_mask);
+}
+
+void pl__signals_restore(void)
+{
+	pthread_sigmask(SIG_SETMASK, &kept_mask, NULL);
+}
+
 void pl__thread_name(const char *name)
 {
 	CALL(prctl(PR_SET_NAME, name, 0, 0, 0));

@@ -42,6 +42,11 @@ ssize_t pl__read_file(const char *path, char *buf, size_t size);
 
 /* A thread that blocks every signal but those of its own faults. */
 int pl__thread_start(pthread_t *out, void *(*fn)(void *), void *arg);
+
+/* The signal mask of the thread that starts it all; to be had again. */
+void pl__signals_keep(void);
+void pl__signals_restore(void);
+
 void pl__thread_name(const char *name);
 void pl__thread_slack(uint64_t ns);
 unsigned int pl__nr_cpus_allowed(void);

@@ -6,6 +6,7 @@
  * was stopped is stale in the next one, and says so.
  */
 #include "sched.h"
+#include "fork.h"
 
 #define NR_TASKS_MAX	(1U << 26)
 
@@ -21,14 +22,15 @@ static const struct pl__stack *running(const char **name, uint64_t *handle)
 	return t->stack;
 }
 
+static struct pl__lock init_lock;
+
 int pl__tasks_init(void)
 {
-	static struct pl__lock lock;
-	int ret = 0;
+	int ret = pl__fork_watch();
 
-	if (load_acquire(&pl__rt.has_tasks))
-		return 0;
-	pl__lock(&lock);
+	if (ret || load_acquire(&pl__rt.has_tasks))
+		return ret;
+	pl__lock(&init_lock);
 	if (!load_relaxed(&pl__rt.has_tasks)) {
 		ret = pl__slab_init(&pl__rt.tasks, sizeof(struct pl__task),
 				    NR_TASKS_MAX);
@@ -36,13 +38,24 @@ int pl__tasks_init(void)
 			store_release(&pl__rt.has_tasks, true);
 		pl__stack_on_overflow(running);
 	}
-	pl__unlock(&lock);
+	pl__unlock(&init_lock);
 	return ret;
 }
 
+/* A handle from before the fork is nobody's, and never will be. */
+static void forget(void)
+{
+	init_lock = (struct pl__lock){ 0 };
+	if (pl__rt.has_tasks)
+		pl__rt.first_slot = pl__slab_abandon(&pl__rt.tasks);
+}
+
+PL_IN_CHILD(forget);
+
 struct pl__task *pl__task_slot(pl_task_t h)
 {
-	if (!load_acquire(&pl__rt.has_tasks))
+	if (!load_acquire(&pl__rt.has_tasks) ||
+	    (uint32_t)h < pl__rt.first_slot)
 		return NULL;
 	return pl__slab_get(&pl__rt.tasks, (uint32_t)h);
 }
@@ -96,4 +109,5 @@ void pl_exit(void)
 
 	if (t)
 		pl__task_exit(t);
+	pl__self_end_orphan();
 }

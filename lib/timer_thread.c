@@ -4,6 +4,7 @@
  */
 #include "timer_impl.h"
 #include "inject.h"
+#include "self.h"
 
 /* One state on, unless a deleter is first. */
 static bool advance(struct pl__timer *r, enum timer_state from)
@@ -125,6 +126,7 @@ static void fire(struct pl__timers *t, struct pl__timer *r)
 	}
 	counter_inc(&t->fired);
 	r->fn(r->arg);
+	pl__self_end_orphan();
 	PL_INJECT("timer-d");
 	/* [timer-d] pairs with pl__timer_del(): what fn did is seen. */
 	store_release(&r->version, load_relaxed(&r->version) + 1);
@@ -201,8 +203,10 @@ void *pl__timers_thread(void *arg)
 	pl__thread_name("pl-timer");
 	pl__thread_slack(1);
 	store_relaxed(&t->self, pthread_self());
+	pl__self_is_own();
 	if (t->thread_start)
 		t->thread_start(t->arg);
+	pl__self_end_orphan();
 
 	for (;;) {
 		/* [timer-a] pairs with pl__timers_kick(): we see its news. */

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 #include "wait.h"
+#include "fork.h"
 #include "inject.h"
 #include "sys.h"
+
+#include <string.h>
+#include <sys/mman.h>
 
 #define BUCKET_BITS	16
 
@@ -12,6 +16,27 @@ struct bucket {
 } __pl_aligned(32);
 
 static struct bucket buckets[1U << BUCKET_BITS];
+
+/*
+ * Whole pages are given back, which makes them zeroes; an emulator may only
+ * say so.
+ */
+static void forget(void)
+{
+	uintptr_t page = pl__page_size(), end = (uintptr_t)(&buckets + 1);
+	uintptr_t first = ((uintptr_t)buckets + page - 1) & ~(page - 1);
+	uintptr_t last = end & ~(page - 1);
+	struct bucket *probe = (struct bucket *)first;
+
+	memset(buckets, 0, first - (uintptr_t)buckets);
+	memset((void *)last, 0, end - last);
+	store_relaxed(&probe->lock.state, PL__LOCK_HELD);
+	pl__advise((void *)first, last - first, MADV_DONTNEED);
+	if (load_relaxed(&probe->lock.state))
+		memset((void *)first, 0, last - first);
+}
+
+PL_IN_CHILD(forget);
 
 static struct bucket *bucket_of(_Atomic uint32_t *word)
 {
@@ -323,7 +348,7 @@ void pl__wait_cancel_all(void)
 {
 	uint32_t nr = pl__slab_nr_slots(&pl__rt.tasks), i;
 
-	for (i = 0; i < nr; i++)
+	for (i = pl__rt.first_slot; i < nr; i++)
 		kick(pl__slab_get(&pl__rt.tasks, i), -ECANCELED, may_stop, 0);
 }
 

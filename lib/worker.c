@@ -230,6 +230,7 @@ static void run_on_loop(struct pl__worker *w, struct pl__task *t)
 	t->exit_to = &here;
 	if (!setjmp(here))
 		t->fn(t->arg);
+	pl__self_end_orphan();
 	t->exit_to = NULL;
 	pl__task_end_locals(t);
 	pl__task_end(t);
@@ -316,6 +317,7 @@ static void run_start_hook(struct pl__worker *w)
 		pl__pass_on_help();
 	}
 	pl__rt.cfg.worker_start(pl__rt.cfg.worker_start_arg);
+	pl__self_end_orphan();
 }
 
 static void *worker_main(void *arg)
@@ -331,6 +333,7 @@ static void *worker_main(void *arg)
 	snprintf(name, sizeof(name), "pl-worker/%u", w->index);
 	pl__thread_name(name);
 	pl__self_set(w);
+	pl__self_is_own();
 	pl__stack_thread_init(&sigstack);
 	pl__ctx_thread(&w->loop);
 	run_start_hook(w);

@@ -19,8 +19,8 @@ struct outcome {
 
 /* Of all tests of this program. */
 static struct {
-	_Atomic uint32_t	hits[SITES_MAX]; /* by place */
-	struct outcome		now;		/* of the last trial */
+	_Atomic uint32_t	hits[SITES_MAX];	/* by place */
+	struct outcome		now;			/* last trial's */
 	atomic_int		is_done[4];	/* by group */
 } *shared;
 
@@ -32,7 +32,7 @@ static void __attribute__((constructor)) share(void)
 		abort();
 }
 
-/* Where an operation is made; NEW: by a thread, before anything else. */
+/* Where it is made; NEW: by a thread, before anything else. */
 enum from { NEW, THREAD, TASK, WORKER_TASK };
 
 struct op {
@@ -99,7 +99,7 @@ static void go_on(void)
 		work_run();
 		EXPECT_EQ(0, pl_runtime_stop());
 	}
-	EXPECT_TRUE(UNTIL(nr_entries("/proc/self/task") == 1));
+	EXPECT_TRUE(UNTIL(nr_threads_named("pl-") == 0));
 	shared->now.fds = nr_entries("/proc/self/fd");
 	shared->now.objects = atomic_load(&pl__nr_objects);
 	shared->now.mapped = atomic_load(&pl__nr_mapped) - mapped_for_tasks();

@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The child of a fork(): from wherever it was made, and whatever others were
+ * at, it has no runtime, may start one, and waits for nobody of the parent's.
+ */
+#include "harness.h"
+
+#include "rt.h"
+#include "work.h"
+
+FIXTURE(fork) { char unused; };
+
+FIXTURE_SETUP(fork)
+{
+	rt_begin(_metadata);
+	if (RT_TSAN)
+		SKIP(return, "TSan has no threads after a fork of several");
+}
+
+FIXTURE_TEARDOWN(fork)
+{
+	rt_end();
+}
+
+static struct pl_word word;
+static struct pl_mutex mutex;
+static struct pl_cond cond;
+static atomic_int nr_ran, may_end;
+
+static void count(void *arg)
+{
+	(void)arg;
+	nr_ran++;
+}
+
+static int nr_fds(void)
+{
+	return nr_entries("/proc/self/fd");
+}
+
+/* ---- what a child does ---- */
+
+static void check_nothing_runs(void)
+{
+	struct pl_stat st = rt_stat();
+
+	EXPECT_EQ(0, pl_self());
+	EXPECT_FALSE(pl_cancelled());
+	EXPECT_EQ(PL_BACKEND_AUTO, pl_runtime_backend());
+	EXPECT_EQ(-EALREADY, pl_runtime_stop());
+	EXPECT_EQ(1, nr_entries("/proc/self/task"));
+	EXPECT_EQ(0, st.tasks_alive);
+	EXPECT_EQ(0, st.tasks_spawned);
+}
+
+/* Waits as a thread, at addresses that others may have been at. */
+static void check_waits(void)
+{
+	EXPECT_EQ(-ETIMEDOUT, pl_word_wait(&word, atomic_load(&word.value),
+					   in_ms(1)));
+	EXPECT_EQ(0, pl_word_wake(&word, 1));
+	pl_cond_signal(&cond);
+	EXPECT_EQ(0, pl_sleep(NSEC_PER_USEC));
+	pl_yield();
+}
+
+static void check_new_life(void)
+{
+	static struct pl_mutex fresh;
+	static struct pl_cond fresh_cond;
+
+	work.mutex = fresh;
+	work.cond = fresh_cond;
+	work.nr_live = 0;
+	check_nothing_runs();
+	check_waits();
+	work_run();
+	EXPECT_EQ(0, pl_runtime_stop());
+	check_waits();
+	work_run();
+	EXPECT_EQ(0, pl_runtime_stop());
+	EXPECT_TRUE(UNTIL(nr_entries("/proc/self/task") == 1));
+}
+
+/* In the caller's place: a child that does @fn; its status. */
+static int in_child(void (*fn)(void))
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		limit_time();
+		fn();
+		_exit(0);
+	}
+	EXPECT_LT(0, pid);
+	return reap(pid);
+}
+
+static void fork_here(void *arg)
+{
+	(void)arg;
+	EXPECT_EQ(0, in_child(check_new_life));
+	nr_ran++;
+}
+
+static void *fork_thread(void *arg)
+{
+	fork_here(arg);
+	return NULL;
+}
+
+static void start(void)
+{
+	start_with(2, 0);
+	work_run();
+}
+
+/* ---- from where ---- */
+
+TEST_F(fork, from_a_thread)
+{
+	pthread_t thread;
+
+	start();
+	fork_here(NULL);
+	pthread_create(&thread, NULL, fork_thread, NULL);
+	pthread_join(thread, NULL);
+	EXPECT_EQ(2, nr_ran);
+	work_run();
+}
+
+TEST_F(fork, from_a_task)
+{
+	start();
+	run_as(PL_STACK_NORMAL, fork_here, NULL);
+	run_as(PL_STACK_LARGE, fork_here, NULL);
+	EXPECT_EQ(2, nr_ran);
+	work_run();
+}
+
+TEST_F(fork, from_a_task_on_the_workers_stack)
+{
+	start();
+	run_as(PL_STACK_WORKER, fork_here, NULL);
+	EXPECT_EQ(1, nr_ran);
+	work_run();
+}
+
+TEST_F(fork, from_a_timer)
+{
+	start();
+	ASSERT_EQ(0, pl_timer_add(NULL, 0, fork_here, NULL));
+	EXPECT_TRUE(UNTIL(nr_ran == 1));
+	work_run();
+}
+
+TEST_F(fork, from_the_hook_of_a_worker)
+{
+	struct pl_config cfg = PL_CONFIG_INIT;
+
+	cfg.worker_start = fork_here;
+	ASSERT_EQ(0, pl_runtime_start(&cfg));
+	EXPECT_TRUE(UNTIL(nr_ran >= 2));
+	work_run();
+}
+
+TEST_F(fork, before_there_is_anything)
+{
+	fork_here(NULL);
+	EXPECT_EQ(0, pl_runtime_start(NULL));
+	EXPECT_EQ(0, pl_runtime_stop());
+	fork_here(NULL);
+	EXPECT_EQ(2, nr_ran);
+}
+
+static void have_grandchildren(void)
+{
+	static int generation;
+
+	if (++generation == 4)
+		return;
+	start_with(2, 0);
+	work_run();
+	EXPECT_EQ(0, in_child(have_grandchildren));
+	run_in_task(fork_here, NULL);
+	EXPECT_EQ(1, nr_ran);
+	nr_ran = 0;
+	work_run();
+	EXPECT_EQ(0, pl_runtime_stop());
+}
+
+TEST_F(fork, grandchildren)
+{
+	EXPECT_EQ(0, in_child(have_grandchildren));
+}
+
+/* ---- while others are at it ---- */
+
+static void make_noise(void *arg)
+{
+	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
+	pl_timer_t timer;
+	pl_task_t t;
+	uint32_t i;
+
+	(void)arg;
+	for (i = 0; !may_end; i++) {
+		opts.stack = i % 4;
+		ASSERT_EQ(0, pl_spawn(&t, count, NULL, &opts));
+		pl_mutex_lock(&mutex);
+		pl_cond_broadcast(&cond);
+		pl_mutex_unlock(&mutex);
+		pl_word_wake(&word, 1);
+		pl_sleep(NSEC_PER_USEC);
+		if (!pl_timer_add(&timer, in_ms(1), count, NULL))
+			pl_timer_del(timer);
+		pl_word_wait(&word, 0, pl_now() + NSEC_PER_USEC);
+		EXPECT_EQ(0, pl_join(t));
+	}
+}
+
+static void wait_for_cond(void *arg)
+{
+	(void)arg;
+	pl_mutex_lock(&mutex);
+	while (!may_end)
+		pl_cond_wait(&cond, &mutex);
+	pl_mutex_unlock(&mutex);
+}
+
+static void end_noise(struct mixed *noise, struct mixed *waiting)
+{
+	pl_mutex_lock(&mutex);
+	may_end = 1;
+	pl_cond_broadcast(&cond);
+	pl_mutex_unlock(&mutex);
+	mixed_join(noise);
+	mixed_join(waiting);
+}
+
+TEST_F_TIMEOUT(fork, whatever_others_do_at_that_moment, 60)
+{
+	static struct mixed noise, waiting;
+	int i, nr = scaled(40);
+
+	start_with(2, 0);
+	mixed_start(&noise, 4, 2, make_noise, NULL);
+	mixed_start(&waiting, 4, 2, wait_for_cond, NULL);
+	for (i = 0; i < nr && !__test_get(_metadata->state->failed); i++) {
+		fork_here(NULL);
+		run_as((uint32_t)i % 4, fork_here, NULL);
+	}
+	end_noise(&noise, &waiting);
+	work_run();
+}
+
+/* As if somebody else held it at that moment. */
+static struct pl__lock *held;
+
+static void fork_under_lock(void)
+{
+	pl__lock(held);
+	fork_here(NULL);
+	pl__unlock(held);
+}
+
+TEST_F(fork, locks_that_are_held)
+{
+	struct pl__lock *locks[] = {
+		&pl__rt.start_lock, &pl__rt.stackless.lock, &pl__rt.tasks.lock,
+	};
+	size_t i;
+
+	start();
+	for (i = 0; i < ARRAY_SIZE(locks); i++) {
+		held = locks[i];
+		fork_under_lock();
+	}
+	EXPECT_EQ(ARRAY_SIZE(locks), nr_ran);
+}
+
+/* ---- what is the child's, and what is not ---- */
+
+static pl_task_t task;
+static pl_timer_t timer;
+
+static void check_stale(void)
+{
+	EXPECT_EQ(-ENOENT, pl_timer_del(timer));
+	EXPECT_EQ(0, pl_join(task));
+	EXPECT_EQ(-ESRCH, pl_cancel(task));
+	EXPECT_EQ(-ESRCH, pl_interrupt(task));
+}
+
+static void check_handles(void)
+{
+	int i;
+
+	check_stale();
+	EXPECT_EQ(0, pl_runtime_start(NULL));
+	for (i = 0; i < 1000; i++)
+		EXPECT_NE(task, spawn(count, NULL));
+	check_stale();
+	EXPECT_EQ(0, pl_runtime_stop());
+}
+
+static void sleep_for_ever(void *arg)
+{
+	(void)arg;
+	EXPECT_EQ(-ECANCELED, pl_sleep_until(PL_FOREVER));
+}
+
+TEST_F(fork, handles_of_the_parent_are_nobodys)
+{
+	start_with(2, 0);
+	task = spawn(sleep_for_ever, NULL);
+	ASSERT_EQ(0, pl_timer_add(&timer, PL_FOREVER, count, NULL));
+	EXPECT_EQ(0, in_child(check_handles));
+	EXPECT_EQ(0, pl_timer_del(timer));
+	EXPECT_EQ(0, pl_cancel(task));
+	EXPECT_EQ(0, pl_join(task));
+}
+
+static void tick(void *arg)
+{
+	nr_ran++;
+	if (!may_end)
+		EXPECT_EQ(0, pl_timer_add(NULL, in_ms(1), tick, arg));
+}
+
+static void check_no_ticks(void)
+{
+	int before = nr_ran;
+
+	EXPECT_EQ(0, pl_runtime_start(NULL));
+	EXPECT_EQ(0, pl_sleep(5 * NSEC_PER_MSEC));
+	EXPECT_EQ(before, nr_ran);
+	EXPECT_EQ(0, pl_runtime_stop());
+}
+
+TEST_F(fork, timers_are_the_parents)
+{
+	int before;
+
+	start_with(2, 0);
+	tick(NULL);
+	EXPECT_EQ(0, in_child(check_no_ticks));
+	before = nr_ran;
+	EXPECT_TRUE(UNTIL(nr_ran > before));
+	may_end = 1;
+	before = nr_ran;
+	EXPECT_TRUE(UNTIL(nr_ran > before || !rt_stat().timers_alive));
+}
+
+static int fds_before;
+
+/* Else the parent's rings would live as long as its children. */
+static void check_descriptors(void)
+{
+	EXPECT_EQ(fds_before, nr_fds());
+}
+
+TEST_F(fork, no_descriptors_are_inherited)
+{
+	fds_before = nr_fds();
+	start_with(2, 0);
+	work_run();
+	EXPECT_LE(fds_before, nr_fds());
+	EXPECT_EQ(0, in_child(check_descriptors));
+	work_run();
+}
+
+static sigset_t mask_before;
+
+static void check_mask(void)
+{
+	sigset_t mask;
+	int sig;
+
+	sigprocmask(SIG_SETMASK, NULL, &mask);
+	for (sig = 1; sig < 32; sig++)
+		if (sig != SIGALRM)
+			EXPECT_EQ(sigismember(&mask_before, sig),
+				  sigismember(&mask, sig));
+}
+
+static void fork_for_mask(void *arg)
+{
+	(void)arg;
+	EXPECT_EQ(0, in_child(check_mask));
+	nr_ran++;
+}
+
+/* Workers block signals; what a child of theirs executes must not. */
+TEST_F(fork, signals_are_blocked_as_where_it_was_started)
+{
+	sigemptyset(&mask_before);
+	sigaddset(&mask_before, SIGUSR2);
+	sigprocmask(SIG_SETMASK, &mask_before, NULL);
+	start_with(2, 0);
+	fork_for_mask(NULL);
+	run_in_task(fork_for_mask, NULL);
+	run_as(PL_STACK_WORKER, fork_for_mask, NULL);
+	ASSERT_EQ(0, pl_timer_add(NULL, 0, fork_for_mask, NULL));
+	EXPECT_TRUE(UNTIL(nr_ran == 4));
+}
+
+/* ---- the end of a child ---- */
+
+static int end_said;
+
+static void fork_and_end(void *arg)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		limit_time();
+		check_nothing_runs();
+		if (__test_get(_metadata->state->failed))
+			_exit(1);
+		if (arg)
+			pl_exit();
+		return;
+	}
+	end_said = reap(pid);
+	nr_ran++;
+}
+
+/* As the last thread of a process does. */
+TEST_F(fork, child_of_a_task_ends_with_the_function)
+{
+	static int by_exit;
+	uint32_t stack;
+
+	start_with(2, 0);
+	for (stack = 0; stack <= PL_STACK_WORKER; stack++) {
+		end_said = -1;
+		run_as(stack, fork_and_end, NULL);
+		EXPECT_EQ(0, end_said);
+		end_said = -1;
+		run_as(stack, fork_and_end, &by_exit);
+		EXPECT_EQ(0, end_said);
+	}
+	nr_ran = 0;
+	end_said = -1;
+	ASSERT_EQ(0, pl_timer_add(NULL, 0, fork_and_end, NULL));
+	EXPECT_TRUE(UNTIL(nr_ran == 1));
+	EXPECT_EQ(0, end_said);
+}
+
+static void execute(void)
+{
+	static const char *const names[] = { "/bin/true", "/usr/bin/true" };
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(names); i++)
+		execl(names[i], names[i], NULL);
+	_exit(127);
+}
+
+static void execute_here(void *arg)
+{
+	(void)arg;
+	EXPECT_EQ(0, in_child(execute));
+}
+
+TEST_F(fork, exec_works)
+{
+	start_with(2, 0);
+	execute_here(NULL);
+	run_in_task(execute_here, NULL);
+	run_as(PL_STACK_WORKER, execute_here, NULL);
+	work_run();
+}
+
+TEST_HARNESS_MAIN
