@@ -39,9 +39,12 @@ debian_sources() {
 	[[ -z $security ]] || echo "$deb $security $suite-security main"
 }
 
-# debian_open SUITE DIR: make DIR an apt of SUITE for debian_apt.
+# debian_open SUITE DIR [ARCH]: make DIR an apt of SUITE for debian_apt, of
+# packages for ARCH, by default the machine's own; its own can be had even so,
+# as NAME:amd64. The machine's dpkg need not know of ARCH.
 debian_open() {
-	local suite=$1 dir=$2
+	local suite=$1 dir=$2 own
+	own=$(dpkg --print-architecture)
 
 	need apt-get apt
 	[[ -r $DEBIAN_KEYRING ]] ||
@@ -51,6 +54,9 @@ debian_open() {
 	debian_sources "$suite" >"$dir/sources.list"
 	: >"$dir/status"
 	cat >"$dir/conf" <<-EOF
+	APT::Architecture "${3:-$own}";
+	#clear APT::Architectures;
+	APT::Architectures { "${3:-$own}"; "$own"; };
 	#clear APT::Update::Post-Invoke;
 	#clear APT::Update::Post-Invoke-Success;
 	#clear DPkg::Post-Invoke;

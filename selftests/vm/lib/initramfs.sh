@@ -3,14 +3,29 @@
 # user copied.
 # shellcheck shell=bash
 
-# initramfs_tools ROOT LIMIT: what every guest has. It is told the time limit.
-initramfs_tools() {
-	local busybox
+# initramfs_busybox ARCH: a static one, the machine's own if that will do.
+initramfs_busybox() {
+	local busybox dir
+
+	if [[ $1 != "$(dpkg --print-architecture)" ]]; then
+		dir=$(cache_get "busybox-$1" "$VM_DIR/lib/fetch-busybox" "$1")
+		printf '%s\n' "$dir/bin/busybox"
+		return
+	fi
 	busybox=$(command -v busybox) ||
 		die "busybox is missing: apt-get install busybox-static"
 	! ldd "$busybox" >/dev/null 2>&1 ||
 		die "$busybox is not static: apt-get install busybox-static"
-	need gcc gcc
+	printf '%s\n' "$busybox"
+}
+
+# initramfs_tools ROOT LIMIT KERNEL: what every guest has. It is told the time
+# limit.
+initramfs_tools() {
+	local busybox cross
+	busybox=$(initramfs_busybox "$(kernel_arch "$3")")
+	cross=$(kernel_cross "$3")
+	need "${cross}gcc" "gcc${cross:+-${cross%-}}"
 	need cpio cpio
 
 	mkdir -p "$1"/{bin,dev,proc,sys,tmp,run,root,etc,usr,test,vm}
@@ -24,8 +39,9 @@ initramfs_tools() {
 	log_patterns log.bad >"$1/vm/log.bad"
 	log_patterns log.ignore >"$1/vm/log.ignore"
 	echo "$2" >"$1/vm/limit"
-	gcc -O2 -Wall -static -o "$1/vm/leave" "$VM_DIR/leave.c" ||
-		die "cannot link statically: apt-get install libc6-dev"
+	"${cross}gcc" -O2 -Wall -static -o "$1/vm/leave" "$VM_DIR/leave.c" ||
+		die "cannot link statically: apt-get install" \
+			"libc6-dev${cross:+-$(kernel_arch "$3")-cross}"
 	echo 'root:x:0:0::/root:/bin/sh' >"$1/etc/passwd"
 	echo 'root:x:0:' >"$1/etc/group"
 }

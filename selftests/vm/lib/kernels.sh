@@ -4,7 +4,7 @@
 # a suite newer than the machine, all that it takes to compile there.
 # shellcheck shell=bash
 
-KERNELS="6.1 6.12 7.2 6.1-rt 6.12-rt 7.2-rt rt"
+KERNELS="6.1 6.12 7.2 6.1-rt 6.12-rt 7.2-rt rt 6.1-arm64 6.12-arm64"
 
 # kernel_name KERNEL: the same, short names made long.
 kernel_name() {
@@ -26,12 +26,33 @@ kernel_suite() {
 	esac
 }
 
+# kernel_version NAME: the first two numbers of its release.
+kernel_version() {
+	printf '%s\n' "${1%%-*}"
+}
+
+# kernel_arch NAME: what it runs on, as Debian calls it.
+kernel_arch() {
+	case $1 in
+	*-arm64) echo arm64 ;;
+	*) echo amd64 ;;
+	esac
+}
+
 # kernel_flavour NAME: which of Debian's builds. The cloud one has all that
 # is needed, built in, at half the size.
 kernel_flavour() {
 	case $1 in
 	*-rt) echo rt-amd64 ;;
-	*) echo cloud-amd64 ;;
+	*) printf 'cloud-%s\n' "$(kernel_arch "$1")" ;;
+	esac
+}
+
+# kernel_cross NAME: the prefix of the compiler that makes its programs and
+# modules here; none for the machine's own.
+kernel_cross() {
+	case $(kernel_arch "$1") in
+	arm64) echo aarch64-linux-gnu- ;;
 	esac
 }
 
