@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Stacks as tasks see them: a first run that finds none waits until one is
+ * given back, and who runs over its own is named as it was spawned.
+ */
+#include "harness.h"
+
+#include "rt.h"
+#include "sched.h"
+
+#include <sys/resource.h>
+
+#define MORE		(96UL << 20)
+#define TASKS_MAX	500
+
+static struct pl_word gate;
+static atomic_int nr_begun, nr_ended;
+
+static void pass_gate(void *arg)
+{
+	(void)arg;
+	atomic_fetch_add(&nr_begun, 1);
+	while (!pl_word_wait(&gate, 0, PL_FOREVER))
+		;
+	atomic_fetch_add(&nr_ended, 1);
+}
+
+static void open_gate(void)
+{
+	atomic_store(&gate.value, 1);
+	pl_word_wake(&gate, UINT32_MAX);
+}
+
+/* From now on no more than MORE bytes are mapped. */
+static void limit_memory(void)
+{
+	struct rlimit limit = { .rlim_max = RLIM_INFINITY };
+	unsigned long pages = 0;
+	FILE *f;
+
+	f = fopen("/proc/self/statm", "r");
+	ASSERT_NE(NULL, f);
+	ASSERT_EQ(1, fscanf(f, "%lu", &pages));
+	fclose(f);
+	limit.rlim_cur = pages * (unsigned long)sysconf(_SC_PAGESIZE) + MORE;
+	ASSERT_EQ(0, setrlimit(RLIMIT_AS, &limit));
+}
+
+static void nothing(void *arg)
+{
+	(void)arg;
+}
+
+/* Spawns until a first run has found no stack; how many, or TASKS_MAX. */
+static int spawn_until_refused(pl_task_t *t)
+{
+	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
+	int nr = 0, ret;
+
+	opts.stack = PL_STACK_LARGE;
+	while (nr < TASKS_MAX) {
+		ret = pl_spawn(&t[nr], pass_gate, NULL, &opts);
+		if (ret == -EAGAIN)
+			break;
+		ASSERT_EQ(0, ret);
+		nr++;
+		/* It runs, or it has been found that it cannot. */
+		ASSERT_TRUE(UNTIL(nr_begun == nr || pl__rt.stackless.nr));
+	}
+	return nr;
+}
+
+RT_FIXTURE(task_stack)
+
+TEST_F(task_stack, first_run_without_a_stack_waits_for_one)
+{
+	static pl_task_t t[TASKS_MAX];
+	int i, nr;
+
+	if (RT_ASAN || RT_TSAN)
+		SKIP(return, "memory cannot be limited here");
+	start_with(2, 2);
+	run_in_task(nothing, NULL);
+	limit_memory();
+	nr = spawn_until_refused(t);
+	if (nr == TASKS_MAX) {
+		open_gate();
+		for (i = 0; i < nr; i++)
+			join(t[i]);
+		SKIP(return, "memory cannot be limited here");
+	}
+	EXPECT_LT(nr_begun, nr);
+
+	open_gate();
+	for (i = 0; i < nr; i++)
+		join(t[i]);
+	EXPECT_EQ(nr, nr_begun);
+	EXPECT_EQ(nr, nr_ended);
+
+	/* With nobody waiting, tasks are taken again. */
+	run_as(PL_STACK_LARGE, nothing, NULL);
+}
+
+/* ---- overflow ---- */
+
+__attribute__((noinline, no_sanitize_address, no_sanitize_thread))
+static size_t recurse(size_t depth)
+{
+	volatile char frame[200];
+	size_t i;
+
+	for (i = 0; i < sizeof(frame); i++)
+		frame[i] = (char)depth;
+	if (depth == SIZE_MAX)
+		return 0;
+	return recurse(depth + 1) + (size_t)frame[depth % 200];
+}
+
+static void overflow(void *arg)
+{
+	/* Before it dies: what it is called. */
+	dprintf(*(int *)arg, "parklot: task 'deep' (0x%llx) overflowed",
+		(unsigned long long)pl_self());
+	recurse(0);
+}
+
+static void __attribute__((noreturn)) die(int said, int expected)
+{
+	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
+	pl_task_t t;
+
+	setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
+	dup2(said, STDERR_FILENO);
+	opts.stack = PL_STACK_SMALL;
+	opts.name = "deep";
+	if (!pl_spawn(&t, overflow, &expected, &opts))
+		pl_join(t);
+	_exit(1);
+}
+
+static void read_all(int fd, char *text, size_t size)
+{
+	size_t len = 0;
+	ssize_t n;
+
+	while ((n = read(fd, text + len, size - 1 - len)) > 0)
+		len += (size_t)n;
+	text[len] = '\0';
+}
+
+TEST_F(task_stack, overflow_names_the_task_that_was_spawned)
+{
+	char said[4096], expected[128];
+	int to_said[2], to_expected[2], status = -1;
+	pid_t pid;
+
+	ASSERT_EQ(0, pipe(to_said));
+	ASSERT_EQ(0, pipe(to_expected));
+	pid = fork();
+	if (!pid)
+		die(to_said[1], to_expected[1]);
+	close(to_said[1]);
+	close(to_expected[1]);
+	read_all(to_expected[0], expected, sizeof(expected));
+	read_all(to_said[0], said, sizeof(said));
+	EXPECT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_TRUE(WIFSIGNALED(status));
+	EXPECT_EQ(SIGSEGV, WTERMSIG(status));
+	EXPECT_LT(30, (int)strlen(expected));
+	EXPECT_EQ(0, strncmp(said, expected, strlen(expected))) {
+		TH_LOG("wanted %s, was said %s", expected, said);
+	}
+}
+
+TEST_HARNESS_MAIN
