@@ -30,7 +30,9 @@ FLAGS_tsan	:= -fsanitize=thread -DPL_TEST_FAULT
 FLAGS_inject	:= -DPL_TEST_INJECT -DPL_TEST_FAULT
 FLAGS_static	:= -DPL_TEST_FAULT
 FLAGS_lto	:= -flto=auto -Wno-maybe-uninitialized
+FLAGS_cov	:= -O0 --coverage -fprofile-update=atomic -DPL_TEST_COVERAGE
 LINK_static	:= -static
+LINK_cov	:= -Wl,--wrap=_exit,--wrap=signal
 
 ifndef LIBURING_LIBS
 LIBURING_CFLAGS	:= $(shell $(PKG_CONFIG) --cflags liburing 2>/dev/null)
@@ -180,6 +182,11 @@ check: ## everything that gates
 .PHONY: check-vm
 check-vm: ## the machine: KERNEL=6.1|6.12|7.2
 	$(Q)O='$(O)' tools/check vm-$(KERNEL)
+
+.PHONY: coverage
+coverage: ## the lines of lib/ that its tests run: 90 % at least
+	$(Q)O='$(O)' tools/check coverage; status=$$?; \
+		cat $(O)/check/coverage.txt; exit $$status
 
 .PHONY: style
 style: check-style ## codespell, shellcheck, sizes, SPDX lines

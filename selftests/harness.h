@@ -39,6 +39,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#ifdef PL_TEST_COVERAGE
+#include "coverage.h"
+#endif
+
 /* A check is a for statement: several on a line would be warned of. */
 #pragma GCC diagnostic ignored "-Wempty-body"
 #pragma GCC diagnostic ignored "-Wmisleading-indentation"
