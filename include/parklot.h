@@ -36,6 +36,7 @@
 #include "parklot/word.h"
 #include "parklot/sync.h"
 #include "parklot/chan.h"
+#include "parklot/queue.h"
 #include "parklot/io.h"
 
 #endif /* PARKLOT_H */

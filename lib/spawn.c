@@ -4,8 +4,8 @@
  *
  * It is a slot and a function; a stack it is given only when it first runs.
  */
+#include "spawn.h"
 #include "config.h"
-#include "runtime.h"
 
 #include <string.h>
 
@@ -93,22 +93,29 @@ static int spawn_on(struct pl__worker *w, pl_task_t *out,
 }
 
 /* Inside the runtime, which waits for what was counted as spawned. */
-static int spawn_outside(pl_task_t *out, const struct order *o, void *arg)
+static int new_outside(struct pl__task **t, const struct order *o, void *arg)
 {
-	struct pl__task *t = NULL;
 	int ret;
 
 	atomic_fetch_add(&pl__rt.spawned_outside, 1);
 	ret = atomic_load(&pl__rt.state) == PL__RT_RUNNING ? may_spawn() :
 							     -ECANCELED;
 	if (!ret) {
-		t = task_new(NULL, o, arg);
-		ret = t ? 0 : -EAGAIN;
+		*t = task_new(NULL, o, arg);
+		ret = *t ? 0 : -EAGAIN;
 	}
-	if (ret) {
+	if (ret)
 		pl__task_take_back();
+	return ret;
+}
+
+static int spawn_outside(pl_task_t *out, const struct order *o, void *arg)
+{
+	struct pl__task *t;
+	int ret = new_outside(&t, o, arg);
+
+	if (ret)
 		return ret;
-	}
 	if (out)
 		*out = pl__task_handle(t);
 	pl__ready_quietly(t);
@@ -205,4 +212,62 @@ int pl_flush(void)
 		pl__rt_exit();
 	}
 	return (int)nr;
+}
+
+/* ---- in two steps ---- */
+
+static int reserve_outside(struct pl__task **t, const struct order *o,
+			   void *arg)
+{
+	int ret = pl__runtime_enter();
+
+	if (ret)
+		return ret;
+	ret = new_outside(t, o, arg);
+	if (ret)
+		pl__rt_exit();
+	return ret;
+}
+
+int pl__spawn_reserve(struct pl__task **out, void (*fn)(void *arg), void *arg,
+		      const char *name)
+{
+	struct order o = { .fn = fn, .name = name };
+	struct pl__worker *w = pl__self();
+	int ret;
+
+	if (!w)
+		return reserve_outside(out, &o, arg);
+	ret = may_spawn();
+	if (ret)
+		return ret;
+	*out = task_new(w, &o, arg);
+	return *out ? 0 : -EAGAIN;
+}
+
+void pl__spawn_commit(struct pl__task *t)
+{
+	struct pl__worker *w = pl__self();
+
+	if (w) {
+		counter_inc(&w->stat.spawned);
+		counter_inc(&w->stat.signals);
+	}
+	pl__ready(t);
+	if (!w)
+		pl__rt_exit();
+}
+
+void pl__spawn_cancel(struct pl__task *t)
+{
+	struct pl__worker *w = pl__self();
+	uint32_t version = load_relaxed(&t->version) + 1;
+
+	atomic_store(&t->state, (uint64_t)version << 32);
+	atomic_store(&t->version, version);
+	pl__slab_free(&pl__rt.tasks, w ? &w->tasks : NULL, t);
+	if (!w) {
+		pl__task_take_back();
+		pl__rt_exit();
+	}
 }

@@ -238,6 +238,9 @@ TEST_F(chan, waiters_are_served_in_the_order_in_which_they_came)
 	for (i = 0; i < 64; i++) {
 		EXPECT_EQ(0, pl_chan_tryrecv(chan, &item));
 		EXPECT_EQ(&item_of[i], item);
+		/* The room is given to who waits for it. */
+		if (i < 62)
+			EXPECT_EQ(-EAGAIN, pl_chan_trysend(chan, item));
 	}
 	ASSERT_TRUE(UNTIL(nr_back == 64));
 	destroy_chan();

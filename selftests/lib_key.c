@@ -6,8 +6,6 @@
 
 #include "rt.h"
 
-#include <sys/resource.h>
-
 RT_FIXTURE(key)
 
 static pl_key_t key, other;
@@ -155,33 +153,6 @@ TEST_F(key, there_may_be_so_many_at_a_time)
 	EXPECT_EQ(0, pl_key_delete(keys[500]));
 	EXPECT_EQ(0, pl_key_create(&more, NULL));
 	EXPECT_NE(keys[500], more);
-}
-
-/* All there is; false: it cannot be limited. */
-static bool take_all_memory(void)
-{
-	struct rlimit none = { 0, RLIM_INFINITY };
-	void *volatile p;
-	size_t size;
-
-	if (RT_ASAN || RT_TSAN || setrlimit(RLIMIT_AS, &none))
-		return false;
-	p = malloc(64UL << 20);
-	if (p)
-		return false;
-	for (size = 1UL << 20; size >= 16; size /= 2) {
-		do {
-			p = malloc(size);
-		} while (p);
-	}
-	return true;
-}
-
-static void give_memory_back(void)
-{
-	struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY };
-
-	EXPECT_EQ(0, setrlimit(RLIMIT_AS, &all));
 }
 
 TEST_F(key, no_memory_for_a_value_is_an_error)

@@ -39,7 +39,7 @@ struct op {
 	const char	*name;
 	enum from	from;
 	int		(*run)(void);
-	int		says[3];	/* when refused; else it must not fail */
+	int		says[3];	/* when refused; else 0 */
 };
 
 /* 0; set to 1 when the operation is made, to 3 when it has returned. */

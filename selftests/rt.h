@@ -23,6 +23,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
 
 #define NSEC_PER_USEC	1000ULL
 #define NSEC_PER_MSEC	1000000ULL
@@ -227,6 +228,33 @@ static inline int nr_threads_named(const char *name)
 	}
 	closedir(dir);
 	return nr;
+}
+
+/* Takes all memory that there is; false: it cannot be limited. */
+static inline bool take_all_memory(void)
+{
+	struct rlimit none = { 0, RLIM_INFINITY };
+	void *volatile p;
+	size_t size;
+
+	if (RT_ASAN || RT_TSAN || setrlimit(RLIMIT_AS, &none))
+		return false;
+	p = malloc(64UL << 20);
+	if (p)
+		return false;
+	for (size = 1UL << 20; size >= 16; size /= 2) {
+		do {
+			p = malloc(size);
+		} while (p);
+	}
+	return true;
+}
+
+static inline void give_memory_back(void)
+{
+	struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY };
+
+	EXPECT_EQ(0, setrlimit(RLIMIT_AS, &all));
 }
 
 /* ---- tasks and threads ---- */

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * Execution queues: what any thread pushes, one task at a time executes.
+ */
+#ifndef PARKLOT_QUEUE_H
+#define PARKLOT_QUEUE_H
+
+#include "base.h"
+
+PL_BEGIN_DECLS
+
+/** struct pl_queue - an execution queue; made by pl_queue_create() */
+struct pl_queue;
+
+/**
+ * pl_queue_create() - a queue whose items are executed by @fn
+ * @out: where to put it
+ * @fn:  called with @nr items, one at least, in the order in which they were
+ *       pushed; @batch is its own until it returns
+ * @arg: passed to it
+ *
+ * @fn runs in a task, which is spawned when there is something to do and ends
+ * when there is not.  No two calls of it overlap, and each sees what the ones
+ * before have done.  It may do what a task may do, push included; pl_exit()
+ * returns from it.
+ *
+ * Return: 0; -EINVAL; -ENOMEM.
+ */
+PL_API int pl_queue_create(struct pl_queue **out,
+			   void (*fn)(void **batch, size_t nr, void *arg),
+			   void *arg);
+
+/**
+ * pl_queue_push() - let @item, which may be NULL, be executed
+ *
+ * Waits for nobody, neither for who executes nor for others who push.  After 0
+ * the item will be executed, whatever comes; after anything else it will not.
+ *
+ * Context: any thread.
+ * Return: 0; -EPIPE if the queue is closed; -ENOMEM; what pl_spawn() says, if
+ * a task would have to be spawned and cannot: -EAGAIN; -ECANCELED from outside
+ * tasks while the runtime stops; -EINVAL for no queue.
+ */
+PL_API int pl_queue_push(struct pl_queue *q, void *item);
+
+/**
+ * pl_queue_push_urgent() - the same, before all that is not urgent
+ *
+ * That is what @fn has not been given yet.  Urgent items are executed in the
+ * order in which they were pushed.
+ */
+PL_API int pl_queue_push_urgent(struct pl_queue *q, void *item);
+
+/**
+ * pl_queue_close() - nothing is pushed from now on
+ *
+ * What was pushed before is still executed.  Does not wait.
+ *
+ * Return: 0; -EPIPE if it was closed before; -EINVAL for no queue.
+ */
+PL_API int pl_queue_close(struct pl_queue *q);
+
+/**
+ * pl_queue_join() - wait until it is closed and all was executed; free it
+ *
+ * To be called once with success.  Whoever pushes or closes must have returned
+ * when this does.
+ *
+ * Return: 0, and the queue is gone; or it is not: -EINTR, -ECANCELED, -ENOMEM;
+ * -EDEADLK from within the queue's own @fn; -EINVAL for no queue.
+ */
+PL_API int pl_queue_join(struct pl_queue *q);
+
+PL_END_DECLS
+
+#endif /* PARKLOT_QUEUE_H */
