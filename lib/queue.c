@@ -192,6 +192,12 @@ static void run(void *arg)
 	(void)setjmp(here);
 	do {
 		execute(q, &b);
+		/*
+		 * Who shares this worker may have more for us: a turn for him
+		 * spares half of the spawns where the two alternate.  To linger
+		 * for longer costs more than it spares.
+		 */
+		pl_yield();
 	} while (!go_idle(q));
 	t->exit_to = NULL;
 }
