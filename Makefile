@@ -26,7 +26,7 @@ CFLAGS		?= -O2 -g
 # VARIANT=x is how check builds; each goes to an O of its own.
 FLAGS_asan	:= -fsanitize=address,undefined -fno-sanitize-recover=all \
 		   -fno-omit-frame-pointer -DPL_TEST_FAULT
-FLAGS_tsan	:= -fsanitize=thread -DPL_TEST_FAULT
+FLAGS_tsan	:= -fsanitize=thread
 FLAGS_inject	:= -DPL_TEST_INJECT -DPL_TEST_FAULT
 FLAGS_static	:= -DPL_TEST_FAULT
 FLAGS_lto	:= -flto=auto -Wno-maybe-uninitialized
@@ -133,7 +133,8 @@ $(LIB_A): $(LIB_OBJS) lib/LAYERS
 $(LIB_SO): $(PIC_OBJS) lib/parklot.map lib/LAYERS
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) -shared -Wl,-soname,$(@F) \
-		-Wl,--version-script=lib/parklot.map -Wl,-z,now -o $@ \
+		-Wl,--version-script=lib/parklot.map -Wl,-z,now \
+		-Wl,-z,nodelete -o $@ \
 		$(PIC_OBJS) $(LDFLAGS) $(LIBURING_LIBS)
 	@ln -sf $(@F) $(O)/libparklot.so
 

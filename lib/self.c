@@ -18,6 +18,8 @@ static __thread bool self_is_orphan;
 static struct pl__lock key_lock;
 static pthread_key_t key;
 static bool has_key;
+static pthread_key_t guard;
+static _Atomic bool has_guard;
 static _Atomic uint32_t nr_numbers;
 
 __pl_noinline struct pl__worker *pl__self(void)
@@ -61,6 +63,23 @@ __pl_noinline void pl__self_keep(void *locals)
 	self_locals = locals;
 }
 
+__pl_noinline void pl__self_guard(void *arg, void (*gone)(void *arg))
+{
+	pl__lock(&key_lock);
+	if (!has_guard)
+		has_guard = !PL_FAULTY(EAGAIN, pthread_key_create(&guard,
+								  gone));
+	pl__unlock(&key_lock);
+	if (has_guard)
+		pthread_setspecific(guard, arg);
+}
+
+__pl_noinline void pl__self_unguard(void)
+{
+	if (has_guard)
+		pthread_setspecific(guard, NULL);
+}
+
 __pl_noinline void pl__self_is_own(void)
 {
 	self_is_own = true;
@@ -80,6 +99,7 @@ static void forget(void)
 	key_lock = (struct pl__lock){ 0 };
 	if (has_key)
 		pthread_setspecific(key, NULL);
+	pl__self_unguard();
 	if (!self_is_own)
 		return;
 	self_is_own = false;

@@ -36,6 +36,13 @@ void pl__self_keep(void *locals);
 void pl__self_is_own(void);
 void pl__self_end_orphan(void);
 
+/*
+ * Until pl__self_unguard(), @gone is called with @arg should the calling
+ * thread end.  Without memory for it, it is not.
+ */
+void pl__self_guard(void *arg, void (*gone)(void *arg));
+void pl__self_unguard(void);
+
 /* A number of the calling thread's own, counted up as threads first ask. */
 uint32_t pl__self_number(void);
 

@@ -320,6 +320,16 @@ static void run_start_hook(struct pl__worker *w)
 	pl__self_end_orphan();
 }
 
+/* A task called pthread_exit(): neither it nor those behind it ever end. */
+static void gone(void *arg)
+{
+	struct pl__worker *w = arg;
+
+	fprintf(stderr, "parklot: task '%s' ended its worker, by pthread_exit()\n",
+		w->current ? w->current->name : "?");
+	abort();
+}
+
 static void *worker_main(void *arg)
 {
 	struct pl__worker *w = arg;
@@ -334,12 +344,14 @@ static void *worker_main(void *arg)
 	pl__thread_name(name);
 	pl__self_set(w);
 	pl__self_is_own();
+	pl__self_guard(w, gone);
 	pl__stack_thread_init(&sigstack);
 	pl__ctx_thread(&w->loop);
 	run_start_hook(w);
 
 	loop(w);
 
+	pl__self_unguard();
 	pl__stack_thread_fini(sigstack);
 	pl__self_set(NULL);
 	return NULL;

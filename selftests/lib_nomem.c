@@ -70,6 +70,7 @@ static const struct op task_ops[] = {
 };
 
 static const struct op sync_ops[] = {
+	{ "fork", THREAD, op_fork, { 0 } },
 	{ "timer_add", THREAD, op_timer_add, WANT },
 	{ "timer_add", TASK, op_timer_add, WANT },
 	{ "timer_del", THREAD, op_timer_del, WANT },

@@ -294,6 +294,20 @@ static int op_cancel(void)
 	return until_ran(pl_cancel(task), 1);
 }
 
+/* Refused in the child, where nobody is told: it goes on all the same. */
+static int op_fork(void)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		pl__fault_plan(PL__FAULT_NONE, 0, 0);
+		EXPECT_EQ(0, pl_sleep(1));
+		_exit(0);
+	}
+	EXPECT_EQ(0, reap(pid));
+	return 0;
+}
+
 static int fds[2];
 
 static void send_byte(void *arg)
