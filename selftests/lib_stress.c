@@ -27,7 +27,7 @@ static long inside[NR_MUTEXES], entered[NR_MUTEXES];	/* under mutex */
 static atomic_long nr_entered;
 static int pair[NR_PAIRS][2];
 
-static atomic_int is_over, has_io;
+static atomic_int is_over, has_io, may_change;
 static atomic_long nr_begun, nr_ended, nr_alive, nr_fired, nr_deleted, nr_added;
 static atomic_long nr_written, nr_read;
 
@@ -36,6 +36,7 @@ static _Atomic pl_task_t recent[64];
 
 struct player {
 	uint64_t	seed;
+	bool		has_worker;	/* on its stack: no other runs there */
 };
 
 static uint32_t pick(struct player *p, uint32_t nr)
@@ -190,21 +191,27 @@ static void do_handle(struct player *p)
 
 static void live(void *arg);
 
+/* In the seed that a task is given. */
+#define SEED_OK		1ULL	/* it is not 0 */
+#define SEED_WORKER	2ULL	/* on its worker's stack, or may be */
+
 static void do_spawn(struct player *p)
 {
 	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
-	void *seed = (void *)(uintptr_t)(next_random(&p->seed) | 1);
+	uint64_t seed = next_random(&p->seed) | SEED_OK;
 	pl_task_t t;
 	int ret;
 
 	if (nr_alive >= MAX_ALIVE || is_over)
 		return;
 	opts.stack = pick(p, 16) ? pick(p, 3) : PL_STACK_WORKER;
+	if (opts.stack == PL_STACK_WORKER)
+		seed |= SEED_WORKER;
 	opts.flags = pick(p, 4);
 	opts.name = "stress";
 	atomic_fetch_add(&nr_alive, 1);
 	atomic_fetch_add(&nr_begun, 1);
-	ret = pl_spawn(&t, live, seed, &opts);
+	ret = pl_spawn(&t, live, (void *)(uintptr_t)seed, &opts);
 	EXPECT_SANE(ret);
 	if (ret) {
 		atomic_fetch_sub(&nr_alive, 1);
@@ -216,9 +223,18 @@ static void do_spawn(struct player *p)
 		pl_flush();
 }
 
+#include "stress_sync.h"
+
+static void do_workers(struct player *p)
+{
+	if (may_change && !pick(p, 64))
+		EXPECT_EQ(0, pl_runtime_set_workers(1 + pick(p, 8)));
+}
+
 static void (*const acts[])(struct player *p) = {
 	do_sleep, do_word, do_word, do_mutex, do_mutex, do_timer, do_io,
-	do_handle, do_spawn, do_spawn,
+	do_handle, do_spawn, do_spawn, do_rwlock, do_sem, do_latch, do_once,
+	do_chan, do_key, do_queue, do_workers,
 };
 
 static void act(struct player *p)
@@ -233,7 +249,7 @@ static void act(struct player *p)
 
 static void live(void *arg)
 {
-	struct player p = { (uintptr_t)arg };
+	struct player p = { (uintptr_t)arg, (uintptr_t)arg & SEED_WORKER };
 	int i, nr = (int)pick(&p, 20);
 
 	for (i = 0; i < nr; i++)
@@ -246,7 +262,7 @@ static void live(void *arg)
 
 static void *thread_main(void *arg)
 {
-	struct player p = { (uintptr_t)arg };
+	struct player p = { (uintptr_t)arg, false };
 
 	while (!is_over)
 		act(&p);
@@ -290,6 +306,7 @@ static void check_books(void)
 	ASSERT_TRUE(UNTIL(nr_alive == 0)) {
 		say_where();
 	}
+	check_sync();
 	EXPECT_TRUE(UNTIL(rt_stat().tasks_alive == 0));
 	EXPECT_EQ(nr_begun, nr_ended);
 	st = rt_stat();
@@ -311,7 +328,7 @@ static void check_books(void)
 
 static void stress(uint32_t nr_workers, uint64_t ns, uint64_t seed)
 {
-	struct player p = { seed * 0x9e3779b97f4a7c15ULL | 1 };
+	struct player p = { seed * 0x9e3779b97f4a7c15ULL | 1, false };
 	pthread_t thread[3];
 	uint64_t end;
 	int i;
@@ -322,7 +339,9 @@ static void stress(uint32_t nr_workers, uint64_t ns, uint64_t seed)
 		ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, pair[i]));
 	if (nr_workers)
 		start_with(nr_workers, 0);
+	may_change = nr_workers > 1;
 	run_in_task(probe_io, NULL);
+	open_sync();
 	end = pl_now() + ns;
 	for (i = 0; i < 3; i++)
 		ASSERT_EQ(0, pthread_create(&thread[i], NULL, thread_main,
