@@ -28,7 +28,6 @@ FLAGS_asan	:= -fsanitize=address,undefined -fno-sanitize-recover=all \
 		   -fno-omit-frame-pointer -DPL_TEST_FAULT
 FLAGS_tsan	:= -fsanitize=thread
 FLAGS_inject	:= -DPL_TEST_INJECT -DPL_TEST_FAULT
-FLAGS_static	:= -DPL_TEST_FAULT
 FLAGS_lto	:= -flto=auto -Wno-maybe-uninitialized
 FLAGS_cov	:= -O0 --coverage -fprofile-update=atomic -DPL_TEST_COVERAGE
 LINK_static	:= -static

@@ -10,9 +10,19 @@
 
 FIXTURE(fork) { char unused; };
 
+/* Without a runtime; an emulator has one of its own. */
+static int nr_alone;
+
+static int nr_threads(void)
+{
+	return nr_entries("/proc/self/task");
+}
+
+
 FIXTURE_SETUP(fork)
 {
 	rt_begin(_metadata);
+	nr_alone = nr_threads();
 	if (RT_TSAN)
 		SKIP(return, "TSan has no threads after a fork of several");
 }
@@ -48,7 +58,7 @@ static void check_nothing_runs(void)
 	EXPECT_FALSE(pl_cancelled());
 	EXPECT_EQ(PL_BACKEND_AUTO, pl_runtime_backend());
 	EXPECT_EQ(-EALREADY, pl_runtime_stop());
-	EXPECT_EQ(1, nr_entries("/proc/self/task"));
+	EXPECT_GE(nr_alone, nr_threads());
 	EXPECT_EQ(0, st.tasks_alive);
 	EXPECT_EQ(0, st.tasks_spawned);
 }
@@ -79,7 +89,7 @@ static void check_new_life(void)
 	check_waits();
 	work_run();
 	EXPECT_EQ(0, pl_runtime_stop());
-	EXPECT_TRUE(UNTIL(nr_entries("/proc/self/task") == 1));
+	EXPECT_TRUE(UNTIL(nr_threads() <= nr_alone));
 }
 
 /* In the caller's place: a child that does @fn; its status. */
@@ -154,12 +164,26 @@ TEST_F(fork, from_a_timer)
 	work_run();
 }
 
+/* One by one: emulators do not fork from two threads at a time. */
+static void fork_in_turn(void *arg)
+{
+	static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+
+	pthread_mutex_lock(&turn);
+	EXPECT_TRUE(UNTIL(may_end));
+	fork_here(arg);
+	pthread_mutex_unlock(&turn);
+}
+
 TEST_F(fork, from_the_hook_of_a_worker)
 {
 	struct pl_config cfg = PL_CONFIG_INIT;
 
-	cfg.worker_start = fork_here;
+	start_with(2, 0);
+	EXPECT_EQ(0, pl_runtime_stop());
+	cfg.worker_start = fork_in_turn;
 	ASSERT_EQ(0, pl_runtime_start(&cfg));
+	may_end = 1;
 	EXPECT_TRUE(UNTIL(nr_ran >= 2));
 	work_run();
 }
