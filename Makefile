@@ -179,6 +179,11 @@ setup: ## install the packages that check needs (root), or name them
 check: ## everything that gates
 	$(Q)O='$(O)' tools/check
 
+.PHONY: check-long
+check-long: ## hours of stress: TIME= SEEDS= SEED= REPEAT=, tools/long.sh
+	$(Q)O='$(O)' TIME='$(TIME)' SEEDS='$(SEEDS)' SEED='$(SEED)' \
+		REPEAT='$(REPEAT)' tools/check --long
+
 .PHONY: check-vm
 check-vm: ## the machine: KERNEL=6.1|6.12|7.2
 	$(Q)O='$(O)' tools/check vm-$(KERNEL)

@@ -14,6 +14,8 @@
  * MUTANT 3: the callback reads its argument, in the frame, once it has published
  * MUTANT 4: the stack is given back by the task that still runs on it
  * MUTANT 5: the callback is not forgotten once it has run
+ *
+ * LARGER: NR_WORKERS=3 NR_WAITS=3
  */
 #ifndef MUTANT
 #define MUTANT 0

@@ -15,6 +15,8 @@
  * MUTANT 5: earliest_ns is set after seq
  * MUTANT 6: the thread reads seq after it has looked into the buckets
  * MUTANT 7: a bucket's earliest_ns is reset once its lock is dropped
+ *
+ * LARGER: NOW_MAX=3
  */
 #ifndef MUTANT
 #define MUTANT 0

@@ -14,6 +14,8 @@
  * MUTANT 5: the thief looks into the slot once it has moved top [deque-e]
  * MUTANT 6: the new array is published before it is filled [deque-c]
  * MUTANT 7: the thief moves top without comparing it
+ *
+ * LARGER: NR=4
  */
 #ifndef MUTANT
 #define MUTANT 0

@@ -21,6 +21,8 @@
  * MUTANT 5: the state is armed once listed
  * MUTANT 6: the doorbell alone is taken for a wake
  * MUTANT 7: an eventfd read that completed is not armed again
+ *
+ * LARGER: NR_WAKERS=3 NR_COMPLETIONS=3
  */
 #ifndef MUTANT
 #define MUTANT 0

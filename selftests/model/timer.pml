@@ -14,6 +14,8 @@
  * MUTANT 3: a handle carries no generation
  * MUTANT 4: the deleter gives the slot back, as the thread does
  * MUTANT 5: the timer is IDLE before its function was called
+ *
+ * LARGER: NR=3
  */
 #ifndef MUTANT
 #define MUTANT 0

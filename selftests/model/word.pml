@@ -19,6 +19,8 @@
  * MUTANT 6: the timer does not ask which wait it is for
  * MUTANT 7: the interrupt is not consumed by whom it takes off
  * MUTANT 8: the interrupter takes it off once the lock is dropped
+ *
+ * LARGER: NR_WAITS=4
  */
 #ifndef MUTANT
 #define MUTANT 0

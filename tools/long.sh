@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+# The parts of "make check-long": what finds more the longer it runs. Sourced
+# by tools/part.
+#
+#	TIME=S		seconds of stress a build and number of workers (300)
+#	SEEDS=N		into so many runs they are divided (3)
+#	SEED=N		the first of the seeds, by default the time of day
+#	REPEAT=N	so many times the whole suite (5)
+# shellcheck shell=bash
+
+TIME=${TIME:-300}
+SEEDS=${SEEDS:-3}
+SEED=${SEED:-$(date +%s)}
+REPEAT=${REPEAT:-5}
+
+# progress WORDS: to whoever waits, and into the log.
+progress() {
+	echo "# $*"
+	{ echo "     $*" >&3; } 2>/dev/null || true
+}
+
+# one_stress DIR WRAPPER WORKERS SEED SECONDS: as run-tests has it, but for
+# its name, which says which it was.
+one_stress() {
+	local name=lib_stress_$1_$3_workers_seed_$4 status=0
+
+	progress "$1: --seconds $5 --seed $4 --workers $3"
+	printf '# run: %s\n' "$name"
+	# shellcheck disable=SC2086 # a wrapper may be several words
+	PARKLOT_INJECT_SEED=$4 timeout --foreground -k 10 $(($5 * 2 + 300)) \
+		$2 "$O/$1/selftests/lib_stress" --seconds "$5" --seed "$4" \
+		--workers "$3" </dev/null 2>&1 || status=$?
+	printf '\n# exit: %s %s\n' "$name" "$status"
+}
+
+# stress DIR WRAPPER VAR=VALUE...: built so, on few workers and on many.
+stress() {
+	local dir=$1 wrapper=$2 workers nr
+	shift 2
+
+	mk "$dir" "$@" "$O/$dir/selftests/lib_stress"
+	for workers in 2 8; do
+		for ((nr = 0; nr < SEEDS; nr++)); do
+			one_stress "$dir" "$wrapper" "$workers" \
+				$((SEED + nr)) $(((TIME + SEEDS - 1) / SEEDS))
+		done
+	done
+}
+
+part_stress-plain() {
+	stress plain ''
+}
+
+part_stress-asan() {
+	stress asan "$FIXED" VARIANT=asan
+}
+
+part_stress-tsan() {
+	export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
+	stress tsan "$FIXED" VARIANT=tsan
+}
+
+part_stress-inject() {
+	stress inject '' VARIANT=inject
+}
+
+# On the device, whose own steps dawdle as well.
+part_stress-vm() {
+	local ko workers name seconds=$(((TIME + 1) / 2)) status
+
+	mk vm VARIANT=static "$O/vm/selftests/lib_stress"
+	ko=$(selftests/vm/build 6.12 "$O/check/inject-6.12" PARKLOT_INJECT=1)
+	for workers in 2 8; do
+		name=lib_stress_vm_${workers}_workers_seed_$SEED status=0
+		progress "6.12: --seconds $seconds --seed $SEED --workers $workers"
+		printf '# run: %s\n' "$name"
+		selftests/vm/run --timeout $((seconds * 2 + 300)) --module "$ko" \
+			--copy "$O/vm/selftests/lib_stress" 6.12 -- \
+			env PARKLOT_BACKEND=module TEST_TIMEOUT_FACTOR=4 \
+			./lib_stress --seconds "$seconds" --seed "$SEED" \
+			--workers "$workers" || status=$?
+		printf '\n# exit: %s %s\n' "$name" "$status"
+	done
+}
+
+part_repeat-native() {
+	local nr
+
+	for ((nr = 1; nr <= REPEAT; nr++)); do
+		progress "native: $nr of $REPEAT"
+		part_native
+	done
+}
+
+part_repeat-inject() {
+	local nr
+
+	for ((nr = 0; nr < REPEAT; nr++)); do
+		progress "inject: $((nr + 1)) of $REPEAT," \
+			"PARKLOT_INJECT_SEED=$((SEED + nr))"
+		PARKLOT_INJECT_SEED=$((SEED + nr)) part_inject
+	done
+}
+
+part_model-larger() {
+	selftests/model/run --larger
+}
+
+part_vm-6.1-rt() {
+	in_machine 6.1-rt
+}
+
+part_vm-6.12-rt() {
+	in_machine 6.12-rt
+}
+
+part_vm-6.1-arm64-all() {
+	in_arm64 6.1-arm64
+}
+
+part_vm-6.12-arm64-all() {
+	in_arm64 6.12-arm64
+}
