@@ -29,7 +29,8 @@ FLAGS_asan	:= -fsanitize=address,undefined -fno-sanitize-recover=all \
 FLAGS_tsan	:= -fsanitize=thread
 FLAGS_inject	:= -DPL_TEST_INJECT -DPL_TEST_FAULT
 FLAGS_lto	:= -flto=auto -Wno-maybe-uninitialized
-FLAGS_cov	:= -O0 --coverage -fprofile-update=atomic -DPL_TEST_COVERAGE
+FLAGS_cov	:= -O0 --coverage -fprofile-update=atomic \
+		   -fno-builtin-fork -DPL_TEST_COVERAGE -DPL_TEST_FAULT
 LINK_static	:= -static
 LINK_cov	:= -Wl,--wrap=_exit,--wrap=signal
 
