@@ -7,6 +7,7 @@
 #include "rt.h"
 
 #include "duel.h"
+#include "freed.h"
 
 RT_FIXTURE(barrier)
 
@@ -224,6 +225,37 @@ TEST_F(barrier, wait_ends_when_the_runtime_stops)
 	EXPECT_EQ(0, barrier.state);
 }
 
+static void meet_too_late(void *arg)
+{
+	(void)arg;
+	/* The round was over before it ran again. */
+	EXPECT_EQ(0, pl_barrier_wait(&barrier));
+	EXPECT_EQ(-EINTR, pl_sleep_until(0));
+	EXPECT_EQ(0, pl_barrier_wait(&barrier));
+	EXPECT_EQ(-ECANCELED, pl_sleep_until(0));
+}
+
+static void end_it_and_come(void *arg)
+{
+	pl_task_t t = spawn(meet_too_late, arg);
+
+	ASSERT_TRUE(UNTIL(nr_waiters(&barrier.word) == 1));
+	EXPECT_EQ(0, pl_interrupt(t));
+	EXPECT_EQ(1, pl_barrier_wait(&barrier));
+	ASSERT_TRUE(UNTIL(nr_waiters(&barrier.word) == 1));
+	EXPECT_EQ(0, pl_cancel(t));
+	EXPECT_EQ(1, pl_barrier_wait(&barrier));
+	join(t);
+}
+
+TEST_F(barrier, who_is_ended_as_the_round_is_over_has_come)
+{
+	start_with(1, 1);
+	EXPECT_EQ(0, pl_barrier_init(&barrier, 2));
+	run_in_task(end_it_and_come, NULL);
+	EXPECT_EQ(2ULL << 32, barrier.state);
+}
+
 /* ---- races ---- */
 
 static int by_striker;
@@ -312,8 +344,7 @@ static void meet_and_free(void *arg)
 
 	EXPECT_LE(0, pl_barrier_wait(&p->barrier));
 	if (atomic_fetch_sub(&p->refs, 1) == 1) {
-		memset(p, 0xff, sizeof(*p));
-		free(p);
+		free_for_good(p);
 		atomic_fetch_add(&nr_back, 1);
 	}
 }
@@ -324,7 +355,7 @@ TEST_F(barrier, may_be_freed_when_all_have_returned)
 	struct party *p;
 
 	for (i = 0; i < nr; i++) {
-		p = calloc(1, sizeof(*p));
+		p = new_zeroed(sizeof(*p));
 		p->refs = 5;
 		EXPECT_EQ(0, pl_barrier_init(&p->barrier, 5));
 		for (k = 0; k < 4; k++)

@@ -7,6 +7,7 @@
 #include "rt.h"
 
 #include "duel.h"
+#include "freed.h"
 
 RT_FIXTURE(latch)
 
@@ -335,8 +336,7 @@ static void wait_and_free(void *arg)
 	struct pl_latch *l = arg;
 
 	EXPECT_EQ(0, pl_latch_wait(l));
-	memset(l, 0xff, sizeof(*l));
-	free(l);
+	free_for_good(l);
 	atomic_fetch_add(&nr_back, 1);
 }
 
@@ -346,7 +346,7 @@ TEST_F(latch, may_be_freed_by_who_was_let_go)
 	struct pl_latch *l;
 
 	for (i = 0; i < nr; i++) {
-		l = calloc(1, sizeof(*l));
+		l = new_zeroed(sizeof(*l));
 		EXPECT_EQ(0, pl_latch_init(l, 4));
 		for (k = 0; k < 3; k++)
 			spawn_as(k ? PL_STACK_NORMAL : PL_STACK_WORKER, do_it,

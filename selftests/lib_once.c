@@ -6,6 +6,8 @@
 
 #include "rt.h"
 
+#include "freed.h"
+
 RT_FIXTURE(once)
 
 static struct pl_once once, inner;
@@ -55,7 +57,7 @@ static void make_slowly(void *arg)
 	make(arg);
 }
 
-static struct pl_once one_of_many[500];
+static struct pl_once each_once[500];
 static long made_each[500];
 
 static void make_each(void *arg)
@@ -72,8 +74,7 @@ static void make_them_all(void *arg)
 	int i, nr = *(int *)arg;
 
 	for (i = 0; i < nr; i++) {
-		EXPECT_EQ(0, pl_once(&one_of_many[i], make_each,
-				     &made_each[i]));
+		EXPECT_EQ(0, pl_once(&each_once[i], make_each, &made_each[i]));
 		/* Plain: what was made is seen by all who are back. */
 		EXPECT_EQ(1, made_each[i]);
 	}
@@ -151,7 +152,8 @@ TEST_F(once, late_wakes_for_others_let_nobody_go)
 static void wait_whatever_comes(void *arg)
 {
 	make_or_wait(arg);
-	EXPECT_EQ(-ECANCELED, pl_sleep_until(0));
+	/* What came meanwhile is left to the next call. */
+	EXPECT_EQ(pl_cancelled() ? -ECANCELED : -EINTR, pl_sleep_until(0));
 }
 
 TEST_F(once, is_no_point_of_cancellation)
@@ -164,7 +166,8 @@ TEST_F(once, is_no_point_of_cancellation)
 		if (i % 3)
 			ASSERT_TRUE(UNTIL(nr_waiting == i + 1));
 		EXPECT_EQ(0, pl_interrupt(t[i]));
-		EXPECT_EQ(0, pl_cancel(t[i]));
+		if (i % 2)
+			EXPECT_EQ(0, pl_cancel(t[i]));
 		ASSERT_TRUE(UNTIL(nr_waiting == i + 1));
 	}
 	EXPECT_EQ(-ETIMEDOUT, pl_join_until(t[0], in_ms(2)));
@@ -328,7 +331,7 @@ TEST_F(once, is_done_at_last_however_many_end_within)
 	for (i = 0; i < nr; i++) {
 		nr_calls = nr_back = nr_made = 0;
 		for (k = 0; k < 12; k++)
-			t[k] = spawn_as(k % 4, try_it, &one_of_many[i]);
+			t[k] = spawn_as(k % 4, try_it, &each_once[i]);
 		for (k = 0; k < 12; k++)
 			join(t[k]);
 		EXPECT_EQ(9, nr_back);
@@ -350,8 +353,7 @@ static void use_and_free(void *arg)
 
 	EXPECT_EQ(0, pl_once(&lazy->once, make_slowly, NULL));
 	if (atomic_fetch_sub(&lazy->refs, 1) == 1) {
-		memset(lazy, 0xff, sizeof(*lazy));
-		free(lazy);
+		free_for_good(lazy);
 		atomic_fetch_add(&nr_back, 1);
 	}
 }
@@ -362,7 +364,7 @@ TEST_F(once, may_be_freed_when_all_have_returned)
 	struct lazy *lazy;
 
 	for (i = 0; i < nr; i++) {
-		lazy = calloc(1, sizeof(*lazy));
+		lazy = new_zeroed(sizeof(*lazy));
 		lazy->refs = 5;
 		for (k = 0; k < 4; k++)
 			spawn(use_and_free, lazy);

@@ -8,6 +8,7 @@
 #include "rt.h"
 
 #include "duel.h"
+#include "freed.h"
 #include "rwlock.h"
 
 RT_FIXTURE(race)
@@ -308,8 +309,7 @@ static void drop_reference(void *arg)
 	is_last = !--s->refs;
 	pl_rwlock_wrunlock(&s->lock);
 	if (is_last) {
-		memset(s, 0xff, sizeof(*s));
-		free(s);
+		free_for_good(s);
 		atomic_fetch_add(&nr_back, 1);
 	}
 }
@@ -320,12 +320,55 @@ TEST_F(race, may_be_freed_by_whoever_locked_it_last)
 	struct shared *s;
 
 	for (i = 0; i < nr; i++) {
-		s = calloc(1, sizeof(*s));
+		s = new_zeroed(sizeof(*s));
 		s->refs = 5;
 		for (k = 0; k < 4; k++)
 			spawn_as(k ? PL_STACK_NORMAL : PL_STACK_WORKER,
 				 drop_reference, s);
 		drop_reference(s);
+	}
+	EXPECT_TRUE(UNTIL(nr_back == nr));
+}
+
+static void write_and_free(void *arg)
+{
+	struct shared *s = arg;
+
+	pl_rwlock_wrlock(&s->lock);
+	pl_rwlock_wrunlock(&s->lock);
+	free_for_good(s);
+	atomic_fetch_add(&nr_back, 1);
+}
+
+static void read_and_free(void *arg)
+{
+	struct shared *s = arg;
+
+	pl_rwlock_rdlock(&s->lock);
+	pl_rwlock_rdunlock(&s->lock);
+	free_for_good(s);
+	atomic_fetch_add(&nr_back, 1);
+}
+
+TEST_F(race, may_be_freed_by_whom_it_was_handed_to)
+{
+	int i, nr = scaled(1000);
+	struct shared *s;
+
+	for (i = 0; i < nr; i++) {
+		s = new_zeroed(sizeof(*s));
+		if (i % 3)
+			pl_rwlock_wrlock(&s->lock);
+		else
+			pl_rwlock_rdlock(&s->lock);
+		spawn_as(i % 7 ? PL_STACK_NORMAL : PL_STACK_WORKER,
+			 i % 3 == 1 ? read_and_free : write_and_free, s);
+		if (i % 4)
+			ASSERT_TRUE(UNTIL(nr_rw_queued(&s->lock) == 1));
+		if (i % 3)
+			pl_rwlock_wrunlock(&s->lock);
+		else
+			pl_rwlock_rdunlock(&s->lock);
 	}
 	EXPECT_TRUE(UNTIL(nr_back == nr));
 }

@@ -7,6 +7,7 @@
 #include "rt.h"
 
 #include "duel.h"
+#include "freed.h"
 
 RT_FIXTURE(sem)
 
@@ -452,8 +453,7 @@ static void wait_and_free(void *arg)
 	struct pl_sem *s = arg;
 
 	EXPECT_EQ(0, pl_sem_wait(s));
-	memset(s, 0xff, sizeof(*s));
-	free(s);
+	free_for_good(s);
 	atomic_fetch_add(&nr_back, 1);
 }
 
@@ -468,7 +468,7 @@ TEST_F(sem, may_be_freed_by_who_was_let_go)
 	struct pl_sem *s;
 
 	for (i = 0; i < nr; i++) {
-		s = calloc(1, sizeof(*s));
+		s = new_zeroed(sizeof(*s));
 		if (i % 2)
 			spawn_as(i % 7 ? PL_STACK_NORMAL : PL_STACK_WORKER,
 				 wait_and_free, s);
