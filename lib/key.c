@@ -15,6 +15,7 @@
  * sees that the version has moved.
  */
 #include "sched.h"
+#include "fork.h"
 #include "inject.h"
 #include "sys.h"
 
@@ -45,6 +46,14 @@ struct locals {
 
 static struct key keys[PL_KEYS_MAX];
 static struct pl__lock keys_lock;
+
+/* Whoever held it is no thread of the child's. */
+static void forget(void)
+{
+	keys_lock = (struct pl__lock){ 0 };
+}
+
+PL_IN_CHILD(forget);
 
 /* ---- keys ---- */
 

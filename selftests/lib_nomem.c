@@ -17,6 +17,7 @@
 #ifdef PL_TEST_FAULT
 # include "nomem.h"
 # include "nomem_ops.h"
+# include "nomem_nouns.h"
 #endif
 
 #include <sys/syscall.h>
@@ -99,6 +100,26 @@ static const struct op io_ops[] = {
 	{ "connect", TASK, op_connect, WANT },
 };
 
+static const struct op noun_ops[] = {
+	{ "key_set", THREAD, op_key_set_thread, WANT },
+	{ "key_set", TASK, op_key_set, WANT },
+	{ "key_set", WORKER_TASK, op_key_set, WANT },
+	{ "chan", THREAD, op_chan, WANT },
+	{ "chan", TASK, op_chan, WANT },
+	{ "queue", THREAD, op_queue, WANT },
+	{ "queue", TASK, op_queue, WANT },
+	{ "queue", NEW, op_queue, WANT },
+	{ "sem_wait_until", THREAD, op_sem_wait_until, WANT },
+	{ "sem_wait_until", TASK, op_sem_wait_until, WANT },
+	{ "latch_wait_until", THREAD, op_latch_wait_until, WANT },
+	{ "latch_wait_until", TASK, op_latch_wait_until, WANT },
+	{ "rwlock_until", THREAD, op_rwlock_until, WANT },
+	{ "rwlock_until", TASK, op_rwlock_until, WANT },
+	{ "once", THREAD, op_once, { 0 } },
+	{ "once", TASK, op_once, { 0 } },
+	{ "set_workers", NEW, op_set_workers, WANT },
+};
+
 /* ---- trials ---- */
 
 static bool is_waiting(pl_task_t t)
@@ -148,10 +169,13 @@ static const struct group {
 	{ task_ops, ARRAY_SIZE(task_ops) },
 	{ sync_ops, ARRAY_SIZE(sync_ops) },
 	{ io_ops, ARRAY_SIZE(io_ops) },
+	{ noun_ops, ARRAY_SIZE(noun_ops) },
 };
 
 static void try_group(size_t i)
 {
+	_Static_assert(ARRAY_SIZE(groups) == ARRAY_SIZE(shared->is_done),
+		       "a mark each");
 	all_in_turn(groups[i].ops, groups[i].nr);
 	shared->is_done[i] = 1;
 }
@@ -176,6 +200,11 @@ TEST_F_TIMEOUT(nomem, timers_and_locks_say_so, 60)
 TEST_F_TIMEOUT(nomem, input_and_output_say_so, 60)
 {
 	try_group(3);
+}
+
+TEST_F_TIMEOUT(nomem, keys_channels_and_queues_say_so, 60)
+{
+	try_group(4);
 }
 
 /* From the first, second ... call on there is nothing at all to be had. */

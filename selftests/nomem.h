@@ -21,7 +21,7 @@ struct outcome {
 static struct {
 	_Atomic uint32_t	hits[SITES_MAX];	/* by place */
 	struct outcome		now;			/* last trial's */
-	atomic_int		is_done[4];	/* by group */
+	atomic_int		is_done[5];	/* by group */
 } *shared;
 
 static void __attribute__((constructor)) share(void)
