@@ -17,8 +17,10 @@
 #define AREA_NR_MAX	64
 #define CACHE_BYTES	(4UL << 20)	/* of stacks in a worker's cache */
 #define CACHE_NR_MAX	32
-#define WARM_NR_MAX	1024		/* more of them are trimmed when idle */
+#define WARM_NR_MAX	1024		/* more of them are given back in time */
 #define NR_AT_ONCE	16		/* trimmed under a lock */
+#define NR_A_STEP	512		/* of aging, which takes a rest then */
+#define STEP_NS		(1000 * 1000)
 
 /* L: pool's lock held.  I: set at init, then read-only. */
 struct pl__stack_area {
@@ -33,6 +35,8 @@ struct pl__stack_pool {
 	struct pl__lock		lock __pl_cacheline;
 	struct pl__stack	*warm;		/* L: last put first */
 	_Atomic uint32_t	nr_warm;	/* L; read without */
+	uint32_t		nr_low;		/* L: least since last look */
+	uint32_t		nr_unused;	/* who ages: to be given back */
 	struct pl__list		areas;		/* L: some idle; dirty first */
 	struct pl__list		full;		/* L: none idle */
 	size_t			size;		/* I: of a stack */
@@ -212,6 +216,16 @@ static struct pl__stack_area *get_cold(struct pl__stack_pool *p, uint32_t *i)
 	return a;
 }
 
+static void take_warm(struct pl__stack_pool *p)
+{
+	uint32_t nr = load_relaxed(&p->nr_warm) - 1;
+
+	p->warm = p->warm->next;
+	store_relaxed(&p->nr_warm, nr);
+	if (nr < p->nr_low)
+		p->nr_low = nr;
+}
+
 static struct pl__stack *pool_get(struct pl__stack_pool *p)
 {
 	struct pl__stack_area *a = NULL;
@@ -220,12 +234,10 @@ static struct pl__stack *pool_get(struct pl__stack_pool *p)
 
 	pl__lock(&p->lock);
 	st = p->warm;
-	if (st) {
-		p->warm = st->next;
-		store_relaxed(&p->nr_warm, load_relaxed(&p->nr_warm) - 1);
-	} else {
+	if (st)
+		take_warm(p);
+	else
 		a = get_cold(p, &i);
-	}
 	pl__unlock(&p->lock);
 	/* Its first page is faulted in here, with the lock dropped. */
 	return a ? stack_at(p, a, i) : st;
@@ -318,15 +330,15 @@ struct pl__stack *pl__stack_get(struct pl__stacks *s,
  * out of both lists and areas: who looks for one must not miss it.
  */
 
-/* Warm stacks to their areas, where they are bits. */
-static bool cool_down_some(struct pl__stack_pool *p)
+/* Warm stacks to their areas, where they are bits: how many, @most at most. */
+static uint32_t cool_down_some(struct pl__stack_pool *p, uint32_t most)
 {
 	struct pl__stack_area *a;
 	struct pl__stack *st;
 	uint32_t nr = 0;
 
 	pl__lock(&p->lock);
-	for (st = p->warm; st && nr < NR_AT_ONCE; st = st->next, nr++) {
+	for (st = p->warm; st && nr < most; st = st->next, nr++) {
 		a = st->area;
 		a->idle |= 1ULL << st->index;
 		a->dirty |= 1ULL << st->index;
@@ -336,7 +348,7 @@ static bool cool_down_some(struct pl__stack_pool *p)
 	p->warm = st;
 	store_relaxed(&p->nr_warm, load_relaxed(&p->nr_warm) - nr);
 	pl__unlock(&p->lock);
-	return st;
+	return nr;
 }
 
 static size_t clean_some(struct pl__stack_pool *p, struct pl__stack_area *a)
@@ -400,12 +412,55 @@ size_t pl__stacks_trim(struct pl__stacks *s)
 	uint32_t cls;
 
 	for (cls = 0; cls < PL__STACK_CLASSES; cls++) {
-		while (cool_down_some(&s->pools[cls]))
+		while (cool_down_some(&s->pools[cls], NR_AT_ONCE))
 			;
 		while (trim_some(&s->pools[cls], &given))
 			;
 	}
 	return given;
+}
+
+/* What was warm all the time since the last look has been of no use. */
+static void look(struct pl__stack_pool *p)
+{
+	pl__lock(&p->lock);
+	p->nr_unused = p->nr_low > WARM_NR_MAX ? p->nr_low : 0;
+	p->nr_low = load_relaxed(&p->nr_warm);
+	pl__unlock(&p->lock);
+}
+
+/* One step; whether there is more to give back. */
+static bool age_some(struct pl__stack_pool *p)
+{
+	uint32_t nr, left = NR_A_STEP;
+	size_t given = 0;
+
+	while (p->nr_unused && left) {
+		nr = p->nr_unused < NR_AT_ONCE ? p->nr_unused : NR_AT_ONCE;
+		nr = cool_down_some(p, nr);
+		p->nr_unused = nr ? p->nr_unused - nr : 0;
+		left -= nr < left ? nr : left;
+	}
+	while (trim_some(p, &given))
+		;
+	return p->nr_unused;
+}
+
+uint64_t pl__stacks_age(struct pl__stacks *s, uint64_t now_ns)
+{
+	bool is_more = false;
+	uint32_t cls;
+
+	if (now_ns >= s->look_ns) {
+		s->look_ns = now_ns + PL__STACKS_AGE_NS;
+		for (cls = 0; cls < PL__STACK_CLASSES; cls++)
+			look(&s->pools[cls]);
+	}
+	for (cls = 0; cls < PL__STACK_CLASSES; cls++)
+		is_more |= age_some(&s->pools[cls]);
+	if (is_more)
+		return STEP_NS;
+	return pl__stacks_is_trim_due(s) ? s->look_ns - now_ns : UINT64_MAX;
 }
 
 uint64_t pl__stacks_unguarded(struct pl__stacks *s)

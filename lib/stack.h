@@ -45,6 +45,7 @@ struct pl__stack_pool;
 /* One a runtime. */
 struct pl__stacks {
 	struct pl__stack_pool	*pools;		/* I: one a class */
+	uint64_t		look_ns;	/* who ages: to look then again */
 };
 
 /* Used by one thread at a time; zero-filled is empty. */
@@ -66,8 +67,16 @@ void pl__stack_put(struct pl__stacks *s, struct pl__stack_cache *c,
 		   struct pl__stack *st);
 void pl__stack_cache_drain(struct pl__stacks *s, struct pl__stack_cache *c);
 
-/* Whether trimming is worth it: more are warm than any burst needs. */
+/* Whether more are warm than it is worth to keep, if nobody uses them. */
 bool pl__stacks_is_trim_due(struct pl__stacks *s);
+
+/*
+ * Gives back, a little each time, what nobody has used for a while, when there
+ * is much of it: how many ns until it is to be called again; UINT64_MAX: until
+ * trimming is due.  By one thread at a time.
+ */
+#define PL__STACKS_AGE_NS	(100 * 1000 * 1000ULL)
+uint64_t pl__stacks_age(struct pl__stacks *s, uint64_t now_ns);
 
 /* Gives the memory of all warm stacks back to the kernel: how many bytes. */
 size_t pl__stacks_trim(struct pl__stacks *s);

@@ -93,9 +93,21 @@ static void lay_down_token(struct pl__worker *w)
 
 #define TRY_AGAIN_NS	(10 * 1000 * 1000)
 
-/* By the timer thread: a worker that is blocked cannot see to it. */
-static void try_again(void)
+static void see_to_it(void);
+
+static void see_to_it_in(uint64_t ns)
 {
+	pl__timers_remind(pl__rt.timers, pl__now_ns() + ns, see_to_it);
+}
+
+/*
+ * By the timer thread: a worker that is blocked cannot try again, and one that
+ * is about to park has better to do than to give stacks back.
+ */
+static void see_to_it(void)
+{
+	uint64_t ns;
+
 	if (!pl__rt_enter()) {
 		pl__try_later();
 		return;
@@ -104,13 +116,15 @@ static void try_again(void)
 		pl__stacks_retry();
 	if (pl__work_anywhere())
 		pl__signal();
+	ns = pl__stacks_age(&pl__rt.stacks, pl__now_ns());
+	if (ns != UINT64_MAX)
+		see_to_it_in(ns);
 	pl__rt_exit();
 }
 
 void pl__try_later(void)
 {
-	pl__timers_remind(pl__rt.timers, pl__now_ns() + TRY_AGAIN_NS,
-			  try_again);
+	see_to_it_in(TRY_AGAIN_NS);
 }
 
 void pl__pass_on_help(void)
@@ -210,7 +224,7 @@ static bool idle(struct pl__worker *w)
 	if (unlikely(load_relaxed(&pl__rt.stackless.nr)))
 		pl__stacks_share(w);
 	if (unlikely(pl__stacks_is_trim_due(&pl__rt.stacks)))
-		pl__stacks_trim(&pl__rt.stacks);
+		see_to_it_in(PL__STACKS_AGE_NS);
 
 	/* [idle-a] pairs with [idle-b] in pl__signal(). */
 	atomic_fetch_add(&pl__rt.nr_idle, 1);

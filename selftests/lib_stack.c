@@ -258,17 +258,73 @@ TEST_F(stacks, trim_leaves_stacks_in_use_alone)
 	pl__stack_put(&self->s, &self->c, kept[1]);
 }
 
-TEST_F(stacks, trim_is_due_after_a_burst)
+/* As many stacks as are used in a burst. */
+static struct pl__stack *burst[4096];
+
+static bool begin_burst(struct pl__stacks *s, struct pl__stack_cache *c)
 {
-	static struct pl__stack *st[4096];
+	size_t i, nr = 0;
+
+	for (i = 0; i < ARRAY_SIZE(burst); i++)
+		nr += !!(burst[i] = pl__stack_get(s, c, SMALL));
+	return nr == ARRAY_SIZE(burst);
+}
+
+static void end_burst(struct pl__stacks *s, struct pl__stack_cache *c)
+{
 	size_t i;
 
-	for (i = 0; i < ARRAY_SIZE(st); i++)
-		ASSERT_NE(NULL, st[i] = pl__stack_get(&self->s, &self->c,
-						      SMALL));
+	for (i = 0; i < ARRAY_SIZE(burst); i++)
+		pl__stack_put(s, c, burst[i]);
+}
+
+TEST_F(stacks, those_used_in_each_burst_are_not_given_back)
+{
+	uint64_t now = 0;
+	size_t before;
+	int i;
+
+	ASSERT_TRUE(begin_burst(&self->s, &self->c));
+	before = statm(1);
+	for (i = 0; i < 10; i++) {
+		end_burst(&self->s, &self->c);
+		EXPECT_EQ(PL__STACKS_AGE_NS, pl__stacks_age(&self->s, now));
+		ASSERT_TRUE(begin_burst(&self->s, &self->c));
+		EXPECT_GE(before + 64 * KIB, statm(1));
+		now += PL__STACKS_AGE_NS;
+	}
+	end_burst(&self->s, &self->c);
+}
+
+TEST_F(stacks, those_not_used_for_a_while_are_given_back_in_steps)
+{
+	uint64_t now = 0, ns;
+	int nr_steps = 0;
+	size_t before;
+
+	ASSERT_TRUE(begin_burst(&self->s, &self->c));
+	end_burst(&self->s, &self->c);
+	before = statm(1);
+	EXPECT_EQ(PL__STACKS_AGE_NS, pl__stacks_age(&self->s, now));
+	now += PL__STACKS_AGE_NS / 2;
+	EXPECT_EQ(PL__STACKS_AGE_NS / 2, pl__stacks_age(&self->s, now));
+	now += PL__STACKS_AGE_NS / 2;
+	while ((ns = pl__stacks_age(&self->s, now)) != UINT64_MAX) {
+		now += ns;
+		nr_steps++;
+	}
+	EXPECT_LE(4, nr_steps);
+	EXPECT_GE(10, nr_steps);
 	EXPECT_FALSE(pl__stacks_is_trim_due(&self->s));
-	for (i = 0; i < ARRAY_SIZE(st); i++)
-		pl__stack_put(&self->s, &self->c, st[i]);
+	if (COUNTS_ARE_OURS)
+		EXPECT_LE(statm(1) + 4000 * 4 * KIB, before);
+}
+
+TEST_F(stacks, trim_is_due_after_a_burst)
+{
+	ASSERT_TRUE(begin_burst(&self->s, &self->c));
+	EXPECT_FALSE(pl__stacks_is_trim_due(&self->s));
+	end_burst(&self->s, &self->c);
 	EXPECT_TRUE(pl__stacks_is_trim_due(&self->s));
 	EXPECT_LE(4000 * 28 * KIB, pl__stacks_trim(&self->s));
 	EXPECT_FALSE(pl__stacks_is_trim_due(&self->s));
