@@ -19,7 +19,9 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#define NSEC_PER_SEC	UINT64_C(1000000000)
+#ifndef NSEC_PER_SEC
+# define NSEC_PER_SEC	UINT64_C(1000000000)
+#endif
 #define NSEC_PER_MSEC	UINT64_C(1000000)
 
 static inline uint64_t clock_ns(clockid_t id)
@@ -34,6 +36,17 @@ static inline uint64_t clock_ns(clockid_t id)
 static inline uint64_t now_ns(void)
 {
 	return clock_ns(CLOCK_MONOTONIC);
+}
+
+/* Sleep until @ns of now_ns(), the kernel's timer slack later. */
+static inline void sleep_until(uint64_t ns)
+{
+	struct timespec ts;
+
+	ts.tv_sec = (time_t)(ns / NSEC_PER_SEC);
+	ts.tv_nsec = (long)(ns % NSEC_PER_SEC);
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL))
+		;
 }
 
 __attribute__((noreturn, format(printf, 1, 2)))

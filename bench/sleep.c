@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/*
+ * How late sleepers are: one that sleeps a millisecond again and again, and
+ * ten thousand that each sleep 100 ms
+ *
+ * The lone one sleeps to the marks of a clock, so that a late one does not put
+ * off the next.
+ */
+#include "task.h"
+
+#define NR_SLEEPS	1000
+#define SLEEP_NS	NSEC_PER_MSEC
+#define NR_SLEEPERS	10000
+#define LONG_NS		(100 * NSEC_PER_MSEC)
+
+static struct hist late;
+static uint64_t late_ns[NR_SLEEPERS];
+
+static void sleep_often(void *arg)
+{
+	uint64_t ns = pl_now();
+	int i;
+
+	(void)arg;
+	for (i = 0; i < NR_SLEEPS; i++) {
+		ns += SLEEP_NS;
+		pl_sleep_until(ns);
+		hist_add(&late, pl_now() - ns);
+	}
+}
+
+static void one(void)
+{
+	in_task(2, sleep_often, NULL);
+	bench_put_us("1ms_p50", &late, 50000);
+	bench_put_us("1ms_p99", &late, 99000);
+}
+
+static void sleep_long(void *arg)
+{
+	const uint64_t ns = pl_now() + LONG_NS;
+
+	pl_sleep_until(ns);
+	*(uint64_t *)arg = pl_now() - ns;
+}
+
+static void sleep_all(void *arg)
+{
+	static pl_task_t tasks[NR_SLEEPERS];
+	struct pl_spawn_opts opts = spawn_opts(PL_STACK_SMALL, 0);
+	int i;
+
+	(void)arg;
+	for (i = 0; i < NR_SLEEPERS; i++)
+		must("spawn", pl_spawn(&tasks[i], sleep_long, &late_ns[i],
+				       &opts));
+	for (i = 0; i < NR_SLEEPERS; i++) {
+		pl_join(tasks[i]);
+		hist_add(&late, late_ns[i]);
+	}
+}
+
+static void many(void)
+{
+	in_task(2, sleep_all, NULL);
+	bench_put_us("10k_p50", &late, 50000);
+	bench_put_us("10k_p99", &late, 99000);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct bench_case cases[] = {
+		{ "1ms", one },
+		{ "10k", many },
+		{ NULL, NULL },
+	};
+
+	return bench_main(argc, argv, "sleep", cases);
+}

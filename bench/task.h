@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * What benchmarks of tasks share: a runtime of so many workers, a first task,
+ * a count down to wait for
+ */
+#ifndef BENCH_TASK_H
+#define BENCH_TASK_H
+
+#include <parklot.h>
+#include <stdatomic.h>
+
+#include "bench.h"
+
+/* What must not fail: 0 or more. */
+static inline int must(const char *what, int ret)
+{
+	if (ret < 0)
+		die("%s: %s", what, strerror(-ret));
+	return ret;
+}
+
+/* All @nr workers are started at once, so that none is in the measurement. */
+static inline void start_workers(uint32_t nr)
+{
+	struct pl_config cfg = PL_CONFIG_INIT;
+
+	cfg.nr_workers = nr;
+	cfg.min_workers = nr;
+	must("start", pl_runtime_start(&cfg));
+}
+
+static inline struct pl_spawn_opts spawn_opts(uint32_t stack, uint32_t flags)
+{
+	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
+
+	opts.stack = stack;
+	opts.flags = flags;
+	return opts;
+}
+
+static inline pl_task_t spawn(void (*fn)(void *arg), void *arg)
+{
+	pl_task_t t;
+
+	must("spawn", pl_spawn(&t, fn, arg, NULL));
+	return t;
+}
+
+/* A runtime of @nr workers in which @fn is the first task, until it ends. */
+static inline void in_task(uint32_t nr, void (*fn)(void *arg), void *arg)
+{
+	start_workers(nr);
+	must("join", pl_join(spawn(fn, arg)));
+	must("stop", pl_runtime_stop());
+}
+
+/* Waits until @nr have called count_done(). */
+struct count {
+	_Atomic uint32_t left;
+	struct pl_word word;
+};
+
+static inline void count_init(struct count *c, uint32_t nr)
+{
+	atomic_store(&c->word.value, 0);
+	atomic_store(&c->left, nr);
+}
+
+static inline void count_done(struct count *c)
+{
+	if (atomic_fetch_sub(&c->left, 1) != 1)
+		return;
+	atomic_store(&c->word.value, 1);
+	pl_word_wake(&c->word, UINT32_MAX);
+}
+
+static inline void count_wait(struct count *c)
+{
+	while (!atomic_load(&c->word.value))
+		pl_word_wait(&c->word, 0, PL_FOREVER);
+}
+
+#endif /* BENCH_TASK_H */
