@@ -87,14 +87,14 @@ MAN_PAGES	:= $(sort $(wildcard man/*.[1-9]))
 .SUFFIXES:
 
 .PHONY: all
-all: lib examples bench ## the library, examples and benchmarks
+all: lib examples benches ## the library, examples and benchmarks
 
 .PHONY: lib
 lib: $(LIB_A) $(LIB_SO) $(O)/parklot.pc ## libparklot.a, libparklot.so
 
-.PHONY: examples bench selftests lib-tests mod-tests
+.PHONY: examples benches selftests lib-tests mod-tests
 examples: $(EXAMPLES) ## examples/*
-bench: $(BENCHES) ## bench/*
+benches: $(BENCHES) ## bench/*, to be run by bench
 lib-tests: $(LIB_TESTS)
 mod-tests: $(MOD_TESTS)
 selftests: lib-tests mod-tests ## selftests/lib_* and mod_*
@@ -204,8 +204,24 @@ check-%: FORCE
 .PHONY: demo
 demo: ## an echo server of tasks under load
 	$(Q)tools/setup demo
-	$(Q)$(MAKE) --no-print-directory -j$$(nproc) lib examples bench
+	$(Q)$(MAKE) --no-print-directory -j$$(nproc) lib examples benches
 	$(Q)O='$(O)' tools/demo
+
+# ---- bench ----
+
+# What is built is not what is asked for: stdout is for results.
+measured_by	= $(Q)$(MAKE) --no-print-directory -j$$(nproc) $(1) >&2
+
+.PHONY: bench
+bench: ## measure everything: $(O)/bench/results.tsv and charts
+	$(Q)tools/setup bench >&2
+	$(call measured_by,examples benches)
+	$(Q)O='$(O)' bench/run all
+
+# bench-yield bench-spawn bench-wake ...: one subject, RUNS=5 times.
+bench-%: FORCE
+	$(call measured_by,examples benches)
+	$(Q)O='$(O)' bench/run $*
 
 # ---- install ----
 
@@ -273,8 +289,9 @@ help: ## this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' \
 		Makefile
 	@printf '  %-15s %s\n' check-PART 'one part of check: tools/check -l'
+	@printf '  %-15s %s\n' bench-SUBJECT 'one of bench/run'
 	@echo 'Variables: O= V=1 CC= CFLAGS= LDFLAGS= PREFIX= DESTDIR= KVER=' \
-		'KDIR= KERNEL='
+		'KDIR= KERNEL= RUNS='
 
 # For scripts: the value of a variable.
 print-%: FORCE
