@@ -209,6 +209,33 @@ demo: ## an echo server of tasks under load
 
 # ---- bench ----
 
+PEERS		:= $(patsubst %.c,$(O)/%,$(wildcard bench/peers/*.c)) \
+		   $(patsubst %.cpp,$(O)/%,$(wildcard bench/peers/*.cpp)) \
+		   $(O)/bench/peers/go/peers
+GO_SRCS		:= $(wildcard bench/peers/go/*.go) bench/peers/go/go.mod
+
+# They need what "tools/setup bench" installs, and none of the library.
+.PHONY: peers
+peers: $(PEERS)
+
+$(O)/bench/peers/%: bench/peers/%.c $(wildcard bench/*.h) $(O)/flags
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -o $@ $< $(LDFLAGS)
+
+# "make bench-peers" is run as it stands: optimised, whatever CFLAGS say.
+$(O)/bench/peers/%: bench/peers/%.cpp $(wildcard bench/*.h)
+	$(call say,CXX,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CXX) -std=gnu++17 -O2 -g -Wall -pthread -o $@ $< \
+		-lboost_fiber -lboost_context
+
+$(O)/bench/peers/go/peers: $(GO_SRCS)
+	$(call say,GO,$@)
+	@mkdir -p $(@D)
+	$(Q)cd bench/peers/go && CGO_ENABLED=0 GOFLAGS=-buildvcs=false \
+		GOTOOLCHAIN=local go build -o $(abspath $@) .
+
 # What is built is not what is asked for: stdout is for results.
 measured_by	= $(Q)$(MAKE) --no-print-directory -j$$(nproc) $(1) >&2
 
@@ -217,6 +244,12 @@ bench: ## measure everything: $(O)/bench/results.tsv and charts
 	$(Q)tools/setup bench >&2
 	$(call measured_by,examples benches)
 	$(Q)O='$(O)' bench/run all
+
+.PHONY: bench-peers
+bench-peers: ## the same in turn with futexes, epoll, Boost, Go
+	$(Q)tools/setup bench >&2
+	$(call measured_by,examples benches peers)
+	$(Q)O='$(O)' bench/compare
 
 # bench-yield bench-spawn bench-wake ...: one subject, RUNS=5 times.
 bench-%: FORCE

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/*
+ * The floor: threads and bare system calls, nothing in between
+ */
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include "../bench.h"
+
+#define NR_WAKES	1500
+#define NR_WARM		50
+#define EVERY_NS	400000
+#define SPIN_NS		60000
+#define NR_SLEEPS	1000
+
+static _Atomic uint32_t word;
+static _Atomic uint64_t due_ns;
+static struct hist call, run, late;
+
+static void futex(int op, uint32_t v)
+{
+	syscall(SYS_futex, &word, op | FUTEX_PRIVATE_FLAG, v, NULL, NULL, 0);
+}
+
+static void *wait_on(void *arg)
+{
+	uint32_t i;
+
+	for (i = 0; i < NR_WAKES; i++) {
+		while (atomic_load(&word) == i)
+			futex(FUTEX_WAIT, i);
+		if (i >= NR_WARM)
+			hist_add(&run, now_ns() - atomic_load(&due_ns));
+	}
+	return arg;
+}
+
+static void wake_at(uint64_t ns, bool is_warm)
+{
+	uint64_t start_ns;
+
+	sleep_until(ns - SPIN_NS);
+	while (now_ns() < ns)
+		;
+	atomic_store(&due_ns, ns);
+	atomic_fetch_add(&word, 1);
+	start_ns = now_ns();
+	futex(FUTEX_WAKE, 1);
+	if (is_warm)
+		hist_add(&call, now_ns() - start_ns);
+}
+
+static void idle(void)
+{
+	uint64_t first_ns;
+	pthread_t t;
+	int i;
+
+	if (pthread_create(&t, NULL, wait_on, NULL))
+		die("cannot start a thread");
+	first_ns = now_ns() + EVERY_NS;
+	for (i = 0; i < NR_WAKES; i++)
+		wake_at(first_ns + (uint64_t)i * EVERY_NS, i >= NR_WARM);
+	pthread_join(t, NULL);
+	bench_put_us("call_p50", &call, 50000);
+	bench_put_us("run_p50", &run, 50000);
+	bench_put_us("run_p99", &run, 99000);
+}
+
+static void sleep_often(void)
+{
+	uint64_t ns;
+	int i;
+
+	/* The kernel's default is 50 us late. */
+	prctl(PR_SET_TIMERSLACK, 1UL);
+	ns = now_ns();
+	for (i = 0; i < NR_SLEEPS; i++) {
+		ns += NSEC_PER_MSEC;
+		sleep_until(ns);
+		hist_add(&late, now_ns() - ns);
+	}
+	bench_put_us("1ms_p50", &late, 50000);
+	bench_put_us("1ms_p99", &late, 99000);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct bench_case wake[] = {
+		{ "idle", idle },
+		{ NULL, NULL },
+	};
+	static const struct bench_case sleep[] = {
+		{ "1ms", sleep_often },
+		{ NULL, NULL },
+	};
+	static const struct bench_subject subjects[] = {
+		{ "wake", wake },
+		{ "sleep", sleep },
+		{ NULL, NULL },
+	};
+
+	return bench_main_of(argc, argv, subjects);
+}
