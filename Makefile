@@ -251,6 +251,12 @@ bench-peers: ## the same in turn with futexes, epoll, Boost, Go
 	$(call measured_by,examples benches peers)
 	$(Q)O='$(O)' bench/compare
 
+# Instructions, not time; in a build of its own, as check's part "bench".
+.PHONY: bench-check bench-baseline
+bench-check: check-bench ## hot paths take no more instructions than they did
+bench-baseline: ## what they take from now on
+	$(Q)tools/part bench-baseline
+
 # bench-yield bench-spawn bench-wake ...: one subject, RUNS=5 times.
 bench-%: FORCE
 	$(call measured_by,examples benches)
