@@ -7,7 +7,7 @@
 # More is better only where the target says so.
 function is_better(key, a, b)
 {
-	return bound[key] ~ /^>=/ ? a > b : a < b
+	return (key in bound) && bound[key] ~ /^>=/ ? a > b : a < b
 }
 
 # Of the peer that the target names, or of the best.
@@ -17,7 +17,8 @@ function best_of(key,	i, who, found)
 		who = peers[i]
 		if (!((who, key) in median))
 			continue
-		if (name[key] && name[key] != "best" && name[key] != who)
+		if ((key in name) && name[key] && name[key] != "best" &&
+		    name[key] != who)
 			continue
 		if (!found || is_better(key, median[who, key],
 					median[found, key]))
