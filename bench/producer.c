@@ -41,17 +41,9 @@ static void wait_for(uint32_t nr)
 	}
 }
 
-static uint64_t nr_calls(void)
-{
-	struct pl_stat st = PL_STAT_INIT;
-
-	must("stat", pl_stat_read(&st));
-	return st.parks + st.wakes + st.wakes_empty;
-}
-
 static void produce(void *name)
 {
-	uint64_t before = nr_calls();
+	uint64_t before = nr_worker_calls();
 	char text[32];
 	uint32_t i;
 
@@ -63,7 +55,8 @@ static void produce(void *name)
 	}
 	wait_for(NR_TASKS);
 	snprintf(text, sizeof(text), "%s_calls", (const char *)name);
-	bench_put(text, "calls", (double)(nr_calls() - before) / NR_TASKS);
+	bench_put(text, "calls", (double)(nr_worker_calls() - before) /
+				 NR_TASKS);
 	bench_put_time(name, "ns", NR_TASKS);
 }
 

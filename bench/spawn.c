@@ -21,6 +21,7 @@ static void nothing(void *arg)
 
 static void join_each(void *arg)
 {
+	uint64_t before = nr_worker_calls();
 	int i;
 
 	(void)arg;
@@ -28,6 +29,8 @@ static void join_each(void *arg)
 	for (i = 0; i < NR_JOINED; i++)
 		pl_join(spawn(nothing, NULL));
 	bench_put_time("join", "ns", NR_JOINED);
+	bench_put("join_calls", "calls", (double)(nr_worker_calls() - before) /
+					 NR_JOINED);
 }
 
 static void join(void)

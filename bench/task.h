@@ -54,6 +54,15 @@ static inline void in_task(uint32_t nr, void (*fn)(void *arg), void *arg)
 	must("stop", pl_runtime_stop());
 }
 
+/* System calls to let workers sleep and to wake them, as the library counts. */
+static inline uint64_t nr_worker_calls(void)
+{
+	struct pl_stat st = PL_STAT_INIT;
+
+	must("stat", pl_stat_read(&st));
+	return st.parks + st.wakes + st.wakes_empty;
+}
+
 /* Waits until @nr have called count_done(). */
 struct count {
 	_Atomic uint32_t left;

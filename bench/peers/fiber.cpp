@@ -259,17 +259,21 @@ static void sleep_often(void)
 	bench_put_us("1ms_p99", &late, 99000);
 }
 
-static void sleep_many(void)
+/* Each due 100 ms after it comes to it, or in turn, 10 us apart. */
+static void sleep_all(const char *p50, const char *p99, bool in_turn)
 {
 	static struct hist late;
 
-	on_two(true, [] {
+	on_two(true, [=] {
+		const uint64_t first_ns = now_ns() + 300 * NSEC_PER_MSEC;
 		std::vector<uint64_t> late_ns(NR_SLEEPERS);
 		std::vector<bf::fiber> fibers;
 
 		for (int i = 0; i < NR_SLEEPERS; i++)
-			fibers.push_back(later([&late_ns, i] {
-				uint64_t ns = now_ns() + 100 * NSEC_PER_MSEC;
+			fibers.push_back(later([&late_ns, in_turn, first_ns,
+						i] {
+				uint64_t ns = in_turn ? first_ns + i * 10000 :
+					now_ns() + 100 * NSEC_PER_MSEC;
 
 				boost::this_fiber::sleep_until(at(ns));
 				late_ns[i] = now_ns() - ns;
@@ -279,8 +283,18 @@ static void sleep_many(void)
 		for (uint64_t ns : late_ns)
 			hist_add(&late, ns);
 	});
-	bench_put_us("10k_p50", &late, 50000);
-	bench_put_us("10k_p99", &late, 99000);
+	bench_put_us(p50, &late, 50000);
+	bench_put_us(p99, &late, 99000);
+}
+
+static void sleep_many(void)
+{
+	sleep_all("10k_p50", "10k_p99", false);
+}
+
+static void sleep_in_turn(void)
+{
+	sleep_all("10k_in_turn_p50", "10k_in_turn_p99", true);
 }
 
 /* ---- wake ---- */
@@ -336,7 +350,8 @@ CASES(pingpongs, { "cond", pingpong });
 CASES(mutexes, { "8_tasks", contended });
 CASES(fibs, { "27", fib_27 });
 CASES(skynets, { "1m", skynet });
-CASES(sleeps, { "1ms", sleep_often }, { "10k", sleep_many });
+CASES(sleeps, { "1ms", sleep_often }, { "10k", sleep_many },
+      { "10k_in_turn", sleep_in_turn });
 CASES(wakes, { "idle", wake });
 
 int main(int argc, char **argv)

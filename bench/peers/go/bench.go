@@ -114,7 +114,7 @@ var subjects = map[string][]func(){
 	"fib":      {fib27},
 	"skynet":   {skynet1m},
 	"timer":    {timers1, timers4, timers8},
-	"sleep":    {sleepOften, sleepMany},
+	"sleep":    {sleepOften, sleepMany, sleepInTurn},
 	"wake":     {wakeIdle},
 	"memory":   {parked},
 	"blocking": {blocking},

@@ -224,15 +224,27 @@ func sleepOften() {
 	putQuantiles("1ms", late, 50, 99)
 }
 
-func sleepMany() {
+// Each due 100 ms after it comes to it, or in turn, 10 us apart.
+func sleepAll(name string, due func(i int) int64) {
 	on(2)
 	late := make([]int64, nrSleeper)
 	all(nrSleeper, func(i int) {
-		ns := monotonic() + 100e6
+		ns := due(i)
 		time.Sleep(at(ns))
 		late[i] = monotonic() - ns
 	})
-	putQuantiles("10k", late, 50, 99)
+	putQuantiles(name, late, 50, 99)
+}
+
+func sleepMany() {
+	sleepAll("10k", func(int) int64 { return monotonic() + 100e6 })
+}
+
+func sleepInTurn() {
+	first := monotonic() + 300e6
+	sleepAll("10k_in_turn", func(i int) int64 {
+		return first + int64(i)*10000
+	})
 }
 
 // A thread of its own wakes; all else sleeps.
