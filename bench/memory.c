@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * Memory of a task that is parked, and of one that was not run yet; and how
- * much of what all had is given back when they have ended
+ * Memory of a task that is parked, and of one that was not run yet; how much
+ * of what all had is given back when they have ended, and how long meanwhile
+ * the next task waits
  */
 #include "memory.h"
 #include "task.h"
@@ -9,7 +10,7 @@
 #define NR_TASKS	100000U
 #define NR_MILLION	1000000U
 #define NR_WARM		1000
-#define SETTLE_MS	3000		/* no less after so long: that was all */
+#define SETTLE_MS	3000		/* no less after it: that was all */
 
 static struct count parked, ended;
 static struct pl_word go;
@@ -47,6 +48,19 @@ static void begin(void)
 	count_wait(&c);
 }
 
+/* Spawned now, from outside: until it has run. */
+static void put_next_task(const char *name)
+{
+	struct count c;
+
+	bench_begin();
+	count_init(&c, 1);
+	spawn_all(1, end, &c);
+	count_wait(&c);
+	bench_put(name, "ms", (double)(now_ns() - bench_wall_ns) /
+			      NSEC_PER_MSEC);
+}
+
 static void settle(void)
 {
 	uint64_t before, now = memory_used();
@@ -75,6 +89,8 @@ static void park_all(const char *name, uint32_t nr)
 	atomic_store(&go.value, 1);
 	pl_word_wake(&go, UINT32_MAX);
 	count_wait(&ended);
+	snprintf(text, sizeof(text), "%s_next_task", name);
+	put_next_task(text);
 	settle();
 	snprintf(text, sizeof(text), "%s_given_back", name);
 	bench_put(text, "%", 100 - 100 * memory_since(before,
