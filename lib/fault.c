@@ -3,7 +3,9 @@
 
 #include "fault.h"
 
-extern struct pl__fault_site __start_pl__faults[], __stop_pl__faults[];
+/* By the linker; a program may have no such place. */
+extern struct pl__fault_site __start_pl__faults[] __attribute__((weak));
+extern struct pl__fault_site __stop_pl__faults[] __attribute__((weak));
 
 static _Atomic uint32_t plan;		/* enum pl__fault_plan */
 static _Atomic int64_t nr_left;		/* calls until the nth */
