@@ -56,6 +56,7 @@
 struct parklot_sleeper {
 	struct list_head	entry;	/* L */
 	struct task_struct	*task;	/* I */
+	struct parklot_watch	*watch;	/* I: or NULL */
 	int			reason;	/* 0 until taken off: [wake-a] */
 };
 
@@ -81,6 +82,32 @@ static void show_count(struct parklot_lot *lot, u32 nr)
 	WRITE_ONCE(*lot->counter, nr);
 }
 
+static void set_listed(struct parklot_lot *lot, struct parklot_sleeper *sleeper)
+{
+	struct parklot_watch *watch = sleeper->watch;
+
+	lockdep_assert_held(&lot->lock);
+	if (!watch)
+		return;
+	watch->sleeper = sleeper;
+	WRITE_ONCE(watch->lot, lot);
+	watch->ops->listed(watch);
+}
+
+/* Off the list, by whoever holds the lock. */
+static void set_unlisted(struct parklot_lot *lot,
+			 struct parklot_sleeper *sleeper)
+{
+	struct parklot_watch *watch = sleeper->watch;
+
+	lockdep_assert_held(&lot->lock);
+	list_del(&sleeper->entry);
+	if (!watch)
+		return;
+	WRITE_ONCE(watch->lot, NULL);
+	watch->ops->unlisted(watch);
+}
+
 /* 0, or the reason not to sleep: then nothing has changed. */
 static int enqueue(struct parklot_lot *lot, struct parklot_sleeper *me,
 		   const struct parklot_stay *stay)
@@ -97,8 +124,10 @@ static int enqueue(struct parklot_lot *lot, struct parklot_sleeper *me,
 	/* [park-a] pairs with [park-b] in parklot_batch_begin(). */
 	smp_mb();
 	PARKLOT_INJECT("park-a");
-	if (READ_ONCE(*lot->seq) == stay->seq)
+	if (READ_ONCE(*lot->seq) == stay->seq) {
+		set_listed(lot, me);
 		return 0;
+	}
 	list_del(&me->entry);
 	show_count(lot, lot->nr_parked - 1);
 	return PARKLOT_CHANGED;
@@ -111,7 +140,7 @@ static int dequeue(struct parklot_lot *lot, struct parklot_sleeper *me,
 	PARKLOT_INJECT("dequeue");
 	raw_spin_lock_irq(&lot->lock);
 	if (!me->reason) {
-		list_del(&me->entry);
+		set_unlisted(lot, me);
 		show_count(lot, lot->nr_parked - 1);
 		me->reason = reason;
 	}
@@ -128,7 +157,7 @@ static int doze(const struct parklot_sleeper *me, ktime_t deadline)
 	for (;;) {
 		set_current_state(TASK_INTERRUPTIBLE | TASK_FREEZABLE);
 		PARKLOT_INJECT("wake-b");
-		/* [wake-b] pairs with [wake-a] in take(). */
+		/* [wake-b] pairs with [wake-a] in take_one(). */
 		reason = smp_load_acquire(&me->reason);
 		if (reason)
 			break;
@@ -156,7 +185,7 @@ static int doze(const struct parklot_sleeper *me, ktime_t deadline)
  */
 int parklot_lot_park(struct parklot_lot *lot, const struct parklot_stay *stay)
 {
-	struct parklot_sleeper me = { .task = current };
+	struct parklot_sleeper me = { .task = current, .watch = stay->watch };
 	int reason;
 
 	if (READ_ONCE(*lot->seq) != stay->seq)
@@ -169,11 +198,23 @@ int parklot_lot_park(struct parklot_lot *lot, const struct parklot_stay *stay)
 	raw_spin_unlock_irq(&lot->lock);
 	if (reason)
 		return reason;
+	if (me.watch)
+		me.watch->ops->parked(me.watch);
 
 	reason = doze(&me, stay->deadline);
 	if (reason == PARKLOT_TIMEDOUT || reason < 0)
 		return dequeue(lot, &me, reason);
 	return reason;
+}
+
+/* @sleeper, who is listed, into @batch, which has room. */
+static void take_one(struct parklot_lot *lot, struct parklot_sleeper *sleeper,
+		     int reason, struct parklot_batch *batch)
+{
+	set_unlisted(lot, sleeper);
+	batch->task[batch->nr++] = sleeper->task;
+	/* [wake-a] pairs with [wake-b] in doze(). Now it may go. */
+	smp_store_release(&sleeper->reason, reason);
 }
 
 /* Up to @nr from the front of @from into @batch, which has room for them. */
@@ -186,10 +227,7 @@ static u32 take(struct parklot_lot *lot, struct list_head *from, u32 nr,
 	lockdep_assert_held(&lot->lock);
 	for (taken = 0; taken < nr && !list_empty(from); taken++) {
 		sleeper = list_first_entry(from, struct parklot_sleeper, entry);
-		list_del(&sleeper->entry);
-		batch->task[batch->nr++] = sleeper->task;
-		/* [wake-a] pairs with [wake-b] in doze(). Now it may go. */
-		smp_store_release(&sleeper->reason, reason);
+		take_one(lot, sleeper, reason, batch);
 	}
 	if (taken)
 		show_count(lot, lot->nr_parked - taken);
@@ -308,4 +346,36 @@ void parklot_lot_interrupt(struct parklot_lot *lot)
 	parklot_batch_begin(&batch);
 	clear(lot, U32_MAX, PARKLOT_INTERRUPTED, &batch);
 	parklot_batch_end(&batch);
+}
+
+/**
+ * parklot_lot_call() - wake one certain sleeper
+ * @lot:    where it was seen
+ * @watch:  its own; may be moved to another lot meanwhile, but not freed
+ * @reason: what it comes back with; no WAKE counts it
+ *
+ * Who of two lots' locks is held does not matter: only @lot's holders write
+ * @lot to the watch, or take it away again.
+ *
+ * Context: any, also that of an interrupt.
+ * Return: was it still there?
+ */
+bool parklot_lot_call(struct parklot_lot *lot, struct parklot_watch *watch,
+		      int reason)
+{
+	struct parklot_batch batch = { .nr = 0 };
+	unsigned long flags;
+	bool is_here;
+
+	local_irq_save(flags);
+	raw_spin_lock(&lot->lock);
+	is_here = READ_ONCE(watch->lot) == lot;
+	if (is_here) {
+		take_one(lot, watch->sleeper, reason, &batch);
+		show_count(lot, lot->nr_parked - 1);
+	}
+	raw_spin_unlock(&lot->lock);
+	wake_tasks(&batch);
+	local_irq_restore(flags);
+	return is_here;
 }

@@ -37,17 +37,39 @@ struct parklot_batch {
 	struct task_struct	*task[PARKLOT_WAKES_AT_ONCE];
 };
 
+struct parklot_sleeper;
+struct parklot_watch;
+
+/* What somebody above does when a sleeper of his comes or goes. */
+struct parklot_watch_ops {
+	/* It is on a lot's list, or is not any more; under the lot's lock. */
+	void (*listed)(struct parklot_watch *watch);
+	void (*unlisted)(struct parklot_watch *watch);
+	/* It is listed, holds no lock and is about to sleep. */
+	void (*parked)(struct parklot_watch *watch);
+};
+
+/* I: set at init.  L: the lot's lock held.  W: read without it, too. */
+struct parklot_watch {
+	const struct parklot_watch_ops	*ops;		/* I */
+	struct parklot_lot		*lot;		/* W: listed there */
+	struct parklot_sleeper		*sleeper;	/* L: if it is */
+};
+
 /* How to park. */
 struct parklot_stay {
 	u32	seq;		/* sleep only if the word is still this */
 	bool	fifo;		/* woken after those who are parked already */
 	ktime_t	deadline;	/* KTIME_MAX: none */
 	u32	nr_interrupts;	/* the lot's, when the caller looked at it */
+	struct parklot_watch	*watch;	/* or NULL */
 };
 
 void parklot_lot_init(struct parklot_lot *lot, u32 *counter, const u32 *seq);
 int parklot_lot_park(struct parklot_lot *lot, const struct parklot_stay *stay);
 void parklot_lot_interrupt(struct parklot_lot *lot);
+bool parklot_lot_call(struct parklot_lot *lot, struct parklot_watch *watch,
+		      int reason);
 
 void parklot_batch_begin(struct parklot_batch *batch);
 u32 parklot_lot_wake(struct parklot_lot *lot, u32 nr,
