@@ -6,6 +6,7 @@
 #ifndef PARKLOT_COMPAT_H
 #define PARKLOT_COMPAT_H
 
+#include <linux/hrtimer.h>
 #include <linux/mm.h>
 #include <linux/sched.h>
 
@@ -20,6 +21,29 @@ static inline void vm_flags_mod(struct vm_area_struct *vma, vm_flags_t set,
 				vm_flags_t clear)
 {
 	vma->vm_flags = (vma->vm_flags | set) & ~clear;
+}
+#endif
+
+/* Not in 6.12.95. */
+#ifndef PARKLOT_HAS_HRTIMER_SETUP
+static inline void
+hrtimer_setup(struct hrtimer *timer,
+	      enum hrtimer_restart (*function)(struct hrtimer *),
+	      clockid_t clock_id, enum hrtimer_mode mode)
+{
+	hrtimer_init(timer, clock_id, mode);
+	timer->function = function;
+}
+#endif
+
+/*
+ * Not in 6.1.192, where a sleeping task is never left on its run queue for a
+ * while, as it is since.
+ */
+#ifndef PARKLOT_HAS_TASK_IS_RUNNABLE
+static inline bool task_is_runnable(struct task_struct *task)
+{
+	return task->on_rq;
 }
 #endif
 

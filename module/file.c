@@ -19,7 +19,10 @@
 #include <linux/uaccess.h>
 
 #include "compat.h"
+#include "crew.h"
+#include "feature.h"
 #include "file.h"
+#include "hand.h"
 #include "inject.h"
 #include "space.h"
 
@@ -42,11 +45,12 @@ static int copy_in(void *dst, size_t ksize, const void __user *src, size_t size)
 
 static long ioctl_query(void __user *uarg, size_t size)
 {
-	static const struct parklot_query query = {
+	struct parklot_query query = {
 		.abi_version	= PARKLOT_ABI_VERSION,
 		.max_lots	= PARKLOT_MAX_LOTS,
 		.max_workers	= PARKLOT_MAX_WORKERS,
 		.max_batch	= PARKLOT_MAX_BATCH,
+		.features	= parklot_features(),
 	};
 
 	if (size < sizeof(query))
@@ -143,8 +147,22 @@ static struct parklot_lot *check_park(struct parklot_yard *yard,
 	return lot;
 }
 
-static int do_park(struct file *file, struct parklot_lot *lot,
-		   const struct parklot_park *park)
+/* The sleep itself, which for a worker is not blocking. */
+static int lot_park(struct parklot_yard *yard, struct parklot_lot *lot,
+		    struct parklot_stay *stay)
+{
+	int reason;
+
+	if (!parklot_is_built(PARKLOT_FEAT_CREW) || !yard->roster)
+		return parklot_lot_park(lot, stay);
+	stay->watch = parklot_hand_enter(yard->roster);
+	reason = parklot_lot_park(lot, stay);
+	parklot_hand_return(stay->watch);
+	return reason;
+}
+
+static int do_park(struct file *file, struct parklot_yard *yard,
+		   struct parklot_lot *lot, const struct parklot_park *park)
 {
 	struct parklot_stay stay = {
 		.seq		= park->expected_seq,
@@ -157,7 +175,7 @@ static int do_park(struct file *file, struct parklot_lot *lot,
 	if (is_lost(lot, stay.nr_interrupts, file))
 		return PARKLOT_INTERRUPTED;
 	PARKLOT_INJECT("close-b");
-	return parklot_lot_park(lot, &stay);
+	return lot_park(yard, lot, &stay);
 }
 
 static long ioctl_park(struct file *file, struct parklot_yard *yard,
@@ -175,7 +193,7 @@ static long ioctl_park(struct file *file, struct parklot_yard *yard,
 		return PTR_ERR(lot);
 	if (put_user(0, &upark->reason))
 		return -EFAULT;
-	err = do_park(file, lot, &park);
+	err = do_park(file, yard, lot, &park);
 	if (err < 0)
 		return err;
 	return put_user(err, &upark->reason);
@@ -297,11 +315,58 @@ static long ioctl_wake_park(struct file *file, struct parklot_yard *yard,
 	err = wake_first(yard, &both, uboth, &lot);
 	if (err)
 		return err;
-	err = do_park(file, lot, &both.park);
+	err = do_park(file, yard, lot, &both.park);
 	/* The wakes are done: nothing is restarted from here. */
 	if (err < 0)
 		err = PARKLOT_INTERRUPTED;
 	return put_user(err, &uboth->park.reason);
+}
+
+static long ioctl_crew(struct parklot_yard *yard, const void __user *ucrew,
+		       size_t size)
+{
+	struct parklot_crew crew;
+	int err;
+
+	err = copy_in(&crew, sizeof(crew), ucrew, size);
+	if (err)
+		return err;
+	if (!yard->roster)
+		return -EINVAL;
+	return parklot_roster_set(yard->roster, &crew);
+}
+
+static long ioctl_worker(struct parklot_yard *yard, bool joins,
+			 const void __user *uworker, size_t size)
+{
+	struct parklot_worker worker;
+	int err;
+
+	err = copy_in(&worker, sizeof(worker), uworker, size);
+	if (err)
+		return err;
+	if (!yard->roster || worker.flags)
+		return -EINVAL;
+	if (joins)
+		return parklot_yard_join(yard, worker.slot);
+	return parklot_hand_leave(yard->roster, worker.slot);
+}
+
+/* What there is only with a crew. */
+static long crew_ioctl(struct parklot_yard *yard, unsigned int cmd,
+		       const void __user *uarg)
+{
+	size_t size = _IOC_SIZE(cmd);
+
+	if (!parklot_has(PARKLOT_FEAT_CREW))
+		return -EOPNOTSUPP;
+	if (!yard)
+		return -ENXIO;
+	if (_IOC_NR(cmd) == _IOC_NR(PARKLOT_IOC_CREW))
+		return ioctl_crew(yard, uarg, size);
+	return ioctl_worker(yard,
+			    _IOC_NR(cmd) == _IOC_NR(PARKLOT_IOC_WORKER_JOIN),
+			    uarg, size);
 }
 
 #define SIZELESS(cmd)	((cmd) & ~IOCSIZE_MASK)
@@ -333,7 +398,7 @@ static long parklot_ioctl(struct file *file, unsigned int cmd,
 	case SIZELESS(PARKLOT_IOC_CREW):
 	case SIZELESS(PARKLOT_IOC_WORKER_JOIN):
 	case SIZELESS(PARKLOT_IOC_WORKER_LEAVE):
-		return -EOPNOTSUPP;
+		return crew_ioctl(yard, cmd, uarg);
 	default:
 		return -ENOIOCTLCMD;
 	}
@@ -405,6 +470,8 @@ static void parklot_show_fdinfo(struct seq_file *seq, struct file *file)
 	seq_printf(seq, "parklot-lots:\t%u\n", yard ? yard->nr_lots : 0);
 	seq_printf(seq, "parklot-parked:\t%u\n",
 		   yard ? parklot_yard_nr_parked(yard) : 0);
+	if (parklot_is_built(PARKLOT_FEAT_CREW) && yard && yard->roster)
+		parklot_roster_show(yard->roster, seq);
 }
 
 const struct file_operations parklot_fops = {

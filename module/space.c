@@ -27,6 +27,9 @@
 #include <linux/stddef.h>
 #include <linux/uidgid.h>
 
+#include "crew.h"
+#include "feature.h"
+#include "hand.h"
 #include "inject.h"
 #include "space.h"
 
@@ -39,7 +42,8 @@ static_assert(sizeof(struct parklot_worker_words) == PARKLOT_LINE);
 static_assert(offsetof(struct parklot_park, deadline_ns) % 8 == 0);
 static_assert(offsetof(struct parklot_wake_park, park) % 8 == 0);
 
-/* More than any user's processes need; a space pins some 200 KiB at most. */
+/* More than any user's processes need; a space pins 200 KiB at most, and
+ * 72 bytes a worker. */
 #define PARKLOT_MAX_SPACES	1024
 
 /* U: users_lock held. */
@@ -148,13 +152,33 @@ static void yard_free(struct parklot_yard *yard)
 {
 	if (!yard)
 		return;
+	if (parklot_is_built(PARKLOT_FEAT_CREW) && yard->roster) {
+		parklot_hand_dismiss(yard->roster);
+		parklot_roster_destroy(yard->roster);
+	}
 	area_free(&yard->words);
 	area_free(&yard->counters);
 	kvfree(yard->lot);
 	kfree(yard);
 }
 
-static struct parklot_yard *yard_create(u32 nr_lots)
+/* 0 workers are no crew. */
+static int yard_man(struct parklot_yard *yard, u32 nr_workers)
+{
+	struct parklot_roster *roster;
+
+	if (!parklot_is_built(PARKLOT_FEAT_CREW) || !nr_workers)
+		return 0;
+	roster = parklot_roster_create(nr_workers,
+				       area_line(&yard->counters, 0),
+				       area_line(&yard->words, 0));
+	if (IS_ERR(roster))
+		return PTR_ERR(roster);
+	yard->roster = roster;
+	return 0;
+}
+
+static struct parklot_yard *yard_create(u32 nr_lots, u32 nr_workers)
 {
 	struct parklot_yard *yard;
 	u32 i;
@@ -167,7 +191,8 @@ static struct parklot_yard *yard_create(u32 nr_lots)
 	yard->lot = kvzalloc(roundup_pow_of_two(nr_lots * sizeof(*yard->lot)),
 			     GFP_KERNEL_ACCOUNT);
 	if (!yard->lot || area_alloc(&yard->counters, 1 + nr_lots) ||
-	    area_alloc(&yard->words, 1 + nr_lots)) {
+	    area_alloc(&yard->words, 1 + nr_lots + nr_workers) ||
+	    yard_man(yard, nr_workers)) {
 		yard_free(yard);
 		return ERR_PTR(-ENOMEM);
 	}
@@ -235,7 +260,7 @@ bool parklot_space_is_own(const struct parklot_space *space)
  * @setup: what is wanted; the sizes are filled in
  *
  * Return: 0, -EBUSY the second time, -EINVAL, -EOPNOTSUPP if workers are
- * wanted, which there are none of yet, or -ENOMEM.
+ * wanted and cannot be had, or -ENOMEM.
  */
 int parklot_space_setup(struct parklot_space *space,
 			struct parklot_setup *setup)
@@ -246,11 +271,12 @@ int parklot_space_setup(struct parklot_space *space,
 	    setup->nr_lots > PARKLOT_MAX_LOTS ||
 	    setup->nr_workers > PARKLOT_MAX_WORKERS)
 		return -EINVAL;
-	if (setup->nr_workers)
+	if (setup->nr_workers && !parklot_has(PARKLOT_FEAT_CREW))
 		return -EOPNOTSUPP;
 
 	mutex_lock(&space->setup_lock);
-	yard = space->yard ? ERR_PTR(-EBUSY) : yard_create(setup->nr_lots);
+	yard = space->yard ? ERR_PTR(-EBUSY) :
+			     yard_create(setup->nr_lots, setup->nr_workers);
 	if (!IS_ERR(yard))
 		/* [setup-a] pairs with [setup-b] in parklot_space_yard(). */
 		smp_store_release(&space->yard, yard);
@@ -301,6 +327,28 @@ struct parklot_lot *parklot_yard_lot(struct parklot_yard *yard, u32 nr)
 	if (nr >= yard->nr_lots)
 		return NULL;
 	return &yard->lot[array_index_nospec(nr, yard->nr_lots)];
+}
+
+/**
+ * parklot_yard_join() - the caller joins the crew
+ * @yard: whose
+ * @slot: any number
+ *
+ * Return: 0, -EINVAL if there is no such slot, -EBUSY if it is taken or the
+ * caller has one, -EOPNOTSUPP or -ENOMEM.
+ */
+int parklot_yard_join(struct parklot_yard *yard, u32 slot)
+{
+	struct parklot_roster *roster = yard->roster;
+
+	if (!parklot_is_built(PARKLOT_FEAT_CREW))
+		return -EOPNOTSUPP;
+	if (!roster || slot >= roster->nr_slots)
+		return -EINVAL;
+	slot = array_index_nospec(slot, roster->nr_slots);
+	return parklot_hand_join(roster, slot,
+				 area_line(&yard->words,
+					   1 + yard->nr_lots + slot));
 }
 
 /**

@@ -14,6 +14,7 @@
 struct mm_struct;
 struct page;
 struct parklot_park;
+struct parklot_roster;
 struct parklot_setup;
 struct parklot_user;
 struct parklot_wake_entry;
@@ -30,6 +31,7 @@ struct parklot_yard {
 	struct parklot_lot	*lot;		/* I: nr_lots */
 	struct parklot_area	counters;	/* I */
 	struct parklot_area	words;		/* I */
+	struct parklot_roster	*roster;	/* I: or NULL: no crew */
 };
 
 /* I: set at init.  S: setup_lock held. */
@@ -49,6 +51,7 @@ struct parklot_yard *parklot_space_yard(struct parklot_space *space);
 void parklot_space_interrupt(struct parklot_space *space);
 
 struct parklot_lot *parklot_yard_lot(struct parklot_yard *yard, u32 nr);
+int parklot_yard_join(struct parklot_yard *yard, u32 slot);
 u32 parklot_yard_nr_parked(struct parklot_yard *yard);
 
 #endif /* PARKLOT_SPACE_H */

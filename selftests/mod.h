@@ -14,6 +14,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -89,6 +91,15 @@ static inline int dev_wake_batch(int fd, struct parklot_wake_entry *entries,
 	return err ? err : (int)wake.woken;
 }
 
+/* PARKLOT_FEAT_*, or 0. */
+static inline uint64_t dev_features(int fd)
+{
+	struct parklot_query query = {};
+
+	dev_ioctl(fd, PARKLOT_IOC_QUERY, &query);
+	return query.features;
+}
+
 static inline int dev_wake(int fd, uint32_t lot, uint32_t nr)
 {
 	struct parklot_wake_entry entry = { .lot = lot, .nr = nr };
@@ -105,7 +116,8 @@ struct space {
 };
 
 /* 0, or -errno of what failed; -ENOENT: there is no device. */
-static inline int space_open(struct space *s, uint32_t nr_lots)
+static inline int space_open_crew(struct space *s, uint32_t nr_lots,
+				  uint32_t nr_workers)
 {
 	int err;
 
@@ -114,6 +126,7 @@ static inline int space_open(struct space *s, uint32_t nr_lots)
 	if (s->fd < 0)
 		return s->fd;
 	s->setup.nr_lots = nr_lots;
+	s->setup.nr_workers = nr_workers;
 	err = dev_ioctl(s->fd, PARKLOT_IOC_SETUP, &s->setup);
 	if (err)
 		return err;
@@ -124,6 +137,11 @@ static inline int space_open(struct space *s, uint32_t nr_lots)
 	s->words = mmap(NULL, s->setup.words_size, PROT_READ | PROT_WRITE,
 			MAP_SHARED, s->fd, PARKLOT_OFF_WORDS);
 	return s->words == MAP_FAILED ? -errno : 0;
+}
+
+static inline int space_open(struct space *s, uint32_t nr_lots)
+{
+	return space_open_crew(s, nr_lots, 0);
 }
 
 static inline void space_close(struct space *s)
@@ -140,6 +158,41 @@ static inline void space_close(struct space *s)
 		SKIP(return, "no " DEVICE); \
 	ASSERT_EQ(0, __err); \
 } while (0)
+
+/* Lets the module offer these only, where it can (root only). */
+static inline bool set_features(unsigned long features)
+{
+	FILE *file = fopen("/sys/module/parklot/parameters/features", "we");
+	bool is_set;
+
+	if (!file)
+		return false;
+	is_set = fprintf(file, "%lu", features) > 0;
+	return !fclose(file) && is_set;
+}
+
+/* What is said of @fd, a descriptor of process @pid; -1 if it is not. */
+static inline long fdinfo(pid_t pid, int fd, const char *noun)
+{
+	char path[64], line[128];
+	size_t len = strlen(noun);
+	long value = -1;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/fdinfo/%d", pid, fd);
+	file = fopen(path, "re");
+	if (!file)
+		return -1;
+	while (fgets(line, sizeof(line), file))
+		if (!strncmp(line, "parklot-", 8) &&
+		    !strncmp(line + 8, noun, len) && line[8 + len] == ':')
+			value = atol(line + 8 + len + 1);
+	fclose(file);
+	return value;
+}
+
+/* The test's time limit is the end of waiting. */
+#define UNTIL(cond) do { } while (!(cond) && (sleep_ns(50000), true))
 
 static inline uint32_t nr_parked(const struct space *s, uint32_t lot)
 {

@@ -34,13 +34,26 @@ TEST_F(query, tells_limits)
 	EXPECT_EQ(64, query.max_batch);
 }
 
-TEST_F(query, has_no_features_yet)
-{
-	struct parklot_query query;
+#define ALL_FEATURES	(PARKLOT_FEAT_CREW)
 
-	memset(&query, 0xff, sizeof(query));
-	ASSERT_EQ(0, dev_ioctl(self->fd, PARKLOT_IOC_QUERY, &query));
-	EXPECT_EQ(0, query.features);
+TEST_F(query, has_only_known_features)
+{
+	EXPECT_EQ(0, dev_features(self->fd) & ~ALL_FEATURES);
+}
+
+/* One by one; what is masked is not offered, all else is. */
+TEST_F(query, features_can_be_masked)
+{
+	uint64_t all = dev_features(self->fd), bit;
+
+	if (!set_features(~0UL))
+		SKIP(return, "not root");
+	for (bit = 1; bit & ALL_FEATURES; bit <<= 1) {
+		EXPECT_TRUE(set_features(~bit));
+		EXPECT_EQ(all & ~bit, dev_features(self->fd));
+	}
+	EXPECT_TRUE(set_features(~0UL));
+	EXPECT_EQ(all, dev_features(self->fd));
 }
 
 /* Nobody may be turned away, whatever his group. */

@@ -82,11 +82,27 @@ TEST_F(setup, has_no_workers_without_crew)
 {
 	self->setup.nr_lots = 1;
 	self->setup.nr_workers = 1;
+	if (!set_features(~(unsigned long)PARKLOT_FEAT_CREW))
+		SKIP(return, "not root");
 	EXPECT_EQ(-EOPNOTSUPP, setup(self->fd, &self->setup));
 	self->setup.nr_workers = 65536;
 	EXPECT_EQ(-EOPNOTSUPP, setup(self->fd, &self->setup));
 	self->setup.nr_workers = 65537;
 	EXPECT_EQ(-EINVAL, setup(self->fd, &self->setup));
+	EXPECT_TRUE(set_features(~0UL));
+}
+
+TEST_F(setup, has_at_most_65536_workers)
+{
+	if (!(dev_features(self->fd) & PARKLOT_FEAT_CREW))
+		SKIP(return, "no crew");
+	self->setup.nr_lots = 1;
+	self->setup.nr_workers = 65537;
+	EXPECT_EQ(-EINVAL, setup(self->fd, &self->setup));
+	self->setup.nr_workers = 65536;
+	EXPECT_EQ(0, setup(self->fd, &self->setup));
+	EXPECT_EQ(area_size(1), self->setup.counters_size);
+	EXPECT_EQ(area_size(1 + 65536), self->setup.words_size);
 }
 
 TEST_F(setup, happens_once)

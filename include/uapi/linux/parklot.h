@@ -136,6 +136,7 @@ struct parklot_worker_words {
 #define PARKLOT_TIMEDOUT	3	/* a deadline that is past polls */
 #define PARKLOT_POLLED		4	/* pollfd became ready */
 #define PARKLOT_INTERRUPTED	5	/* by none of these: see below */
+#define PARKLOT_CALLED		6	/* by the crew, in another's stead */
 
 /* struct parklot_park.flags. Without it the last parked is the first woken. */
 #define PARKLOT_PARK_FIFO	(1U << 0)	/* joins the other end */
@@ -202,15 +203,50 @@ struct parklot_wake_park {
 };
 
 /*
- * CREW, WORKER_JOIN and WORKER_LEAVE: -EOPNOTSUPP without PARKLOT_FEAT_CREW.
+ * The crew: threads that have joined, each in a slot below nr_workers. They are
+ * counted in struct parklot_counters:
+ *
+ *	nr_running	have a processor or wait for one
+ *	nr_blocked	sleep in the kernel, anywhere but in PARK: in a read, a
+ *			page fault, for somebody's mutex
+ *	nr_parked	sleep in PARK
+ *	nr_excess	of those that run, so many are more than `max': as many
+ *			are to park as soon as they can
+ *
+ * Who sleeps while the `state' of its slot is PARKLOT_WORKER_IDLE is
+ * none of these: it waits for work, in io_uring_enter() or so. A thread
+ * that a signal has stopped, or a debugger or a freezer holds, runs as far as
+ * the crew is concerned.
+ *
+ * CREW: if fewer than `target' run, `backlog' is not 0 and a joined thread is
+ * parked, the last one that parked is called: its PARK returns PARKLOT_CALLED.
+ * That happens once it has been so for stall_ns (0: at once), one at a time, 50
+ * us apart, and never while `max' run. It is looked at when somebody joined
+ * blocks, parks or leaves, and at CREW, but not when `backlog' changes:
+ *
+ *	who raises it from 0		who blocks
+ *	backlog = 1			nr_running--
+ *	full barrier			full barrier
+ *	if (nr_running < target)	if (backlog && nr_parked)
+ *	    WAKE			    call somebody
+ *
+ * All this helps progress; nothing may rely on it. Before the first CREW, and
+ * with a target of 0, nobody is called. No flags yet; target > max: -EINVAL.
  */
 struct parklot_crew {
 	__u32	target;		/* so many workers are to be runnable */
-	__u32	max;		/* nobody is woken while so many run */
-	__u32	stall_ns;	/* how long too few may run; 0: not at all */
+	__u32	max;		/* nobody is called while so many run */
+	__u32	stall_ns;	/* how long too few may run */
 	__u32	flags;
 };
 
+/*
+ * WORKER_JOIN: the calling thread joins; -EBUSY if the slot is taken, or the
+ * thread has joined this or another crew. WORKER_LEAVE: it leaves; -ENOENT if
+ * the slot is not its own. Who exits or runs another program has left. Without
+ * workers in SETUP all three give -EINVAL, without PARKLOT_FEAT_CREW
+ * -EOPNOTSUPP. No flags yet.
+ */
 struct parklot_worker {
 	__u32	slot;
 	__u32	flags;

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What this kernel and this module can do, as QUERY says it. Kbuild finds
+ * out what can be built (PARKLOT_HAS_*); what cannot is not called either,
+ * since the compiler knows that parklot_is_built() is false.
+ */
+#ifndef PARKLOT_FEATURE_H
+#define PARKLOT_FEATURE_H
+
+#include <linux/parklot.h>
+#include <linux/types.h>
+
+#ifdef PARKLOT_HAS_CREW
+#define PARKLOT_BUILT_CREW	PARKLOT_FEAT_CREW
+#else
+#define PARKLOT_BUILT_CREW	0
+#endif
+
+#define PARKLOT_BUILT		(PARKLOT_BUILT_CREW)
+
+u64 parklot_features(void);
+
+static __always_inline bool parklot_is_built(u64 feature)
+{
+	return PARKLOT_BUILT & feature;
+}
+
+/* May it be used now? */
+static __always_inline bool parklot_has(u64 feature)
+{
+	return parklot_is_built(feature) && parklot_features() & feature;
+}
+
+#endif /* PARKLOT_FEATURE_H */

@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Hands: threads that joined a crew. The scheduler tells when one loses or
+ * gets a processor.
+ *
+ * A hand runs, is blocked, parked, idle (blocked, but as announced) or gone;
+ * `duty' says which, and whoever changes it moves it from one count to the
+ * other. It is the scheduler's to say who is blocked and who runs, and the
+ * lot's, under its lock, who is parked.
+ *
+ * sched_out() runs with the scheduler's own lock held. It counts, and queues
+ * an irq_work, but only if somebody has to be called.
+ *
+ * A hand belongs to its thread: only that may take it off the list of
+ * notifiers, which it does when it leaves. If it dies instead, or runs another
+ * program, or the roster goes first, the hand is gone as far as the counts are
+ * concerned. The last sched_out() of the dead thread gives it to a work item.
+ *
+ *	notifier			who detaches it
+ *	preemption off			hand->roster = NULL	[hand-a]
+ *	roster = hand->roster [hand-b]	synchronize_rcu()
+ *	use it				free the roster
+ *	preemption on
+ */
+#include <linux/atomic.h>
+#include <linux/llist.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/parklot.h>
+#include <linux/preempt.h>
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
+#include <linux/sched/jobctl.h>
+#include <linux/sched/task.h>
+#include <linux/slab.h>
+#include <linux/workqueue.h>
+
+#include "compat.h"
+#include "crew.h"
+#include "hand.h"
+#include "inject.h"
+
+/* The list of slots of every roster, and who a hand belongs to. */
+static DEFINE_MUTEX(hands_lock);
+static bool is_notifying;	/* hands_lock held: the scheduler tells */
+
+static LLIST_HEAD(dead_hands);
+static struct workqueue_struct *bury_wq;
+
+/* False if it was not in @from. */
+static bool hand_move(struct parklot_hand *hand, struct parklot_roster *roster,
+		      enum parklot_duty from, enum parklot_duty to)
+{
+	if (atomic_cmpxchg(&hand->duty, from, to) != from)
+		return false;
+	parklot_roster_count(roster, from, to);
+	return true;
+}
+
+static void hand_retire(struct parklot_hand *hand,
+			struct parklot_roster *roster)
+{
+	enum parklot_duty from = atomic_xchg(&hand->duty, PARKLOT_GONE);
+
+	if (from != PARKLOT_GONE)
+		parklot_roster_count(roster, from, PARKLOT_GONE);
+}
+
+static struct parklot_hand *hand_of(struct parklot_watch *watch)
+{
+	return container_of(watch, struct parklot_hand, watch);
+}
+
+/* Who is in a call of the space holds the roster, so here it is still ours. */
+static void hand_listed(struct parklot_watch *watch)
+{
+	struct parklot_hand *hand = hand_of(watch);
+	struct parklot_roster *roster = hand->roster;
+
+	raw_spin_lock(&roster->lock);
+	list_add(&hand->entry, &roster->parked);
+	raw_spin_unlock(&roster->lock);
+	hand_move(hand, roster, PARKLOT_RUNS, PARKLOT_PARKED);
+}
+
+/* By the waker, so that the next one counts the wakee as running at once. */
+static void hand_unlisted(struct parklot_watch *watch)
+{
+	struct parklot_hand *hand = hand_of(watch);
+	struct parklot_roster *roster = hand->roster;
+
+	raw_spin_lock(&roster->lock);
+	list_del_init(&hand->entry);
+	raw_spin_unlock(&roster->lock);
+	hand_move(hand, roster, PARKLOT_PARKED, PARKLOT_RUNS);
+}
+
+/* Listed and counted before, with a full barrier. */
+static void hand_parked(struct parklot_watch *watch)
+{
+	struct parklot_roster *roster = hand_of(watch)->roster;
+
+	PARKLOT_INJECT("crew-a");
+	if (parklot_roster_is_short(roster))
+		parklot_roster_check(roster);
+}
+
+static const struct parklot_watch_ops hand_watch_ops = {
+	.listed		= hand_listed,
+	.unlisted	= hand_unlisted,
+	.parked		= hand_parked,
+};
+
+static void bury(struct work_struct *work);
+static DECLARE_WORK(bury_work, bury);
+
+static void bury_by_irq(struct irq_work *work)
+{
+	queue_work(bury_wq, &bury_work);
+}
+
+static struct irq_work dead_work = IRQ_WORK_INIT_HARD(bury_by_irq);
+
+/*
+ * The thread sleeps: it was not merely preempted, nor does it wait for one
+ * of PREEMPT_RT's locks, nor is it held from outside, by a signal, a debugger
+ * or a freezer: who does that means to hold the others as well. A parent in
+ * vfork() calls itself frozen, but has not been asked to freeze.
+ */
+static bool is_sleeping(void)
+{
+	if (task_is_runnable(current))
+		return false;
+	if (READ_ONCE(current->__state) & (TASK_RTLOCK_WAIT | TASK_FROZEN))
+		return false;
+	return !(READ_ONCE(current->jobctl) &
+		 (JOBCTL_STOPPED | JOBCTL_TRACED | JOBCTL_TRAP_FREEZE));
+}
+
+/* The thread loses its processor: does the hand stop to run with that? */
+static bool hand_stop(struct parklot_hand *hand, struct parklot_roster *roster)
+{
+	bool is_idle;
+
+	if (current->mm != roster->mm) {
+		/* By exit, or by exec. */
+		hand_retire(hand, roster);
+		return true;
+	}
+	if (hand->is_in_park || !is_sleeping())
+		return false;
+	is_idle = READ_ONCE(*hand->word) == PARKLOT_WORKER_IDLE;
+	return hand_move(hand, roster, PARKLOT_RUNS,
+			 is_idle ? PARKLOT_IDLE : PARKLOT_BLOCKED);
+}
+
+static void hand_sched_out(struct preempt_notifier *notifier,
+			   struct task_struct *next)
+{
+	struct parklot_hand *hand =
+		container_of(notifier, struct parklot_hand, notifier);
+	/* [hand-b] pairs with [hand-a] in hand_detach(). */
+	struct parklot_roster *roster = READ_ONCE(hand->roster);
+
+	PARKLOT_INJECT("hand-b");
+	if (roster && hand_stop(hand, roster)) {
+		PARKLOT_INJECT("crew-a");
+		if (parklot_roster_is_short(roster))
+			irq_work_queue(&roster->work);
+	}
+	if (READ_ONCE(current->__state) & TASK_DEAD &&
+	    llist_add(&hand->dead, &dead_hands))
+		irq_work_queue(&dead_work);
+}
+
+static void hand_sched_in(struct preempt_notifier *notifier, int cpu)
+{
+	struct parklot_hand *hand =
+		container_of(notifier, struct parklot_hand, notifier);
+	struct parklot_roster *roster = READ_ONCE(hand->roster);
+
+	if (!roster)
+		return;
+	if (!hand_move(hand, roster, PARKLOT_BLOCKED, PARKLOT_RUNS))
+		hand_move(hand, roster, PARKLOT_IDLE, PARKLOT_RUNS);
+}
+
+static struct preempt_ops hand_ops = {
+	.sched_in	= hand_sched_in,
+	.sched_out	= hand_sched_out,
+};
+
+/* The caller's hand, of whatever roster. Only he changes his notifiers. */
+static struct parklot_hand *hand_self(void)
+{
+	struct preempt_notifier *notifier;
+
+	hlist_for_each_entry(notifier, &current->preempt_notifiers, link)
+		if (notifier->ops == &hand_ops)
+			return container_of(notifier, struct parklot_hand,
+					    notifier);
+	return NULL;
+}
+
+static struct parklot_hand *hand_create(struct parklot_roster *roster,
+					u32 slot, const u32 *word)
+{
+	struct parklot_hand *hand = kzalloc(sizeof(*hand), GFP_KERNEL_ACCOUNT);
+
+	if (!hand)
+		return NULL;
+	preempt_notifier_init(&hand->notifier, &hand_ops);
+	INIT_LIST_HEAD(&hand->entry);
+	atomic_set(&hand->duty, PARKLOT_GONE);
+	hand->watch.ops = &hand_watch_ops;
+	hand->roster = roster;
+	hand->task = get_task_struct(current);
+	hand->word = word;
+	hand->slot = slot;
+	/* The descriptor holds the module as well, but may be closed first. */
+	__module_get(THIS_MODULE);
+	return hand;
+}
+
+/* No notifier calls it any more. */
+static void hand_free(struct parklot_hand *hand)
+{
+	put_task_struct(hand->task);
+	kfree_rcu(hand, rcu);
+	module_put(THIS_MODULE);
+}
+
+static void hand_register(struct parklot_hand *hand)
+{
+	preempt_disable();
+	hand_move(hand, hand->roster, PARKLOT_GONE, PARKLOT_RUNS);
+	preempt_notifier_register(&hand->notifier);
+	preempt_enable();
+}
+
+/* From its roster, which the notifiers may still use for a moment. */
+static void hand_detach(struct parklot_hand *hand)
+{
+	struct parklot_roster *roster = hand->roster;
+
+	lockdep_assert_held(&hands_lock);
+	hand_retire(hand, roster);
+	roster->hand[hand->slot] = NULL;
+	/* [hand-a] pairs with [hand-b] in hand_sched_out(). */
+	WRITE_ONCE(hand->roster, NULL);
+	PARKLOT_INJECT("hand-a");
+}
+
+static void bury(struct work_struct *work)
+{
+	struct llist_node *dead = llist_del_all(&dead_hands);
+	struct parklot_hand *hand, *next;
+
+	llist_for_each_entry_safe(hand, next, dead, dead) {
+		mutex_lock(&hands_lock);
+		if (hand->roster)
+			hand_detach(hand);
+		mutex_unlock(&hands_lock);
+		hand_free(hand);
+	}
+}
+
+/*
+ * The slot, if nobody living has it. Who waited for a thread may take its
+ * slot, though the thread is not quite dead yet.
+ */
+static int vacate(struct parklot_roster *roster, u32 slot)
+{
+	struct parklot_hand *hand = roster->hand[slot];
+
+	lockdep_assert_held(&hands_lock);
+	if (!hand)
+		return 0;
+	if (!(READ_ONCE(hand->task->flags) & PF_EXITING))
+		return -EBUSY;
+	hand_detach(hand);
+	return 0;
+}
+
+/* Not if its roster went first, or was that of a program run before. */
+static bool is_serving(const struct parklot_hand *hand)
+{
+	lockdep_assert_held(&hands_lock);
+	return hand->roster && hand->roster->mm == current->mm;
+}
+
+/* The caller's own hand; no more notifiers. */
+static void hand_drop(struct parklot_hand *hand)
+{
+	preempt_disable();
+	preempt_notifier_unregister(&hand->notifier);
+	preempt_enable();
+
+	mutex_lock(&hands_lock);
+	if (hand->roster)
+		hand_detach(hand);
+	mutex_unlock(&hands_lock);
+	hand_free(hand);
+}
+
+/**
+ * parklot_hand_join() - make the caller a hand
+ * @roster: whose
+ * @slot:   one of its slots
+ * @word:   user space's, in which the thread announces that it is idle
+ *
+ * Return: 0, -EBUSY if the slot is taken or the caller has one, or -ENOMEM.
+ */
+int parklot_hand_join(struct parklot_roster *roster, u32 slot,
+		      const u32 *word)
+{
+	struct parklot_hand *hand, *old = hand_self();
+	int err;
+
+	hand = hand_create(roster, slot, word);
+	if (!hand)
+		return -ENOMEM;
+
+	mutex_lock(&hands_lock);
+	err = old && is_serving(old) ? -EBUSY : vacate(roster, slot);
+	if (!err) {
+		roster->hand[slot] = hand;
+		if (!is_notifying)
+			preempt_notifier_inc();
+		is_notifying = true;
+		hand_register(hand);
+	}
+	mutex_unlock(&hands_lock);
+	if (err) {
+		hand_free(hand);
+		return err;
+	}
+	if (old)
+		hand_drop(old);
+	return 0;
+}
+
+/**
+ * parklot_hand_leave() - the caller is no hand any more
+ * @roster: whose, or NULL
+ * @slot:   his own
+ *
+ * Return: 0, or -ENOENT if it is not his.
+ */
+int parklot_hand_leave(struct parklot_roster *roster, u32 slot)
+{
+	struct parklot_hand *hand = hand_self();
+
+	/* It can only become NULL, and not while this call holds the space. */
+	if (!hand || !roster || READ_ONCE(hand->roster) != roster ||
+	    hand->slot != slot)
+		return -ENOENT;
+	hand_drop(hand);
+	if (parklot_roster_is_short(roster))
+		parklot_roster_check(roster);
+	return 0;
+}
+
+/**
+ * parklot_hand_dismiss() - let go of all hands of a roster
+ * @roster: of a space that no call is in flight on
+ *
+ * Context: may sleep: until no notifier has to do with it any more.
+ */
+void parklot_hand_dismiss(struct parklot_roster *roster)
+{
+	bool was_manned = false;
+	u32 i;
+
+	mutex_lock(&hands_lock);
+	for (i = 0; i < roster->nr_slots; i++) {
+		if (!roster->hand[i])
+			continue;
+		hand_detach(roster->hand[i]);
+		was_manned = true;
+	}
+	mutex_unlock(&hands_lock);
+	if (was_manned)
+		synchronize_rcu();
+}
+
+/**
+ * parklot_hand_enter() - the caller is about to park
+ * @roster: of the space that it parks in, or NULL
+ *
+ * What the thread does until parklot_hand_return() is not blocking. It must not
+ * sleep but in parklot_lot_park().
+ *
+ * Return: how to tell the roster, or NULL if the caller is none of its hands.
+ */
+struct parklot_watch *parklot_hand_enter(struct parklot_roster *roster)
+{
+	struct parklot_hand *hand;
+
+	if (!roster || hlist_empty(&current->preempt_notifiers))
+		return NULL;
+	hand = hand_self();
+	if (!hand || READ_ONCE(hand->roster) != roster)
+		return NULL;
+	WRITE_ONCE(hand->is_in_park, true);
+	return &hand->watch;
+}
+
+/**
+ * parklot_hand_return() - the caller is back from the lot
+ * @watch: from parklot_hand_enter()
+ */
+void parklot_hand_return(struct parklot_watch *watch)
+{
+	if (watch)
+		WRITE_ONCE(hand_of(watch)->is_in_park, false);
+}
+
+int parklot_hand_init(void)
+{
+	bury_wq = alloc_workqueue("parklot", WQ_UNBOUND, 0);
+	return bury_wq ? 0 : -ENOMEM;
+}
+
+/* No hand holds the module, but the last work item may not have returned. */
+void parklot_hand_exit(void)
+{
+	synchronize_rcu();
+	irq_work_sync(&dead_work);
+	destroy_workqueue(bury_wq);
+	if (is_notifying)
+		preempt_notifier_dec();
+}

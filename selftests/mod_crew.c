@@ -1,0 +1,475 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The crew: who is counted as what, and who is called instead of a worker
+ * that blocks. That nobody is called is not waited for: CREW looks itself,
+ * before it returns.
+ */
+#include "harness.h"
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include "mod_crew.h"
+
+#define INTERVAL	"/sys/module/parklot/parameters/crew_interval_us"
+
+FIXTURE(crew)
+{
+	struct space s;
+	struct worker w[8];
+};
+
+FIXTURE_SETUP(crew)
+{
+	CREW_SETUP(&self->s, 2, 8);
+}
+
+FIXTURE_TEARDOWN(crew)
+{
+	EXPECT_EQ(0, nr_running(&self->s));
+	EXPECT_EQ(0, nr_blocked(&self->s));
+	EXPECT_EQ(0, nr_idle_hands(&self->s));
+	EXPECT_EQ(0, nr_excess(&self->s));
+	space_close(&self->s);
+}
+
+TEST_F(crew, is_a_feature)
+{
+	EXPECT_TRUE(dev_features(self->s.fd) & PARKLOT_FEAT_CREW);
+}
+
+TEST_F(crew, counts_who_joined_and_left)
+{
+	EXPECT_EQ(0, nr_running(&self->s));
+	EXPECT_EQ(0, dev_join(self->s.fd, 3));
+	EXPECT_EQ(1, nr_running(&self->s));
+	EXPECT_EQ(0, dev_leave(self->s.fd, 3));
+	EXPECT_EQ(0, nr_running(&self->s));
+	EXPECT_EQ(0, dev_join(self->s.fd, 7));
+	EXPECT_EQ(0, dev_leave(self->s.fd, 7));
+}
+
+TEST_F(crew, counts_who_is_blocked)
+{
+	ASSERT_EQ(0, worker_block(&self->w[0], &self->s, 0));
+	EXPECT_EQ(1, nr_blocked(&self->s));
+	EXPECT_EQ(0, nr_running(&self->s));
+	ASSERT_EQ(0, worker_block(&self->w[1], &self->s, 1));
+	EXPECT_EQ(2, nr_blocked(&self->s));
+	EXPECT_TRUE(worker_unblock(&self->w[0]));
+	EXPECT_EQ(1, nr_blocked(&self->s));
+	EXPECT_EQ(1, nr_running(&self->s));
+	EXPECT_TRUE(worker_unblock(&self->w[1]));
+	EXPECT_EQ(0, nr_blocked(&self->s));
+	EXPECT_EQ(2, nr_running(&self->s));
+	EXPECT_EQ(0, worker_finish(&self->w[0]));
+	EXPECT_EQ(0, worker_finish(&self->w[1]));
+}
+
+TEST_F(crew, parked_is_not_blocked)
+{
+	ASSERT_EQ(0, worker_park(&self->w[0], &self->s, 0));
+	wait_parked(&self->s, 0, 1);
+	EXPECT_EQ(0, nr_blocked(&self->s));
+	EXPECT_EQ(0, nr_running(&self->s));
+	/* The waker counts, not the wakee. */
+	EXPECT_EQ(1, dev_wake(self->s.fd, 0, 1));
+	EXPECT_EQ(1, nr_running(&self->s));
+	EXPECT_EQ(0, nr_idle_hands(&self->s));
+	EXPECT_EQ(0, worker_finish(&self->w[0]));
+	EXPECT_EQ(PARKLOT_WOKEN, atomic_load(&self->w[0].result));
+}
+
+/* Whichever way it ends, the counts are right again. */
+TEST_F(crew, every_end_of_a_park_is_counted)
+{
+	ASSERT_EQ(0, dev_join(self->s.fd, 0));
+	EXPECT_EQ(PARKLOT_TIMEDOUT, dev_park(self->s.fd, 0, 0, 0, 0));
+	EXPECT_EQ(1, nr_running(&self->s));
+	EXPECT_EQ(PARKLOT_TIMEDOUT,
+		  dev_park(self->s.fd, 0, 0, now_ns() + NSEC_PER_MSEC, 0));
+	EXPECT_EQ(1, nr_running(&self->s));
+	EXPECT_EQ(PARKLOT_CHANGED,
+		  dev_park(self->s.fd, 0, 2, PARKLOT_FOREVER, 0));
+	EXPECT_EQ(1, nr_running(&self->s));
+	EXPECT_EQ(0, nr_idle_hands(&self->s));
+	EXPECT_EQ(0, dev_leave(self->s.fd, 0));
+}
+
+TEST_F(crew, announced_wait_is_not_blocked)
+{
+	struct worker *w = &self->w[0];
+
+	ASSERT_EQ(0, pipe(w->fd));
+	ASSERT_EQ(0, worker_start(w, &self->s, 0, do_read));
+	set_state(&self->s, 0, PARKLOT_WORKER_IDLE);
+	worker_begin(w);
+	UNTIL(!nr_running(&self->s));
+	EXPECT_EQ(0, nr_blocked(&self->s));
+	EXPECT_EQ(0, nr_idle_hands(&self->s));
+	EXPECT_TRUE(worker_unblock(w));
+	EXPECT_EQ(1, nr_running(&self->s));
+	EXPECT_EQ(0, worker_finish(w));
+}
+
+/* Another's announcement is not ours. */
+TEST_F(crew, announcement_is_of_one_slot)
+{
+	set_state(&self->s, 0, PARKLOT_WORKER_IDLE);
+	set_state(&self->s, 2, PARKLOT_WORKER_IDLE);
+	ASSERT_EQ(0, worker_block(&self->w[0], &self->s, 1));
+	EXPECT_TRUE(worker_unblock(&self->w[0]));
+	EXPECT_EQ(0, worker_finish(&self->w[0]));
+}
+
+TEST_F(crew, calls_one_when_one_blocks)
+{
+	ASSERT_EQ(0, dev_crew(self->s.fd, 1, 8, 0));
+	ASSERT_EQ(0, worker_start(&self->w[1], &self->s, 1, do_park));
+	ASSERT_EQ(0, pipe(self->w[0].fd));
+	ASSERT_EQ(0, worker_start(&self->w[0], &self->s, 0, do_read));
+	worker_begin(&self->w[1]);
+	UNTIL(nr_idle_hands(&self->s) == 1);
+	set_backlog(&self->s, 1);
+	worker_begin(&self->w[0]);
+	UNTIL(atomic_load(&self->w[1].result));
+	EXPECT_EQ(PARKLOT_CALLED, atomic_load(&self->w[1].result));
+	EXPECT_EQ(0, nr_parked(&self->s, 0));
+	UNTIL(nr_called(&self->s) == 1);
+	EXPECT_TRUE(worker_unblock(&self->w[0]));
+	EXPECT_EQ(0, worker_finish(&self->w[0]));
+	EXPECT_EQ(0, worker_finish(&self->w[1]));
+}
+
+TEST_F(crew, calls_when_a_worker_leaves)
+{
+	ASSERT_EQ(0, dev_crew(self->s.fd, 1, 8, 0));
+	ASSERT_EQ(0, worker_start(&self->w[1], &self->s, 1, NULL));
+	ASSERT_EQ(0, worker_park(&self->w[0], &self->s, 0));
+	set_backlog(&self->s, 1);
+	EXPECT_EQ(0, worker_finish(&self->w[1]));
+	UNTIL(atomic_load(&self->w[0].result));
+	EXPECT_EQ(PARKLOT_CALLED, atomic_load(&self->w[0].result));
+	EXPECT_EQ(0, worker_finish(&self->w[0]));
+}
+
+/* Too few run already: it comes right back. */
+TEST_F(crew, calls_who_parks_though_there_is_work)
+{
+	ASSERT_EQ(0, dev_crew(self->s.fd, 1, 8, 0));
+	set_backlog(&self->s, 1);
+	ASSERT_EQ(0, dev_join(self->s.fd, 0));
+	EXPECT_EQ(PARKLOT_CALLED,
+		  dev_park(self->s.fd, 0, 0, PARKLOT_FOREVER, 0));
+	EXPECT_EQ(1, nr_running(&self->s));
+	EXPECT_EQ(0, dev_leave(self->s.fd, 0));
+}
+
+/* One is parked; what is missing is given bit by bit. */
+TEST_F(crew, calls_nobody_without_need)
+{
+	ASSERT_EQ(0, worker_park(&self->w[0], &self->s, 0));
+	EXPECT_EQ(0, dev_crew(self->s.fd, 1, 8, 0));
+	EXPECT_EQ(1, nr_idle_hands(&self->s)) TH_LOG("no backlog");
+	set_backlog(&self->s, 1);
+	EXPECT_EQ(0, dev_crew(self->s.fd, 0, 8, 0));
+	EXPECT_EQ(1, nr_idle_hands(&self->s)) TH_LOG("no target");
+	ASSERT_EQ(0, worker_start(&self->w[1], &self->s, 1, NULL));
+	EXPECT_EQ(0, dev_crew(self->s.fd, 1, 1, 0));
+	EXPECT_EQ(1, nr_idle_hands(&self->s)) TH_LOG("one runs");
+	EXPECT_EQ(0, dev_crew(self->s.fd, 2, 2, 0));
+	UNTIL(atomic_load(&self->w[0].result));
+	EXPECT_EQ(PARKLOT_CALLED, atomic_load(&self->w[0].result));
+	UNTIL(nr_called(&self->s) == 1);
+	EXPECT_EQ(0, worker_finish(&self->w[0]));
+	EXPECT_EQ(0, worker_finish(&self->w[1]));
+}
+
+TEST_F(crew, calls_only_who_joined)
+{
+	struct parker parker;
+
+	ASSERT_EQ(0, worker_park(&self->w[0], &self->s, 0));
+	ASSERT_EQ(0, parker_start(&parker, &self->s, 0, 0, PARKLOT_FOREVER));
+	set_backlog(&self->s, 1);
+	EXPECT_EQ(0, dev_crew(self->s.fd, 4, 8, 0));
+	UNTIL(atomic_load(&self->w[0].result));
+	EXPECT_EQ(PARKLOT_CALLED, atomic_load(&self->w[0].result));
+	EXPECT_EQ(1, nr_parked(&self->s, 0));
+	EXPECT_EQ(1, dev_wake(self->s.fd, 0, 8));
+	EXPECT_EQ(PARKLOT_WOKEN, parker_join(&parker));
+	EXPECT_EQ(0, worker_finish(&self->w[0]));
+}
+
+TEST_F(crew, calls_the_last_parked_on_any_lot)
+{
+	int i;
+
+	for (i = 0; i < 3; i++)
+		ASSERT_EQ(0, worker_park(&self->w[i], &self->s, i));
+	set_backlog(&self->s, 1);
+	EXPECT_EQ(0, dev_crew(self->s.fd, 1, 8, 0));
+	UNTIL(atomic_load(&self->w[2].result));
+	EXPECT_EQ(PARKLOT_CALLED, atomic_load(&self->w[2].result));
+	EXPECT_EQ(2, nr_parked(&self->s, 0));
+	set_backlog(&self->s, 0);
+	EXPECT_EQ(2, dev_wake(self->s.fd, 0, 8));
+	for (i = 0; i < 3; i++)
+		EXPECT_EQ(0, worker_finish(&self->w[i]));
+}
+
+TEST_F(crew, waits_for_the_stall_window)
+{
+	const uint64_t stall = 300 * NSEC_PER_MSEC;
+	uint64_t begun;
+
+	ASSERT_EQ(0, dev_crew(self->s.fd, 1, 8, stall));
+	ASSERT_EQ(0, worker_start(&self->w[1], &self->s, 1, NULL));
+	ASSERT_EQ(0, worker_park(&self->w[0], &self->s, 0));
+	set_backlog(&self->s, 1);
+	begun = now_ns();
+	EXPECT_EQ(0, worker_finish(&self->w[1]));
+	UNTIL(atomic_load(&self->w[0].result));
+	EXPECT_LE(begun + stall, now_ns());
+	EXPECT_EQ(PARKLOT_CALLED, atomic_load(&self->w[0].result));
+	EXPECT_EQ(0, worker_finish(&self->w[0]));
+}
+
+TEST_F(crew, shortage_that_ended_begins_anew)
+{
+	const uint64_t stall = 200 * NSEC_PER_MSEC;
+	uint64_t begun;
+	bool is_late;
+
+	ASSERT_EQ(0, dev_crew(self->s.fd, 1, 8, stall));
+	ASSERT_EQ(0, worker_start(&self->w[1], &self->s, 1, NULL));
+	ASSERT_EQ(0, worker_park(&self->w[0], &self->s, 0));
+	set_backlog(&self->s, 1);
+	EXPECT_EQ(0, worker_finish(&self->w[1]));
+	sleep_ns(stall / 2);
+	ASSERT_EQ(0, dev_join(self->s.fd, 2));
+	is_late = nr_called(&self->s);
+	begun = now_ns();
+	EXPECT_EQ(0, dev_leave(self->s.fd, 2));
+	UNTIL(atomic_load(&self->w[0].result));
+	/* Unless this machine was so slow that the first one lasted. */
+	if (!is_late)
+		EXPECT_LE(begun + stall, now_ns());
+	EXPECT_EQ(PARKLOT_CALLED, atomic_load(&self->w[0].result));
+	EXPECT_EQ(0, worker_finish(&self->w[0]));
+}
+
+#define SHORT_STALL	(20 * NSEC_PER_MSEC)
+
+/* Microsecond sleeps, and how many of them were no such thing. */
+static void do_naps(struct worker *w)
+{
+	struct timespec ts = { .tv_nsec = 1000 };
+	int i, nr_long = 0;
+	uint64_t begun;
+
+	for (i = 0; i < 2000; i++) {
+		begun = now_ns();
+		nanosleep(&ts, NULL);
+		nr_long += now_ns() - begun >= SHORT_STALL;
+	}
+	atomic_store(&w->result, nr_long);
+}
+
+TEST_F(crew, short_sleeps_call_nobody)
+{
+	int nr_woken;
+
+	ASSERT_EQ(0, dev_crew(self->s.fd, 1, 8, SHORT_STALL));
+	ASSERT_EQ(0, worker_start(&self->w[0], &self->s, 0, do_naps));
+	ASSERT_EQ(0, worker_park(&self->w[1], &self->s, 1));
+	set_backlog(&self->s, 1);
+	worker_begin(&self->w[0]);
+	UNTIL(atomic_load(&self->w[0].is_done));
+	EXPECT_LE(nr_called(&self->s), atomic_load(&self->w[0].result));
+	set_backlog(&self->s, 0);
+	nr_woken = dev_wake(self->s.fd, 0, 1);
+	EXPECT_EQ(0, worker_finish(&self->w[0]));
+	EXPECT_EQ(0, worker_finish(&self->w[1]));
+	EXPECT_EQ(nr_woken ? PARKLOT_WOKEN : PARKLOT_CALLED,
+		  atomic_load(&self->w[1].result));
+}
+
+static bool set_interval(const char *us)
+{
+	FILE *file = fopen(INTERVAL, "we");
+	bool is_set;
+
+	if (!file)
+		return false;
+	is_set = fputs(us, file) >= 0;
+	return !fclose(file) && is_set;
+}
+
+static void do_park_and_look(struct worker *w)
+{
+	do_park(w);
+	*(uint64_t *)w->arg = now_ns();
+}
+
+static int order_of_times(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* So many as are missing, and no two of them at once. */
+TEST_F(crew, calls_are_apart)
+{
+	const uint64_t apart = 30 * NSEC_PER_MSEC;
+	uint64_t begun, back[8];
+	int i, nr = 0;
+
+	if (!set_interval("30000"))
+		SKIP(return, "not root");
+	for (i = 0; i < 8; i++) {
+		self->w[i].arg = &back[i];
+		ASSERT_EQ(0, worker_start(&self->w[i], &self->s, i,
+					  do_park_and_look));
+		worker_begin(&self->w[i]);
+		wait_parked(&self->s, 0, i + 1);
+	}
+	set_backlog(&self->s, 1);
+	begun = now_ns();
+	/* However often it is looked at. */
+	for (i = 0; i < 8; i++)
+		EXPECT_EQ(0, dev_crew(self->s.fd, 4, 8, 0));
+	UNTIL(nr_called(&self->s) == 4);
+	EXPECT_EQ(0, dev_crew(self->s.fd, 4, 8, 0));
+	EXPECT_EQ(4, nr_called(&self->s));
+	EXPECT_EQ(4, nr_idle_hands(&self->s));
+	set_backlog(&self->s, 0);
+	for (i = 0; i < 8; i++) {
+		if (i == 4)
+			EXPECT_EQ(4, dev_wake(self->s.fd, 0, 8));
+		/* The last parked were the first. */
+		UNTIL(atomic_load(&self->w[7 - i].is_done));
+	}
+	set_interval("50");
+	for (i = 0; i < 8; i++) {
+		EXPECT_EQ(0, worker_finish(&self->w[i]));
+		if (atomic_load(&self->w[i].result) == PARKLOT_CALLED)
+			back[nr++] = back[i];
+	}
+	EXPECT_EQ(4, nr);
+	qsort(back, nr, sizeof(*back), order_of_times);
+	for (i = 0; i < nr; i++)
+		EXPECT_LE(begun + i * apart, back[i]);
+}
+
+TEST_F(crew, excess_is_who_is_more_than_max)
+{
+	ASSERT_EQ(0, worker_start(&self->w[0], &self->s, 0, NULL));
+	ASSERT_EQ(0, worker_start(&self->w[1], &self->s, 1, NULL));
+	ASSERT_EQ(0, worker_start(&self->w[2], &self->s, 2, do_park));
+	EXPECT_EQ(0, nr_excess(&self->s));
+	EXPECT_EQ(0, dev_crew(self->s.fd, 1, 1, 0));
+	EXPECT_EQ(2, nr_excess(&self->s));
+	worker_begin(&self->w[2]);
+	UNTIL(nr_idle_hands(&self->s) == 1);
+	UNTIL(nr_excess(&self->s) == 1);
+	EXPECT_EQ(0, dev_crew(self->s.fd, 1, 2, 0));
+	EXPECT_EQ(0, nr_excess(&self->s));
+	EXPECT_EQ(1, dev_wake(self->s.fd, 0, 1));
+	EXPECT_EQ(1, nr_excess(&self->s));
+	EXPECT_EQ(0, worker_finish(&self->w[0]));
+	EXPECT_EQ(0, worker_finish(&self->w[1]));
+	EXPECT_EQ(0, nr_excess(&self->s));
+	EXPECT_EQ(0, worker_finish(&self->w[2]));
+}
+
+static bool pin(pthread_t thread)
+{
+	cpu_set_t cpus;
+
+	CPU_ZERO(&cpus);
+	CPU_SET(0, &cpus);
+	return !pthread_setaffinity_np(thread, sizeof(cpus), &cpus);
+}
+
+static atomic_int is_over;
+
+static void *busy_main(void *arg)
+{
+	while (!atomic_load(&is_over))
+		;
+	return arg;
+}
+
+/* Computes until it was preempted often. */
+static void do_compute(struct worker *w)
+{
+	struct rusage usage;
+	int nr_blocked_seen = 0;
+
+	do {
+		nr_blocked_seen += nr_blocked(w->space) > 0;
+		getrusage(RUSAGE_THREAD, &usage);
+	} while (usage.ru_nivcsw < 30);
+	atomic_store(&w->result, nr_blocked_seen);
+}
+
+TEST_F(crew, preempted_is_not_blocked)
+{
+	pthread_t busy;
+
+	atomic_store(&is_over, 0);
+	ASSERT_EQ(0, pthread_create(&busy, NULL, busy_main, NULL));
+	ASSERT_TRUE(pin(busy));
+	ASSERT_EQ(0, worker_start(&self->w[0], &self->s, 0, do_compute));
+	ASSERT_TRUE(pin(self->w[0].thread));
+	ASSERT_EQ(0, dev_crew(self->s.fd, 1, 8, 0));
+	ASSERT_EQ(0, worker_park(&self->w[1], &self->s, 1));
+	set_backlog(&self->s, 1);
+	worker_begin(&self->w[0]);
+	while (!atomic_load(&self->w[0].is_done))
+		EXPECT_EQ(0, nr_blocked(&self->s));
+	EXPECT_EQ(0, atomic_load(&self->w[0].result));
+	EXPECT_EQ(0, nr_called(&self->s));
+	set_backlog(&self->s, 0);
+	EXPECT_EQ(1, dev_wake(self->s.fd, 0, 1));
+	EXPECT_EQ(0, worker_finish(&self->w[0]));
+	EXPECT_EQ(0, worker_finish(&self->w[1]));
+	atomic_store(&is_over, 1);
+	pthread_join(busy, NULL);
+}
+
+static void do_many_reads(struct worker *w)
+{
+	char c;
+	int i;
+
+	for (i = 0; i < 100; i++)
+		atomic_fetch_add(&w->result, read(w->fd[0], &c, 1));
+}
+
+/* The scheduler may leave a sleeping thread on the run queue for a while. */
+TEST_F(crew, blocked_is_seen_beside_a_busy_neighbour)
+{
+	struct worker *w = &self->w[0];
+	pthread_t busy;
+	int i;
+
+	atomic_store(&is_over, 0);
+	ASSERT_EQ(0, pthread_create(&busy, NULL, busy_main, NULL));
+	ASSERT_TRUE(pin(busy));
+	ASSERT_EQ(0, pipe(w->fd));
+	ASSERT_EQ(0, worker_start(w, &self->s, 0, do_many_reads));
+	ASSERT_TRUE(pin(w->thread));
+	worker_begin(w);
+	for (i = 0; i < 100; i++) {
+		UNTIL(nr_blocked(&self->s) == 1 && !nr_running(&self->s));
+		EXPECT_EQ(1, write(w->fd[1], "", 1));
+		UNTIL(atomic_load(&w->result) == i + 1);
+	}
+	EXPECT_EQ(0, worker_finish(w));
+	atomic_store(&is_over, 1);
+	pthread_join(busy, NULL);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A space with a crew, and threads that join it. After the harness. */
+#ifndef SELFTESTS_MOD_CREW_H
+#define SELFTESTS_MOD_CREW_H
+
+#include "mod.h"
+
+/* Stands in FIXTURE_SETUP(): skipped without the device or a crew. */
+#define CREW_SETUP(s, nr_lots, nr_workers) do { \
+	int __err = space_open_crew(s, nr_lots, nr_workers); \
+	if (__err == -ENOENT) \
+		SKIP(return, "no " DEVICE); \
+	if (__err == -EOPNOTSUPP) \
+		SKIP(return, "no crew"); \
+	ASSERT_EQ(0, __err); \
+} while (0)
+
+static inline int dev_crew(int fd, uint32_t target, uint32_t max,
+			   uint32_t stall_ns)
+{
+	struct parklot_crew crew = {
+		.target = target, .max = max, .stall_ns = stall_ns,
+	};
+
+	return dev_ioctl(fd, PARKLOT_IOC_CREW, &crew);
+}
+
+static inline int dev_join(int fd, uint32_t slot)
+{
+	struct parklot_worker worker = { .slot = slot };
+
+	return dev_ioctl(fd, PARKLOT_IOC_WORKER_JOIN, &worker);
+}
+
+static inline int dev_leave(int fd, uint32_t slot)
+{
+	struct parklot_worker worker = { .slot = slot };
+
+	return dev_ioctl(fd, PARKLOT_IOC_WORKER_LEAVE, &worker);
+}
+
+#define crew_count(s, noun) \
+	__atomic_load_n(&(s)->counters->noun, __ATOMIC_SEQ_CST)
+#define nr_running(s)	crew_count(s, nr_running)
+#define nr_blocked(s)	crew_count(s, nr_blocked)
+#define nr_idle_hands(s) crew_count(s, nr_parked)
+#define nr_excess(s)	crew_count(s, nr_excess)
+
+static inline void set_backlog(struct space *s, uint32_t backlog)
+{
+	__atomic_store_n(&s->words->backlog, backlog, __ATOMIC_SEQ_CST);
+}
+
+static inline void set_state(struct space *s, uint32_t slot, uint32_t state)
+{
+	struct parklot_worker_words *worker = (void *)
+		((char *)s->words +
+		 PARKLOT_WORKER_OFFSET(s->setup.nr_lots, slot));
+
+	__atomic_store_n(&worker->state, state, __ATOMIC_SEQ_CST);
+}
+
+static inline long nr_called(const struct space *s)
+{
+	return fdinfo(getpid(), s->fd, "replaced");
+}
+
+/* A thread that joins in a slot, runs do_it(), and leaves when it is told. */
+struct worker {
+	struct space	*space;
+	uint32_t	slot;
+	void		(*do_it)(struct worker *worker);
+	pthread_t	thread;
+	int		fd[2];		/* for do_it() */
+	void		*arg;		/* for do_it() */
+	atomic_int	tid;
+	atomic_int	result;		/* of do_it(): a reason or so */
+	atomic_int	err;		/* of joining and leaving */
+	atomic_int	may_begin, is_done, may_leave;
+};
+
+/* Without sleeping, so that it runs as the crew sees it. */
+static inline void spin_until(atomic_int *flag)
+{
+	while (!atomic_load(flag))
+		sched_yield();
+}
+
+static inline void *worker_main(void *arg)
+{
+	struct worker *w = arg;
+
+	atomic_store(&w->err, dev_join(w->space->fd, w->slot));
+	atomic_store(&w->tid, gettid());
+	spin_until(&w->may_begin);
+	if (w->do_it)
+		w->do_it(w);
+	atomic_store(&w->is_done, 1);
+	spin_until(&w->may_leave);
+	if (!atomic_load(&w->err))
+		atomic_store(&w->err, dev_leave(w->space->fd, w->slot));
+	return NULL;
+}
+
+/* Returns when it has joined, and runs. */
+static inline int worker_start(struct worker *w, struct space *s,
+			       uint32_t slot, void (*do_it)(struct worker *))
+{
+	int err;
+
+	w->space = s;
+	w->slot = slot;
+	w->do_it = do_it;
+	err = -pthread_create(&w->thread, NULL, worker_main, w);
+	if (err)
+		return err;
+	UNTIL(atomic_load(&w->tid));
+	return atomic_load(&w->err);
+}
+
+static inline void worker_begin(struct worker *w)
+{
+	atomic_store(&w->may_begin, 1);
+}
+
+/* It has done what it had to, and leaves. */
+static inline int worker_finish(struct worker *w)
+{
+	atomic_store(&w->may_begin, 1);
+	atomic_store(&w->may_leave, 1);
+	pthread_join(w->thread, NULL);
+	return atomic_load(&w->err);
+}
+
+/* Parks once on lot 0, for ever. */
+static inline void do_park(struct worker *w)
+{
+	atomic_store(&w->result,
+		     dev_park(w->space->fd, 0, seq_read(w->space, 0),
+			      PARKLOT_FOREVER, 0));
+}
+
+/* Returns when it is parked. */
+static inline int worker_park(struct worker *w, struct space *s, uint32_t slot)
+{
+	uint32_t before = nr_idle_hands(s), running = nr_running(s);
+	int err = worker_start(w, s, slot, do_park);
+
+	if (err)
+		return err;
+	worker_begin(w);
+	/* It is more in the one before it is less in the other. */
+	UNTIL(nr_idle_hands(s) == before + 1 && nr_running(s) == running);
+	return 0;
+}
+
+/* Reads a byte from fd[0], which blocks. */
+static inline void do_read(struct worker *w)
+{
+	char c;
+
+	atomic_store(&w->result, read(w->fd[0], &c, 1));
+}
+
+/* Returns when it is blocked. */
+static inline int worker_block(struct worker *w, struct space *s, uint32_t slot)
+{
+	uint32_t before = nr_blocked(s), running = nr_running(s);
+	int err = pipe2(w->fd, O_CLOEXEC) ? -errno :
+					    worker_start(w, s, slot, do_read);
+
+	if (err)
+		return err;
+	worker_begin(w);
+	UNTIL(nr_blocked(s) == before + 1 && nr_running(s) == running);
+	return 0;
+}
+
+/* Returns when it is back. */
+static inline bool worker_unblock(struct worker *w)
+{
+	bool is_written = write(w->fd[1], "", 1) == 1;
+
+	UNTIL(atomic_load(&w->is_done));
+	close(w->fd[0]);
+	close(w->fd[1]);
+	return is_written;
+}
+
+#endif /* SELFTESTS_MOD_CREW_H */

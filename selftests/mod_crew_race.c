@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * No shortage is overlooked: the only worker that runs blocks while somebody
+ * raises the backlog from 0. He calls WAKE only if he sees that too few run;
+ * if he does not, the crew has to see the backlog. Either way the parked worker
+ * comes back, every time, and nothing later makes up for it.
+ *
+ *	raiser				worker that blocks
+ *	backlog = 1			nr_running--
+ *	full barrier			full barrier	[crew-a]
+ *	if (nr_running < 1)		if (backlog and one is parked)
+ *	    WAKE			    call it
+ *
+ * Both aim at the moment at which the other does it, from both sides.
+ */
+#include "harness.h"
+
+#include "mod_crew.h"
+
+#define STUCK_NS	(10 * NSEC_PER_SEC)
+#define RACE_NS		(6 * NSEC_PER_SEC)
+#define MAX_DELAY	5000000
+
+FIXTURE(race)
+{
+	struct space s;
+	struct worker blocker, parker;
+};
+
+FIXTURE_SETUP(race)
+{
+	CREW_SETUP(&self->s, 1, 2);
+	ASSERT_EQ(0, pipe(self->blocker.fd));
+}
+
+FIXTURE_TEARDOWN(race)
+{
+	EXPECT_EQ(0, nr_running(&self->s));
+	EXPECT_EQ(0, nr_blocked(&self->s));
+	EXPECT_EQ(0, nr_idle_hands(&self->s));
+	space_close(&self->s);
+}
+
+static atomic_int nr_begun, nr_unblocked, nr_back, nr_settled, is_over;
+
+static void dawdle(int loops)
+{
+	while (loops-- > 0)
+		__asm__ volatile("" ::: "memory");
+}
+
+static bool await(atomic_int *count, int nr)
+{
+	while (atomic_load(count) < nr && !atomic_load(&is_over))
+		sched_yield();
+	return !atomic_load(&is_over);
+}
+
+static void do_block_often(struct worker *w)
+{
+	char c;
+	int i;
+
+	for (i = 1; await(&nr_begun, i); i++) {
+		if (read(w->fd[0], &c, 1) != 1)
+			return;
+		atomic_fetch_add(&nr_unblocked, 1);
+	}
+}
+
+static void do_park_often(struct worker *w)
+{
+	int i, reason;
+
+	for (i = 1; !atomic_load(&is_over); i++) {
+		reason = dev_park(w->space->fd, 0, 0, PARKLOT_FOREVER, 0);
+		if (reason == PARKLOT_CALLED)
+			atomic_fetch_add(&w->result, 1);
+		atomic_fetch_add(&nr_back, 1);
+		if (!await(&nr_settled, i))
+			return;
+	}
+}
+
+/* Did @count come to be @nr, before it must be given up? */
+static bool becomes(atomic_int *count, int nr)
+{
+	uint64_t end = now_ns() + STUCK_NS;
+
+	while (atomic_load(count) < nr) {
+		if (now_ns() > end)
+			return false;
+		sched_yield();
+	}
+	return true;
+}
+
+/* One round; how often WAKE was called, or -1 if the parker never came. */
+static int raise_and_look(FIXTURE_DATA(race) *self, int round, int delay)
+{
+	int nr_wakes = 0;
+
+	UNTIL(nr_idle_hands(&self->s) == 1);
+	while (nr_running(&self->s) != 1)
+		sched_yield();
+	atomic_store(&nr_begun, round);
+	dawdle(delay);
+	set_backlog(&self->s, 1);
+	if (nr_running(&self->s) < 1) {
+		dev_wake(self->s.fd, 0, 1);
+		nr_wakes++;
+	}
+	if (!becomes(&nr_back, round))
+		return -1;
+	set_backlog(&self->s, 0);
+	if (write(self->blocker.fd[1], "", 1) != 1 ||
+	    !becomes(&nr_unblocked, round))
+		return -1;
+	atomic_store(&nr_settled, round);
+	return nr_wakes;
+}
+
+TEST_F_TIMEOUT(race, backlog_against_the_last_one_blocking, 60)
+{
+	int i, step, nr_wakes, nr_woken = 0, delay = 0;
+	uint64_t end = now_ns() + RACE_NS;
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		SKIP(return, "takes two processors");
+	ASSERT_EQ(0, dev_crew(self->s.fd, 1, 2, 0));
+	ASSERT_EQ(0, worker_start(&self->blocker, &self->s, 0,
+				  do_block_often));
+	ASSERT_EQ(0, worker_start(&self->parker, &self->s, 1, do_park_often));
+	worker_begin(&self->blocker);
+	worker_begin(&self->parker);
+	for (i = 1; now_ns() < end; i++) {
+		nr_wakes = raise_and_look(self, i, delay);
+		ASSERT_LE(0, nr_wakes) {
+			TH_LOG("overlooked in round %d", i);
+		}
+		nr_woken += nr_wakes;
+		step = delay / 8 + i % 31;
+		delay += nr_wakes ? -step : step;
+		delay = delay < 0 ? 0 : delay > MAX_DELAY ? MAX_DELAY : delay;
+	}
+	UNTIL(nr_idle_hands(&self->s) == 1);
+	atomic_store(&is_over, 1);
+	EXPECT_EQ(1, dev_wake(self->s.fd, 0, 1));
+	EXPECT_EQ(0, worker_finish(&self->blocker));
+	EXPECT_EQ(0, worker_finish(&self->parker));
+	/* Both sides had their turns. */
+	EXPECT_LT(0, nr_woken);
+	EXPECT_LT(0, atomic_load(&self->parker.result));
+	TH_LOG("%d rounds, %d woken, %d called", i, nr_woken,
+	       atomic_load(&self->parker.result));
+}
+
+TEST_HARNESS_MAIN
