@@ -9,6 +9,7 @@
 #include <linux/hrtimer.h>
 #include <linux/mm.h>
 #include <linux/sched.h>
+#include <linux/wait.h>
 
 /* The floor, which dkms.conf has too, as a pattern: this came with 6.1. */
 #ifndef TASK_FREEZABLE
@@ -46,5 +47,24 @@ static inline bool task_is_runnable(struct task_struct *task)
 	return task->on_rq;
 }
 #endif
+
+/*
+ * Runs @task on this processor, if it may run here. The flags are the
+ * scheduler's own (kernel/sched/sched.h) but default_wake_function() lets them
+ * pass since the commit that brought complete_on_current_cpu(), which Kbuild
+ * looks for. Not in 6.1.192: there PARKLOT_FEAT_HANDOFF is not offered.
+ */
+static inline void wake_up_here(struct task_struct *task)
+{
+#ifdef PARKLOT_HAS_HANDOFF
+	const int wf_sync = 0x10, wf_current_cpu = 0x40;
+	struct wait_queue_entry entry = { .private = task };
+
+	default_wake_function(&entry, TASK_NORMAL, wf_sync | wf_current_cpu,
+			      NULL);
+#else
+	wake_up_process(task);
+#endif
+}
 
 #endif /* PARKLOT_COMPAT_H */

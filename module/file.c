@@ -225,15 +225,15 @@ static int round_prepare(struct parklot_round *round, struct parklot_yard *yard,
 	return 0;
 }
 
-/* The wakes: how many in all. */
-static u32 round_wake(struct parklot_round *round)
+/* The wakes: how many in all. @hands_off: the last wakee gets our CPU. */
+static u32 round_wake(struct parklot_round *round, bool hands_off)
 {
 	struct parklot_wake_entry *entry = round->entry;
 	u32 i, left = round->limit;
 	struct parklot_batch batch;
 	struct parklot_lot *lot;
 
-	parklot_batch_begin(&batch);
+	parklot_batch_begin(&batch, hands_off);
 	for (i = 0; i < round->nr_entries && left; i++) {
 		lot = parklot_yard_lot(round->yard, entry[i].lot);
 		entry[i].woken = parklot_lot_wake(lot, min(entry[i].nr, left),
@@ -276,7 +276,7 @@ static long ioctl_wake(struct parklot_yard *yard,
 	err = round_prepare(&round, yard, &wake);
 	if (err)
 		return err;
-	return round_report(&round, round_wake(&round), uwake);
+	return round_report(&round, round_wake(&round, false), uwake);
 }
 
 /* The wakes of a WAKE_PARK; @lot is where the caller is going to park. */
@@ -285,6 +285,7 @@ static int wake_first(struct parklot_yard *yard,
 		      struct parklot_wake_park __user *uboth,
 		      struct parklot_lot **lot)
 {
+	bool hands_off = both->wake.flags & PARKLOT_WAKE_HANDOFF;
 	struct parklot_round round;
 	int err;
 
@@ -293,14 +294,15 @@ static int wake_first(struct parklot_yard *yard,
 	*lot = check_park(yard, &both->park);
 	if (IS_ERR(*lot))
 		return PTR_ERR(*lot);
-	if (both->wake.flags)
+	if (hands_off && !parklot_has(PARKLOT_FEAT_HANDOFF))
 		return -EOPNOTSUPP;
 	if (put_user(0, &uboth->wake.woken) || put_user(0, &uboth->park.reason))
 		return -EFAULT;
 	err = round_prepare(&round, yard, &both->wake);
 	if (err)
 		return err;
-	return round_report(&round, round_wake(&round), &uboth->wake);
+	return round_report(&round, round_wake(&round, hands_off),
+			    &uboth->wake);
 }
 
 static long ioctl_wake_park(struct file *file, struct parklot_yard *yard,

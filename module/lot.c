@@ -49,6 +49,7 @@
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 
+#include "compat.h"
 #include "inject.h"
 #include "lot.h"
 
@@ -246,12 +247,15 @@ static void wake_tasks(struct parklot_batch *batch)
 
 /**
  * parklot_batch_begin() - before one or several parklot_lot_wake()
- * @batch: on the caller's stack
+ * @batch:     on the caller's stack
+ * @hands_off: the caller is about to park, and the last one that is woken
+ *	       runs on this processor, if the kernel can do that
  *
  * Context: until parklot_batch_end() the caller may not sleep.
  */
-void parklot_batch_begin(struct parklot_batch *batch)
+void parklot_batch_begin(struct parklot_batch *batch, bool hands_off)
 {
+	batch->hands_off = hands_off;
 	batch->nr = 0;
 	preempt_disable();
 	/* [park-b] pairs with [park-a] in parklot_lot_park(). */
@@ -265,8 +269,25 @@ void parklot_batch_begin(struct parklot_batch *batch)
  */
 void parklot_batch_end(struct parklot_batch *batch)
 {
+	struct task_struct *last = NULL;
+
+	if (batch->hands_off && batch->nr)
+		last = batch->task[--batch->nr];
+	wake_tasks(batch);
+	if (last)
+		wake_up_here(last);
+	preempt_enable();
+}
+
+/* Only when there is more to take: the last one is parklot_batch_end()'s. */
+static void make_room(struct parklot_batch *batch)
+{
+	if (batch->nr < PARKLOT_WAKES_AT_ONCE)
+		return;
 	wake_tasks(batch);
 	preempt_enable();
+	cond_resched();
+	preempt_disable();
 }
 
 /*
@@ -286,6 +307,7 @@ static u32 clear(struct parklot_lot *lot, u32 nr, int reason,
 	if (!nr || !READ_ONCE(lot->nr_parked))
 		return 0;
 	do {
+		make_room(batch);
 		room = min(nr - woken, PARKLOT_WAKES_AT_ONCE - batch->nr);
 		raw_spin_lock_irq(&lot->lock);
 		if (!from) {
@@ -298,13 +320,6 @@ static u32 clear(struct parklot_lot *lot, u32 nr, int reason,
 		woken += take(lot, from, room, reason, batch);
 		is_more = !list_empty(from);
 		raw_spin_unlock_irq(&lot->lock);
-
-		if (batch->nr == PARKLOT_WAKES_AT_ONCE) {
-			wake_tasks(batch);
-			preempt_enable();
-			cond_resched();
-			preempt_disable();
-		}
 	} while (is_more && woken < nr);
 	return woken;
 }
@@ -343,7 +358,7 @@ void parklot_lot_interrupt(struct parklot_lot *lot)
 	raw_spin_unlock_irq(&lot->lock);
 	PARKLOT_INJECT("close-a");
 
-	parklot_batch_begin(&batch);
+	parklot_batch_begin(&batch, false);
 	clear(lot, U32_MAX, PARKLOT_INTERRUPTED, &batch);
 	parklot_batch_end(&batch);
 }

@@ -33,6 +33,7 @@ struct parklot_lot {
 
 /* Sleepers that were taken off their lots and are to be woken together. */
 struct parklot_batch {
+	bool			hands_off;	/* the last one runs here */
 	u32			nr;
 	struct task_struct	*task[PARKLOT_WAKES_AT_ONCE];
 };
@@ -71,7 +72,7 @@ void parklot_lot_interrupt(struct parklot_lot *lot);
 bool parklot_lot_call(struct parklot_lot *lot, struct parklot_watch *watch,
 		      int reason);
 
-void parklot_batch_begin(struct parklot_batch *batch);
+void parklot_batch_begin(struct parklot_batch *batch, bool hands_off);
 u32 parklot_lot_wake(struct parklot_lot *lot, u32 nr,
 		     struct parklot_batch *batch);
 void parklot_batch_end(struct parklot_batch *batch);

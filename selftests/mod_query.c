@@ -34,7 +34,7 @@ TEST_F(query, tells_limits)
 	EXPECT_EQ(64, query.max_batch);
 }
 
-#define ALL_FEATURES	(PARKLOT_FEAT_CREW)
+#define ALL_FEATURES	(PARKLOT_FEAT_CREW | PARKLOT_FEAT_HANDOFF)
 
 TEST_F(query, has_only_known_features)
 {
@@ -48,7 +48,7 @@ TEST_F(query, features_can_be_masked)
 
 	if (!set_features(~0UL))
 		SKIP(return, "not root");
-	for (bit = 1; bit & ALL_FEATURES; bit <<= 1) {
+	for (bit = 1; bit <= ALL_FEATURES; bit <<= 1) {
 		EXPECT_TRUE(set_features(~bit));
 		EXPECT_EQ(all & ~bit, dev_features(self->fd));
 	}

@@ -279,12 +279,15 @@ TEST_F(wake_park, does_not_park_when_a_wake_is_refused)
 	EXPECT_EQ(-EFAULT, wake_park(&self->s, &self->both));
 }
 
-TEST_F(wake_park, has_no_handoff_yet)
+TEST_F(wake_park, has_no_handoff_when_masked)
 {
 	ASSERT_EQ(0, parker_start(&self->parker[0], &self->s, 1, 0,
 				  PARKLOT_FOREVER));
+	if (!set_features(~(unsigned long)PARKLOT_FEAT_HANDOFF))
+		SKIP(return, "not root");
 	self->both.wake.flags = PARKLOT_WAKE_HANDOFF;
 	EXPECT_EQ(-EOPNOTSUPP, wake_park(&self->s, &self->both));
+	EXPECT_TRUE(set_features(~0UL));
 	EXPECT_EQ(1, nr_parked(&self->s, 1));
 	EXPECT_EQ(1, dev_wake(self->s.fd, 1, 1));
 	EXPECT_EQ(PARKLOT_WOKEN, parker_join(&self->parker[0]));
