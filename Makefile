@@ -151,7 +151,7 @@ $(LIB_TESTS) $(EXAMPLES) $(BENCHES): $(O)/%: $(O)/%.c.o $(LIB_A)
 
 $(MOD_TESTS): $(O)/%: $(O)/%.c.o
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS)
+	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(LIBURING_LIBS)
 
 -include $(LIB_OBJS:.o=.d) $(PIC_OBJS:.o=.d) $(PROGRAMS:=.c.d)
 

@@ -24,6 +24,7 @@
 #include "file.h"
 #include "hand.h"
 #include "inject.h"
+#include "poll.h"
 #include "space.h"
 
 /* One WAKE, checked. */
@@ -132,38 +133,53 @@ static bool is_lost(struct parklot_lot *lot, u32 nr_interrupts,
 	return false;
 }
 
-/* The lot, or an error pointer if @park is nothing that we do. */
-static struct parklot_lot *check_park(struct parklot_yard *yard,
-				      const struct parklot_park *park)
-{
-	struct parklot_lot *lot = parklot_yard_lot(yard, park->lot);
+/* One PARK, checked. */
+struct parklot_rest {
+	struct parklot_yard	*yard;
+	struct parklot_lot	*lot;
+	struct parklot_poll	poll;
+};
 
-	if (!lot || park->flags & ~PARKLOT_PARK_FIFO)
-		return ERR_PTR(-EINVAL);
-	if (park->pollfd != -1)
-		return ERR_PTR(-EOPNOTSUPP);
-	if (park->poll_events)
-		return ERR_PTR(-EINVAL);
-	return lot;
+/* On success parklot_poll_put() has to be called. */
+static int rest_prepare(struct parklot_rest *rest, struct parklot_yard *yard,
+			const struct parklot_park *park)
+{
+	rest->yard = yard;
+	rest->lot = parklot_yard_lot(yard, park->lot);
+	if (!rest->lot || park->flags & ~PARKLOT_PARK_FIFO)
+		return -EINVAL;
+	return parklot_poll_get(&rest->poll, park);
 }
 
 /* The sleep itself, which for a worker is not blocking. */
-static int lot_park(struct parklot_yard *yard, struct parklot_lot *lot,
-		    struct parklot_stay *stay)
+static int rest_sleep(struct parklot_rest *rest, struct parklot_stay *stay)
 {
+	struct parklot_roster *roster = rest->yard->roster;
 	int reason;
 
-	if (!parklot_is_built(PARKLOT_FEAT_CREW) || !yard->roster)
-		return parklot_lot_park(lot, stay);
-	stay->watch = parklot_hand_enter(yard->roster);
-	reason = parklot_lot_park(lot, stay);
+	if (!parklot_is_built(PARKLOT_FEAT_CREW) || !roster)
+		return parklot_lot_park(rest->lot, stay);
+	stay->watch = parklot_hand_enter(roster);
+	reason = parklot_lot_park(rest->lot, stay);
 	parklot_hand_return(stay->watch);
 	return reason;
 }
 
-static int do_park(struct file *file, struct parklot_yard *yard,
-		   struct parklot_lot *lot, const struct parklot_park *park)
+static int rest_poll(struct parklot_rest *rest, struct parklot_stay *stay)
 {
+	int reason = parklot_poll_start(&rest->poll);
+
+	stay->alarm = &rest->poll.alarm;
+	if (!reason)
+		reason = rest_sleep(rest, stay);
+	parklot_poll_stop(&rest->poll);
+	return reason;
+}
+
+static int rest_park(struct parklot_rest *rest, struct file *file,
+		     const struct parklot_park *park)
+{
+	struct parklot_lot *lot = rest->lot;
 	struct parklot_stay stay = {
 		.seq		= park->expected_seq,
 		.fifo		= park->flags & PARKLOT_PARK_FIFO,
@@ -175,25 +191,28 @@ static int do_park(struct file *file, struct parklot_yard *yard,
 	if (is_lost(lot, stay.nr_interrupts, file))
 		return PARKLOT_INTERRUPTED;
 	PARKLOT_INJECT("close-b");
-	return lot_park(yard, lot, &stay);
+	if (rest->poll.file)
+		return rest_poll(rest, &stay);
+	return rest_sleep(rest, &stay);
 }
 
 static long ioctl_park(struct file *file, struct parklot_yard *yard,
 		       struct parklot_park __user *upark, size_t size)
 {
+	struct parklot_rest rest;
 	struct parklot_park park;
-	struct parklot_lot *lot;
 	int err;
 
 	err = copy_in(&park, sizeof(park), upark, size);
 	if (err)
 		return err;
-	lot = check_park(yard, &park);
-	if (IS_ERR(lot))
-		return PTR_ERR(lot);
-	if (put_user(0, &upark->reason))
-		return -EFAULT;
-	err = do_park(file, yard, lot, &park);
+	err = rest_prepare(&rest, yard, &park);
+	if (err)
+		return err;
+	err = put_user(0, &upark->reason);
+	if (!err)
+		err = rest_park(&rest, file, &park);
+	parklot_poll_put(&rest.poll);
 	if (err < 0)
 		return err;
 	return put_user(err, &upark->reason);
@@ -279,23 +298,15 @@ static long ioctl_wake(struct parklot_yard *yard,
 	return round_report(&round, round_wake(&round, false), uwake);
 }
 
-/* The wakes of a WAKE_PARK; @lot is where the caller is going to park. */
+/* The wakes of a WAKE_PARK, whose park is good. */
 static int wake_first(struct parklot_yard *yard,
 		      const struct parklot_wake_park *both,
-		      struct parklot_wake_park __user *uboth,
-		      struct parklot_lot **lot)
+		      struct parklot_wake_park __user *uboth)
 {
 	bool hands_off = both->wake.flags & PARKLOT_WAKE_HANDOFF;
 	struct parklot_round round;
 	int err;
 
-	if (both->wake.flags & ~PARKLOT_WAKE_HANDOFF)
-		return -EINVAL;
-	*lot = check_park(yard, &both->park);
-	if (IS_ERR(*lot))
-		return PTR_ERR(*lot);
-	if (hands_off && !parklot_has(PARKLOT_FEAT_HANDOFF))
-		return -EOPNOTSUPP;
 	if (put_user(0, &uboth->wake.woken) || put_user(0, &uboth->park.reason))
 		return -EFAULT;
 	err = round_prepare(&round, yard, &both->wake);
@@ -309,19 +320,30 @@ static long ioctl_wake_park(struct file *file, struct parklot_yard *yard,
 			    struct parklot_wake_park __user *uboth)
 {
 	struct parklot_wake_park both;
-	struct parklot_lot *lot;
+	struct parklot_rest rest;
 	int err;
 
 	if (copy_from_user(&both, uboth, sizeof(both)))
 		return -EFAULT;
-	err = wake_first(yard, &both, uboth, &lot);
+	if (both.wake.flags & ~PARKLOT_WAKE_HANDOFF)
+		return -EINVAL;
+	err = rest_prepare(&rest, yard, &both.park);
 	if (err)
 		return err;
-	err = do_park(file, yard, lot, &both.park);
+	if (both.wake.flags && !parklot_has(PARKLOT_FEAT_HANDOFF))
+		err = -EOPNOTSUPP;
+	if (!err)
+		err = wake_first(yard, &both, uboth);
+	if (err)
+		goto out;
+	err = rest_park(&rest, file, &both.park);
 	/* The wakes are done: nothing is restarted from here. */
 	if (err < 0)
 		err = PARKLOT_INTERRUPTED;
-	return put_user(err, &uboth->park.reason);
+	err = put_user(err, &uboth->park.reason);
+out:
+	parklot_poll_put(&rest.poll);
+	return err;
 }
 
 static long ioctl_crew(struct parklot_yard *yard, const void __user *ucrew,

@@ -22,7 +22,8 @@
  * 2. Every sleeper is taken off its list exactly once, under the lock: by a
  * waker, who sets `reason', or by itself, when `reason' is still unset.
  * Whoever does it takes nr_parked down in the same hold. So a wake that races
- * a timeout or a signal is either counted and PARKLOT_WOKEN, or neither.
+ * a timeout, an alarm or a signal is either counted and PARKLOT_WOKEN, or
+ * neither.
  *
  * 3. Sleepers live on the stacks of their tasks:
  *
@@ -149,9 +150,15 @@ static int dequeue(struct parklot_lot *lot, struct parklot_sleeper *me,
 	return me->reason;
 }
 
-/* A waker's reason, PARKLOT_TIMEDOUT or -ERESTARTSYS; spurious wakes go on. */
-static int doze(const struct parklot_sleeper *me, ktime_t deadline)
+/*
+ * A waker's reason, PARKLOT_TIMEDOUT, PARKLOT_POLLED for the alarm, or
+ * -ERESTARTSYS; spurious wakes go on.
+ */
+static int doze(const struct parklot_sleeper *me,
+		const struct parklot_stay *stay)
 {
+	struct parklot_alarm *alarm = stay->alarm;
+	ktime_t deadline = stay->deadline;
 	ktime_t *expires = deadline == KTIME_MAX ? NULL : &deadline;
 	int reason;
 
@@ -162,6 +169,12 @@ static int doze(const struct parklot_sleeper *me, ktime_t deadline)
 		reason = smp_load_acquire(&me->reason);
 		if (reason)
 			break;
+		if (alarm && alarm->has_rung(alarm)) {
+			__set_current_state(TASK_RUNNING);
+			if (alarm->is_ready(alarm))
+				return PARKLOT_POLLED;
+			continue;
+		}
 		if (signal_pending(current)) {
 			reason = -ERESTARTSYS;
 			break;
@@ -181,8 +194,9 @@ static int doze(const struct parklot_sleeper *me, ktime_t deadline)
  * @lot:  where
  * @stay: how
  *
- * Return: PARKLOT_WOKEN, _CHANGED, _TIMEDOUT or _INTERRUPTED, or -ERESTARTSYS;
- * never a signal or a timeout when a waker has counted the caller.
+ * Return: PARKLOT_WOKEN, _CHANGED, _TIMEDOUT, _POLLED, _INTERRUPTED or _CALLED,
+ * or -ERESTARTSYS; never a signal, an alarm or a timeout when a waker has
+ * counted the caller.
  */
 int parklot_lot_park(struct parklot_lot *lot, const struct parklot_stay *stay)
 {
@@ -202,8 +216,9 @@ int parklot_lot_park(struct parklot_lot *lot, const struct parklot_stay *stay)
 	if (me.watch)
 		me.watch->ops->parked(me.watch);
 
-	reason = doze(&me, stay->deadline);
-	if (reason == PARKLOT_TIMEDOUT || reason < 0)
+	reason = doze(&me, stay);
+	if (reason == PARKLOT_TIMEDOUT || reason == PARKLOT_POLLED ||
+	    reason < 0)
 		return dequeue(lot, &me, reason);
 	return reason;
 }

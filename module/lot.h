@@ -57,6 +57,14 @@ struct parklot_watch {
 	struct parklot_sleeper		*sleeper;	/* L: if it is */
 };
 
+/* Something else that ends a sleep: who makes it so wakes the task. */
+struct parklot_alarm {
+	/* May it be so? The task's state is set: this must not sleep. */
+	bool (*has_rung)(struct parklot_alarm *alarm);
+	/* Is it so? If not, what comes after this rings again. */
+	bool (*is_ready)(struct parklot_alarm *alarm);
+};
+
 /* How to park. */
 struct parklot_stay {
 	u32	seq;		/* sleep only if the word is still this */
@@ -64,6 +72,7 @@ struct parklot_stay {
 	ktime_t	deadline;	/* KTIME_MAX: none */
 	u32	nr_interrupts;	/* the lot's, when the caller looked at it */
 	struct parklot_watch	*watch;	/* or NULL */
+	struct parklot_alarm	*alarm;	/* or NULL */
 };
 
 void parklot_lot_init(struct parklot_lot *lot, u32 *counter, const u32 *seq);

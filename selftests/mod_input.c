@@ -100,10 +100,10 @@ TEST_F(input, park_fields)
 		{ -EINVAL, { .flags = ~0U, .pollfd = -1 } },
 		{ -EINVAL, { .pollfd = -1, .poll_events = 1 } },
 		{ -EINVAL, { .pollfd = -1, .poll_events = 0x80000000 } },
-		{ -EOPNOTSUPP, { .pollfd = 0 } },
-		{ -EOPNOTSUPP, { .pollfd = 0, .poll_events = 1 } },
-		{ -EOPNOTSUPP, { .pollfd = -2 } },
-		{ -EOPNOTSUPP, { .pollfd = 0x7fffffff } },
+		{ -EINVAL, { .pollfd = 0, .poll_events = 0x10000 } },
+		{ -EINVAL, { .pollfd = 0, .poll_events = 0x80000000 } },
+		{ -EBADF, { .pollfd = -2 } },
+		{ -EBADF, { .pollfd = 0x7fffffff, .poll_events = 1 } },
 	};
 	size_t i;
 

@@ -34,7 +34,8 @@ TEST_F(query, tells_limits)
 	EXPECT_EQ(64, query.max_batch);
 }
 
-#define ALL_FEATURES	(PARKLOT_FEAT_CREW | PARKLOT_FEAT_HANDOFF)
+#define ALL_FEATURES	(PARKLOT_FEAT_CREW | PARKLOT_FEAT_HANDOFF | \
+			 PARKLOT_FEAT_POLLFD)
 
 TEST_F(query, has_only_known_features)
 {

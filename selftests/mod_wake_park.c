@@ -247,8 +247,8 @@ TEST_F(wake_park, wakes_nobody_when_the_park_is_refused)
 	both->park.flags = PARKLOT_PARK_FIFO << 1;
 	EXPECT_EQ(-EINVAL, wake_park(&self->s, both));
 	both->park.flags = 0;
-	both->park.pollfd = self->s.fd;
-	EXPECT_EQ(-EOPNOTSUPP, wake_park(&self->s, both));
+	both->park.pollfd = -2;
+	EXPECT_EQ(-EBADF, wake_park(&self->s, both));
 	both->park.pollfd = -1;
 	both->park.poll_events = 1;
 	EXPECT_EQ(-EINVAL, wake_park(&self->s, both));

@@ -150,8 +150,12 @@ struct parklot_worker_words {
  * descriptor of the space, they all come back with PARKLOT_INTERRUPTED: parking
  * again gives -EBADF, or sleeps on if another descriptor is left.
  *
- * pollfd other than -1: -EOPNOTSUPP without PARKLOT_FEAT_POLLFD. With -1,
- * poll_events must be zero.
+ * pollfd other than -1 is polled as by poll(2) for poll_events (POLLIN and so
+ * on, 16 bits; POLLERR and POLLHUP always): when it is ready, at once or
+ * later, the reason is PARKLOT_POLLED. -EOPNOTSUPP without PARKLOT_FEAT_POLLFD,
+ * -EBADF. With -1, poll_events must be zero. As with poll(2), an io_uring with
+ * IORING_SETUP_DEFER_TASKRUN does not wake the thread that would do its work:
+ * poll an eventfd that is registered with it.
  */
 struct parklot_park {
 	__u32	lot;

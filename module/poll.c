@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Parking and polling at a time. The parker is on the wait queues of the file,
+ * and on his lot, and whoever comes first wakes him; he looks at both.
+ *
+ *	parker				whom the file is ready by
+ *	triggered = 0	[poll-a]	the file is ready
+ *	is the file ready?		triggered = 1
+ *	state = TASK_INTERRUPTIBLE	wake
+ *	if (triggered)	[poll-b]
+ *	    look again
+ *	schedule()
+ *
+ * The right half is the kernel's own __pollwake(), with its barriers. The file
+ * is held while the park lasts, as poll(2) does: to close its last descriptor
+ * ends neither.
+ */
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/limits.h>
+#include <linux/parklot.h>
+
+#include "feature.h"
+#include "inject.h"
+#include "poll.h"
+
+static struct parklot_poll *poll_of(struct parklot_alarm *alarm)
+{
+	return container_of(alarm, struct parklot_poll, alarm);
+}
+
+/* [poll-b] pairs with [poll-a]: behind the barrier of set_current_state(). */
+static bool has_rung(struct parklot_alarm *alarm)
+{
+	PARKLOT_INJECT("poll-b");
+	return READ_ONCE(poll_of(alarm)->wait.triggered);
+}
+
+static bool is_ready(struct parklot_alarm *alarm)
+{
+	struct parklot_poll *poll = poll_of(alarm);
+	struct poll_wqueues *wait = &poll->wait;
+	__poll_t wanted = wait->pt._key;
+
+	/* [poll-a] pairs with [poll-b] in has_rung(). */
+	smp_store_mb(wait->triggered, 0);
+	PARKLOT_INJECT("poll-a");
+	return vfs_poll(poll->file, &wait->pt) & wanted;
+}
+
+/**
+ * parklot_poll_get() - hold the file that @park names, if it does
+ * @poll: on the caller's stack
+ * @park: as user space wants it
+ *
+ * Return: 0, -EINVAL, -EBADF, or -EOPNOTSUPP.
+ */
+int parklot_poll_get(struct parklot_poll *poll,
+		     const struct parklot_park *park)
+{
+	poll->file = NULL;
+	if (park->pollfd == -1)
+		return park->poll_events ? -EINVAL : 0;
+	if (!parklot_has(PARKLOT_FEAT_POLLFD))
+		return -EOPNOTSUPP;
+	if (park->poll_events > U16_MAX)
+		return -EINVAL;
+	poll->file = fget(park->pollfd);
+	if (!poll->file)
+		return -EBADF;
+	poll->alarm.has_rung = has_rung;
+	poll->alarm.is_ready = is_ready;
+	poll->wait.pt._key = demangle_poll(park->poll_events) |
+			     EPOLLERR | EPOLLHUP;
+	return 0;
+}
+
+/**
+ * parklot_poll_start() - look, and have the parker woken from now on
+ * @poll: with a file, from parklot_poll_get()
+ *
+ * Context: may sleep.
+ * Return: 0, PARKLOT_POLLED if it is ready, or -ENOMEM. In each case
+ * parklot_poll_stop() has to be called.
+ */
+int parklot_poll_start(struct parklot_poll *poll)
+{
+	struct poll_wqueues *wait = &poll->wait;
+	__poll_t wanted = wait->pt._key;
+	bool is;
+
+	poll_initwait(wait);
+	wait->pt._key = wanted;
+	is = is_ready(&poll->alarm);
+	wait->pt._qproc = NULL;
+	if (is)
+		return PARKLOT_POLLED;
+	return wait->error;
+}
+
+/**
+ * parklot_poll_stop() - the parker is awake
+ * @poll: from parklot_poll_start()
+ */
+void parklot_poll_stop(struct parklot_poll *poll)
+{
+	poll_freewait(&poll->wait);
+}
+
+/**
+ * parklot_poll_put() - undo parklot_poll_get()
+ * @poll: from there, where it was successful
+ */
+void parklot_poll_put(struct parklot_poll *poll)
+{
+	if (poll->file)
+		fput(poll->file);
+}
