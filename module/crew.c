@@ -42,6 +42,7 @@
 #include "crew.h"
 #include "inject.h"
 #include "lot.h"
+#include "trace.h"
 
 static unsigned int crew_interval_us = 50;
 module_param(crew_interval_us, uint, 0644);
@@ -160,10 +161,11 @@ static struct parklot_hand *choose(struct parklot_roster *roster)
 }
 
 /* If still too few run, the next one is the timer's to call. */
-static void note_call(struct parklot_roster *roster)
+static void note_call(struct parklot_roster *roster, u32 slot)
 {
 	u64 interval = (u64)READ_ONCE(crew_interval_us) * NSEC_PER_USEC;
 
+	trace_parklot_replace(slot, atomic_read(roster->nr_running));
 	raw_spin_lock(&roster->lock);
 	roster->next = ktime_get_ns() + interval;
 	WRITE_ONCE(roster->nr_called, roster->nr_called + 1);
@@ -196,7 +198,7 @@ void parklot_roster_check(struct parklot_roster *roster)
 		is_called = lot && parklot_lot_call(lot, &hand->watch,
 						    PARKLOT_CALLED);
 		if (is_called)
-			note_call(roster);
+			note_call(roster, hand->slot);
 	} while (hand && !is_called);
 	local_irq_restore(flags);
 }

@@ -260,6 +260,9 @@ static u32 round_wake(struct parklot_round *round, bool hands_off)
 		left -= entry[i].woken;
 	}
 	parklot_batch_end(&batch);
+	atomic_long_inc(&round->yard->nr_batches);
+	if (left == round->limit)
+		atomic_long_inc(&round->yard->nr_empty);
 	return round->limit - left;
 }
 
@@ -491,11 +494,8 @@ static void parklot_show_fdinfo(struct seq_file *seq, struct file *file)
 {
 	struct parklot_yard *yard = parklot_space_yard(file->private_data);
 
-	seq_printf(seq, "parklot-lots:\t%u\n", yard ? yard->nr_lots : 0);
-	seq_printf(seq, "parklot-parked:\t%u\n",
-		   yard ? parklot_yard_nr_parked(yard) : 0);
-	if (parklot_is_built(PARKLOT_FEAT_CREW) && yard && yard->roster)
-		parklot_roster_show(yard->roster, seq);
+	if (yard)
+		parklot_yard_show(yard, seq);
 }
 
 const struct file_operations parklot_fops = {

@@ -39,6 +39,7 @@
 #include "crew.h"
 #include "hand.h"
 #include "inject.h"
+#include "trace.h"
 
 /* The list of slots of every roster, and who a hand belongs to. */
 static DEFINE_MUTEX(hands_lock);
@@ -150,8 +151,13 @@ static bool hand_stop(struct parklot_hand *hand, struct parklot_roster *roster)
 	if (hand->is_in_park || !is_sleeping())
 		return false;
 	is_idle = READ_ONCE(*hand->word) == PARKLOT_WORKER_IDLE;
-	return hand_move(hand, roster, PARKLOT_RUNS,
-			 is_idle ? PARKLOT_IDLE : PARKLOT_BLOCKED);
+	if (!hand_move(hand, roster, PARKLOT_RUNS,
+		       is_idle ? PARKLOT_IDLE : PARKLOT_BLOCKED))
+		return false;
+	if (!is_idle)
+		trace_parklot_blocked(hand->slot,
+				      atomic_read(roster->nr_running));
+	return true;
 }
 
 static void hand_sched_out(struct preempt_notifier *notifier,
@@ -181,7 +187,10 @@ static void hand_sched_in(struct preempt_notifier *notifier, int cpu)
 
 	if (!roster)
 		return;
-	if (!hand_move(hand, roster, PARKLOT_BLOCKED, PARKLOT_RUNS))
+	if (hand_move(hand, roster, PARKLOT_BLOCKED, PARKLOT_RUNS))
+		trace_parklot_unblocked(hand->slot,
+					atomic_read(roster->nr_running));
+	else
 		hand_move(hand, roster, PARKLOT_IDLE, PARKLOT_RUNS);
 }
 

@@ -53,6 +53,7 @@
 #include "compat.h"
 #include "inject.h"
 #include "lot.h"
+#include "trace.h"
 
 /* I: set at init.  L: the lot's lock held. */
 struct parklot_sleeper {
@@ -65,13 +66,16 @@ struct parklot_sleeper {
 /**
  * parklot_lot_init() - make an empty lot
  * @lot:     zeroed memory
+ * @nr:      what user space calls it
  * @counter: where to show how many are parked; nobody else writes it
  * @seq:     the word to compare; anybody may write anything to it
  */
-void parklot_lot_init(struct parklot_lot *lot, u32 *counter, const u32 *seq)
+void parklot_lot_init(struct parklot_lot *lot, u32 nr, u32 *counter,
+		      const u32 *seq)
 {
 	raw_spin_lock_init(&lot->lock);
 	INIT_LIST_HEAD(&lot->parked);
+	lot->nr = nr;
 	lot->counter = counter;
 	lot->seq = seq;
 }
@@ -189,24 +193,11 @@ static int doze(const struct parklot_sleeper *me,
 	return reason;
 }
 
-/**
- * parklot_lot_park() - sleep on @lot until something comes up
- * @lot:  where
- * @stay: how
- *
- * Return: PARKLOT_WOKEN, _CHANGED, _TIMEDOUT, _POLLED, _INTERRUPTED or _CALLED,
- * or -ERESTARTSYS; never a signal, an alarm or a timeout when a waker has
- * counted the caller.
- */
-int parklot_lot_park(struct parklot_lot *lot, const struct parklot_stay *stay)
+/* Onto the lot, and sleep. */
+static int park(struct parklot_lot *lot, const struct parklot_stay *stay)
 {
 	struct parklot_sleeper me = { .task = current, .watch = stay->watch };
 	int reason;
-
-	if (READ_ONCE(*lot->seq) != stay->seq)
-		return PARKLOT_CHANGED;
-	if (stay->deadline != KTIME_MAX && stay->deadline <= ktime_get())
-		return PARKLOT_TIMEDOUT;
 
 	raw_spin_lock_irq(&lot->lock);
 	reason = enqueue(lot, &me, stay);
@@ -220,6 +211,33 @@ int parklot_lot_park(struct parklot_lot *lot, const struct parklot_stay *stay)
 	if (reason == PARKLOT_TIMEDOUT || reason == PARKLOT_POLLED ||
 	    reason < 0)
 		return dequeue(lot, &me, reason);
+	return reason;
+}
+
+/**
+ * parklot_lot_park() - sleep on @lot until something comes up
+ * @lot:  where
+ * @stay: how
+ *
+ * Return: PARKLOT_WOKEN, _CHANGED, _TIMEDOUT, _POLLED, _INTERRUPTED or _CALLED,
+ * or -ERESTARTSYS; never a signal, an alarm or a timeout when a waker has
+ * counted the caller.
+ */
+int parklot_lot_park(struct parklot_lot *lot, const struct parklot_stay *stay)
+{
+	u64 begun = 0;
+	int reason;
+
+	if (READ_ONCE(*lot->seq) != stay->seq)
+		return PARKLOT_CHANGED;
+	if (stay->deadline != KTIME_MAX && stay->deadline <= ktime_get())
+		return PARKLOT_TIMEDOUT;
+
+	if (trace_parklot_park_enabled())
+		begun = ktime_get_ns();
+	reason = park(lot, stay);
+	if (begun)
+		trace_parklot_park(lot->nr, reason, ktime_get_ns() - begun);
 	return reason;
 }
 
@@ -245,8 +263,11 @@ static u32 take(struct parklot_lot *lot, struct list_head *from, u32 nr,
 		sleeper = list_first_entry(from, struct parklot_sleeper, entry);
 		take_one(lot, sleeper, reason, batch);
 	}
-	if (taken)
-		show_count(lot, lot->nr_parked - taken);
+	if (!taken)
+		return 0;
+	show_count(lot, lot->nr_parked - taken);
+	if (reason == PARKLOT_WOKEN)
+		WRITE_ONCE(lot->nr_woken, lot->nr_woken + taken);
 	return taken;
 }
 
@@ -353,7 +374,10 @@ static u32 clear(struct parklot_lot *lot, u32 nr, int reason,
 u32 parklot_lot_wake(struct parklot_lot *lot, u32 nr,
 		     struct parklot_batch *batch)
 {
-	return clear(lot, nr, PARKLOT_WOKEN, batch);
+	u32 woken = clear(lot, nr, PARKLOT_WOKEN, batch);
+
+	trace_parklot_wake(lot->nr, nr, woken);
+	return woken;
 }
 
 /**

@@ -29,6 +29,8 @@ struct parklot_lot {
 	const u32		*seq;		/* I: user space's word */
 	u32			nr_interrupts;	/* W: all sent home, so often */
 	u32			nr_settled;	/* caller's: interrupts seen */
+	u32			nr;		/* I: its number */
+	u64			nr_woken;	/* W: by wakers, so far */
 } ____cacheline_aligned_in_smp;
 
 /* Sleepers that were taken off their lots and are to be woken together. */
@@ -43,7 +45,7 @@ struct parklot_watch;
 
 /* What somebody above does when a sleeper of his comes or goes. */
 struct parklot_watch_ops {
-	/* It is on a lot's list, or is not any more; under the lot's lock. */
+	/* It is on a lot's list, or is not any more; under its lock. */
 	void (*listed)(struct parklot_watch *watch);
 	void (*unlisted)(struct parklot_watch *watch);
 	/* It is listed, holds no lock and is about to sleep. */
@@ -75,7 +77,8 @@ struct parklot_stay {
 	struct parklot_alarm	*alarm;	/* or NULL */
 };
 
-void parklot_lot_init(struct parklot_lot *lot, u32 *counter, const u32 *seq);
+void parklot_lot_init(struct parklot_lot *lot, u32 nr, u32 *counter,
+		      const u32 *seq);
 int parklot_lot_park(struct parklot_lot *lot, const struct parklot_stay *stay);
 void parklot_lot_interrupt(struct parklot_lot *lot);
 bool parklot_lot_call(struct parklot_lot *lot, struct parklot_watch *watch,

@@ -23,6 +23,7 @@
 #include <linux/nospec.h>
 #include <linux/parklot.h>
 #include <linux/sched/mm.h>
+#include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/stddef.h>
 #include <linux/uidgid.h>
@@ -197,7 +198,7 @@ static struct parklot_yard *yard_create(u32 nr_lots, u32 nr_workers)
 		return ERR_PTR(-ENOMEM);
 	}
 	for (i = 0; i < nr_lots; i++)
-		parklot_lot_init(&yard->lot[i],
+		parklot_lot_init(&yard->lot[i], i,
 				 area_line(&yard->counters, 1 + i),
 				 area_line(&yard->words, 1 + i));
 	return yard;
@@ -352,14 +353,26 @@ int parklot_yard_join(struct parklot_yard *yard, u32 slot)
 }
 
 /**
- * parklot_yard_nr_parked() - how many sleep in all lots, more or less
+ * parklot_yard_show() - what goes on, more or less, for fdinfo
  * @yard: whose
+ * @seq:  where to
  */
-u32 parklot_yard_nr_parked(struct parklot_yard *yard)
+void parklot_yard_show(struct parklot_yard *yard, struct seq_file *seq)
 {
-	u32 i, nr = 0;
+	u32 i, nr_parked = 0;
+	u64 nr_woken = 0;
 
-	for (i = 0; i < yard->nr_lots; i++)
-		nr += READ_ONCE(yard->lot[i].nr_parked);
-	return nr;
+	for (i = 0; i < yard->nr_lots; i++) {
+		nr_parked += READ_ONCE(yard->lot[i].nr_parked);
+		nr_woken += READ_ONCE(yard->lot[i].nr_woken);
+	}
+	seq_printf(seq, "parklot-lots:\t%u\n", yard->nr_lots);
+	seq_printf(seq, "parklot-parked:\t%u\n", nr_parked);
+	seq_printf(seq, "parklot-wakes:\t%llu\n", nr_woken);
+	seq_printf(seq, "parklot-batches:\t%lu\n",
+		   atomic_long_read(&yard->nr_batches));
+	seq_printf(seq, "parklot-empty-wakes:\t%lu\n",
+		   atomic_long_read(&yard->nr_empty));
+	if (parklot_is_built(PARKLOT_FEAT_CREW) && yard->roster)
+		parklot_roster_show(yard->roster, seq);
 }

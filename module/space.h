@@ -6,6 +6,7 @@
 #ifndef PARKLOT_SPACE_H
 #define PARKLOT_SPACE_H
 
+#include <linux/atomic.h>
 #include <linux/mutex.h>
 #include <linux/types.h>
 
@@ -18,6 +19,7 @@ struct parklot_roster;
 struct parklot_setup;
 struct parklot_user;
 struct parklot_wake_entry;
+struct seq_file;
 
 /* Whole zeroed pages, charged to the caller. I: set at init. */
 struct parklot_area {
@@ -25,13 +27,15 @@ struct parklot_area {
 	struct page		**pages;	/* I */
 };
 
-/* What SETUP makes. I: set at init. */
+/* What SETUP makes. I: set at init. Else by whoever does it. */
 struct parklot_yard {
 	u32			nr_lots;	/* I */
 	struct parklot_lot	*lot;		/* I: nr_lots */
 	struct parklot_area	counters;	/* I */
 	struct parklot_area	words;		/* I */
 	struct parklot_roster	*roster;	/* I: or NULL: no crew */
+	atomic_long_t		nr_batches;	/* WAKEs, with a park or not */
+	atomic_long_t		nr_empty;	/* ... that woke nobody */
 };
 
 /* I: set at init.  S: setup_lock held. */
@@ -52,6 +56,6 @@ void parklot_space_interrupt(struct parklot_space *space);
 
 struct parklot_lot *parklot_yard_lot(struct parklot_yard *yard, u32 nr);
 int parklot_yard_join(struct parklot_yard *yard, u32 slot);
-u32 parklot_yard_nr_parked(struct parklot_yard *yard);
+void parklot_yard_show(struct parklot_yard *yard, struct seq_file *seq);
 
 #endif /* PARKLOT_SPACE_H */

@@ -530,22 +530,27 @@ TEST_F(owner, module_stays_while_open)
 	EXPECT_EQ(0, dev_wake(self->s.fd, 0, 1));
 }
 
-TEST_F(owner, fdinfo_tells_who_is_parked)
+TEST_F(owner, fdinfo_tells_what_goes_on)
 {
-	char path[64], text[512] = "";
-	struct parker parker;
-	int fd;
+	int fd = self->s.fd;
+	struct parker parker[2];
 
-	ASSERT_EQ(0, parker_start(&parker, &self->s, 1, 0, PARKLOT_FOREVER));
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", self->s.fd);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	ASSERT_LE(0, fd);
-	EXPECT_LT(0, read(fd, text, sizeof(text) - 1));
-	EXPECT_TRUE(!!strstr(text, "parklot-lots:\t2\n"));
-	EXPECT_TRUE(!!strstr(text, "parklot-parked:\t1\n"));
-	EXPECT_EQ(1, dev_wake(self->s.fd, 1, 1));
-	EXPECT_EQ(PARKLOT_WOKEN, parker_join(&parker));
-	close(fd);
+	EXPECT_EQ(2, fdinfo(getpid(), fd, "lots"));
+	EXPECT_EQ(0, fdinfo(getpid(), fd, "parked"));
+	ASSERT_EQ(0, parker_start(&parker[0], &self->s, 1, 0, PARKLOT_FOREVER));
+	ASSERT_EQ(0, parker_start(&parker[1], &self->s, 0, 0, PARKLOT_FOREVER));
+	EXPECT_EQ(2, fdinfo(getpid(), fd, "parked"));
+	EXPECT_EQ(0, fdinfo(getpid(), fd, "wakes"));
+	EXPECT_EQ(1, dev_wake(fd, 1, 1));
+	EXPECT_EQ(0, dev_wake(fd, 1, 1));
+	EXPECT_EQ(1, dev_wake(fd, 0, ~0U));
+	EXPECT_EQ(0, fdinfo(getpid(), fd, "parked"));
+	EXPECT_EQ(2, fdinfo(getpid(), fd, "wakes"));
+	EXPECT_EQ(3, fdinfo(getpid(), fd, "batches"));
+	EXPECT_EQ(1, fdinfo(getpid(), fd, "empty-wakes"));
+	EXPECT_EQ(-1, fdinfo(getpid(), fd, "running"));
+	EXPECT_EQ(PARKLOT_WOKEN, parker_join(&parker[0]));
+	EXPECT_EQ(PARKLOT_WOKEN, parker_join(&parker[1]));
 }
 
 TEST_HARNESS_MAIN
