@@ -10,6 +10,9 @@
 #include <linux/mm.h>
 #include <linux/sched.h>
 #include <linux/wait.h>
+#ifdef PARKLOT_HAS_URING
+#include <linux/io_uring/cmd.h>
+#endif
 
 /* The floor, which dkms.conf has too, as a pattern: this came with 6.1. */
 #ifndef TASK_FREEZABLE
@@ -66,5 +69,34 @@ static inline void wake_up_here(struct task_struct *task)
 	wake_up_process(task);
 #endif
 }
+
+#ifdef PARKLOT_HAS_URING
+/* Two results in 6.12.95, one here. */
+static inline void uring_done(struct io_uring_cmd *cmd, int res,
+			      unsigned int issue_flags)
+{
+#ifdef PARKLOT_HAS_URING_DONE32
+	io_uring_cmd_done(cmd, res, issue_flags);
+#else
+	io_uring_cmd_done(cmd, res, 0, issue_flags);
+#endif
+}
+
+/* What a callback in the task gets: the command in 6.12.95. */
+#ifdef PARKLOT_HAS_URING_FROM_TW
+#define URING_CALLBACK(name, fn) \
+	static void name(struct io_tw_req req, io_tw_token_t tw) \
+	{ \
+		fn(io_uring_cmd_from_tw(req), \
+		   IO_URING_CMD_TASK_WORK_ISSUE_FLAGS); \
+	}
+#else
+#define URING_CALLBACK(name, fn) \
+	static void name(struct io_uring_cmd *cmd, unsigned int issue_flags) \
+	{ \
+		fn(cmd, issue_flags); \
+	}
+#endif
+#endif /* PARKLOT_HAS_URING */
 
 #endif /* PARKLOT_COMPAT_H */

@@ -15,9 +15,9 @@
 #include <linux/parklot.h>
 #include <linux/sched.h>
 #include <linux/seq_file.h>
-#include <linux/time_namespace.h>
 #include <linux/uaccess.h>
 
+#include "call.h"
 #include "compat.h"
 #include "crew.h"
 #include "feature.h"
@@ -26,23 +26,7 @@
 #include "inject.h"
 #include "poll.h"
 #include "space.h"
-
-/* One WAKE, checked. */
-struct parklot_round {
-	struct parklot_yard		*yard;
-	struct parklot_wake_entry	__user *uentries;
-	u32				nr_entries;
-	u32				limit;
-	struct parklot_wake_entry	entry[PARKLOT_MAX_BATCH];
-};
-
-/* A struct of @size bytes as user space knows it into our @ksize bytes. */
-static int copy_in(void *dst, size_t ksize, const void __user *src, size_t size)
-{
-	if (size < ksize)
-		return -EINVAL;
-	return copy_struct_from_user(dst, ksize, src, size);
-}
+#include "uring.h"
 
 static long ioctl_query(void __user *uarg, size_t size)
 {
@@ -68,7 +52,7 @@ static long ioctl_setup(struct parklot_space *space,
 	struct parklot_setup setup;
 	long err;
 
-	err = copy_in(&setup, sizeof(setup), usetup, size);
+	err = parklot_copy_in(&setup, sizeof(setup), usetup, size);
 	if (err)
 		return err;
 	/* Now, since there is no second try. */
@@ -82,24 +66,6 @@ static long ioctl_setup(struct parklot_space *space,
 	    put_user(setup.words_size, &usetup->words_size))
 		return -EFAULT;
 	return 0;
-}
-
-/* The caller's CLOCK_MONOTONIC to the machine's. */
-static ktime_t to_host(u64 deadline_ns)
-{
-	const struct time_namespace *ns;
-	ktime_t offset = 0;
-
-	if (deadline_ns >= KTIME_MAX)
-		return KTIME_MAX;
-	if (IS_ENABLED(CONFIG_TIME_NS)) {
-		ns = current->nsproxy->time_ns;
-		offset = timespec64_to_ktime(ns->offsets.monotonic);
-	}
-	/* Before the machine's start is long ago, not an underflow. */
-	if (offset > 0 && deadline_ns < offset)
-		return 0;
-	return min_t(u64, deadline_ns - offset, KTIME_MAX);
 }
 
 static int is_this_file(const void *file, struct file *other, unsigned int fd)
@@ -183,7 +149,7 @@ static int rest_park(struct parklot_rest *rest, struct file *file,
 	struct parklot_stay stay = {
 		.seq		= park->expected_seq,
 		.fifo		= park->flags & PARKLOT_PARK_FIFO,
-		.deadline	= to_host(park->deadline_ns),
+		.deadline	= parklot_deadline(park->deadline_ns),
 	};
 
 	/* [close-b] pairs with [close-a] in parklot_lot_interrupt(). */
@@ -203,7 +169,7 @@ static long ioctl_park(struct file *file, struct parklot_yard *yard,
 	struct parklot_park park;
 	int err;
 
-	err = copy_in(&park, sizeof(park), upark, size);
+	err = parklot_copy_in(&park, sizeof(park), upark, size);
 	if (err)
 		return err;
 	err = rest_prepare(&rest, yard, &park);
@@ -218,87 +184,10 @@ static long ioctl_park(struct file *file, struct parklot_yard *yard,
 	return put_user(err, &upark->reason);
 }
 
-/* Copies in and checks every entry; proves that results can be written. */
-static int round_prepare(struct parklot_round *round, struct parklot_yard *yard,
-			 const struct parklot_wake *wake)
-{
-	struct parklot_wake_entry *entry = round->entry;
-	u32 i;
-
-	if (wake->nr_entries > PARKLOT_MAX_BATCH)
-		return -EINVAL;
-	round->yard = yard;
-	round->uentries = u64_to_user_ptr(wake->entries);
-	round->nr_entries = wake->nr_entries;
-	round->limit = wake->limit;
-	if (copy_from_user(entry, round->uentries,
-			   round->nr_entries * sizeof(*entry)))
-		return -EFAULT;
-	for (i = 0; i < round->nr_entries; i++) {
-		if (entry[i].reserved || !parklot_yard_lot(yard, entry[i].lot))
-			return -EINVAL;
-		entry[i].woken = 0;
-		if (put_user(0, &round->uentries[i].woken))
-			return -EFAULT;
-	}
-	return 0;
-}
-
-/* The wakes: how many in all. @hands_off: the last wakee gets our CPU. */
-static u32 round_wake(struct parklot_round *round, bool hands_off)
-{
-	struct parklot_wake_entry *entry = round->entry;
-	u32 i, left = round->limit;
-	struct parklot_batch batch;
-	struct parklot_lot *lot;
-
-	parklot_batch_begin(&batch, hands_off);
-	for (i = 0; i < round->nr_entries && left; i++) {
-		lot = parklot_yard_lot(round->yard, entry[i].lot);
-		entry[i].woken = parklot_lot_wake(lot, min(entry[i].nr, left),
-						  &batch);
-		left -= entry[i].woken;
-	}
-	parklot_batch_end(&batch);
-	atomic_long_inc(&round->yard->nr_batches);
-	if (left == round->limit)
-		atomic_long_inc(&round->yard->nr_empty);
-	return round->limit - left;
-}
-
-/* What the wakes came to. */
-static int round_report(const struct parklot_round *round, u32 woken,
-			struct parklot_wake __user *uwake)
-{
-	const struct parklot_wake_entry *entry = round->entry;
-	u32 i;
-
-	for (i = 0; i < round->nr_entries; i++)
-		if (entry[i].woken &&
-		    put_user(entry[i].woken, &round->uentries[i].woken))
-			return -EFAULT;
-	return put_user(woken, &uwake->woken);
-}
-
 static long ioctl_wake(struct parklot_yard *yard,
 		       struct parklot_wake __user *uwake, size_t size)
 {
-	struct parklot_round round;
-	struct parklot_wake wake;
-	int err;
-
-	err = copy_in(&wake, sizeof(wake), uwake, size);
-	if (err)
-		return err;
-	/* PARKLOT_WAKE_HANDOFF too: there is no park here. */
-	if (wake.flags)
-		return -EINVAL;
-	if (put_user(0, &uwake->woken))
-		return -EFAULT;
-	err = round_prepare(&round, yard, &wake);
-	if (err)
-		return err;
-	return round_report(&round, round_wake(&round, false), uwake);
+	return min(parklot_call_wake(yard, uwake, size), 0);
 }
 
 /* The wakes of a WAKE_PARK, whose park is good. */
@@ -312,11 +201,13 @@ static int wake_first(struct parklot_yard *yard,
 
 	if (put_user(0, &uboth->wake.woken) || put_user(0, &uboth->park.reason))
 		return -EFAULT;
-	err = round_prepare(&round, yard, &both->wake);
+	err = parklot_round_prepare(&round, yard, &both->wake);
 	if (err)
 		return err;
-	return round_report(&round, round_wake(&round, hands_off),
-			    &uboth->wake);
+	err = parklot_round_report(&round,
+				   parklot_round_wake(&round, hands_off),
+				   &uboth->wake);
+	return min(err, 0);
 }
 
 static long ioctl_wake_park(struct file *file, struct parklot_yard *yard,
@@ -355,7 +246,7 @@ static long ioctl_crew(struct parklot_yard *yard, const void __user *ucrew,
 	struct parklot_crew crew;
 	int err;
 
-	err = copy_in(&crew, sizeof(crew), ucrew, size);
+	err = parklot_copy_in(&crew, sizeof(crew), ucrew, size);
 	if (err)
 		return err;
 	if (!yard->roster)
@@ -369,7 +260,7 @@ static long ioctl_worker(struct parklot_yard *yard, bool joins,
 	struct parklot_worker worker;
 	int err;
 
-	err = copy_in(&worker, sizeof(worker), uworker, size);
+	err = parklot_copy_in(&worker, sizeof(worker), uworker, size);
 	if (err)
 		return err;
 	if (!yard->roster || worker.flags)
@@ -507,4 +398,7 @@ const struct file_operations parklot_fops = {
 	.unlocked_ioctl	= parklot_ioctl,
 	.compat_ioctl	= compat_ptr_ioctl,
 	.show_fdinfo	= parklot_show_fdinfo,
+#ifdef PARKLOT_HAS_URING
+	.uring_cmd	= parklot_uring_cmd,
+#endif
 };

@@ -55,14 +55,6 @@
 #include "lot.h"
 #include "trace.h"
 
-/* I: set at init.  L: the lot's lock held. */
-struct parklot_sleeper {
-	struct list_head	entry;	/* L */
-	struct task_struct	*task;	/* I */
-	struct parklot_watch	*watch;	/* I: or NULL */
-	int			reason;	/* 0 until taken off: [wake-a] */
-};
-
 /**
  * parklot_lot_init() - make an empty lot
  * @lot:     zeroed memory
@@ -139,18 +131,58 @@ static int enqueue(struct parklot_lot *lot, struct parklot_sleeper *me,
 	return PARKLOT_CHANGED;
 }
 
+/**
+ * parklot_lot_enlist() - park a sleeper
+ * @lot:     where
+ * @sleeper: whose reason is 0
+ * @stay:    how
+ *
+ * Return: 0, or the reason why it is not parked: PARKLOT_CHANGED or
+ * PARKLOT_INTERRUPTED.
+ */
+int parklot_lot_enlist(struct parklot_lot *lot, struct parklot_sleeper *sleeper,
+		       const struct parklot_stay *stay)
+{
+	int reason;
+
+	raw_spin_lock_irq(&lot->lock);
+	reason = enqueue(lot, sleeper, stay);
+	raw_spin_unlock_irq(&lot->lock);
+	return reason;
+}
+
+/**
+ * parklot_lot_give_up() - take a sleeper off, if no waker was first
+ * @lot:     where it was parked
+ * @sleeper: which
+ * @reason:  what it comes back with then
+ *
+ * Context: any, also that of an interrupt.
+ * Return: is it this reason?
+ */
+bool parklot_lot_give_up(struct parklot_lot *lot,
+			 struct parklot_sleeper *sleeper, int reason)
+{
+	unsigned long flags;
+	bool is_ours;
+
+	raw_spin_lock_irqsave(&lot->lock, flags);
+	is_ours = !sleeper->reason;
+	if (is_ours) {
+		set_unlisted(lot, sleeper);
+		show_count(lot, lot->nr_parked - 1);
+		sleeper->reason = reason;
+	}
+	raw_spin_unlock_irqrestore(&lot->lock, flags);
+	return is_ours;
+}
+
 /* The reason: a waker's if one came first, else @reason. */
 static int dequeue(struct parklot_lot *lot, struct parklot_sleeper *me,
 		   int reason)
 {
 	PARKLOT_INJECT("dequeue");
-	raw_spin_lock_irq(&lot->lock);
-	if (!me->reason) {
-		set_unlisted(lot, me);
-		show_count(lot, lot->nr_parked - 1);
-		me->reason = reason;
-	}
-	raw_spin_unlock_irq(&lot->lock);
+	parklot_lot_give_up(lot, me, reason);
 	return me->reason;
 }
 
@@ -199,9 +231,7 @@ static int park(struct parklot_lot *lot, const struct parklot_stay *stay)
 	struct parklot_sleeper me = { .task = current, .watch = stay->watch };
 	int reason;
 
-	raw_spin_lock_irq(&lot->lock);
-	reason = enqueue(lot, &me, stay);
-	raw_spin_unlock_irq(&lot->lock);
+	reason = parklot_lot_enlist(lot, &me, stay);
 	if (reason)
 		return reason;
 	if (me.watch)
@@ -247,6 +277,8 @@ static void take_one(struct parklot_lot *lot, struct parklot_sleeper *sleeper,
 {
 	set_unlisted(lot, sleeper);
 	batch->task[batch->nr++] = sleeper->task;
+	if (!sleeper->task)
+		list_add_tail(&sleeper->entry, &batch->requests);
 	/* [wake-a] pairs with [wake-b] in doze(). Now it may go. */
 	smp_store_release(&sleeper->reason, reason);
 }
@@ -277,8 +309,26 @@ static void wake_tasks(struct parklot_batch *batch)
 
 	PARKLOT_INJECT("wake-a");
 	for (i = 0; i < batch->nr; i++)
-		wake_up_process(batch->task[i]);
+		if (batch->task[i])
+			wake_up_process(batch->task[i]);
 	batch->nr = 0;
+}
+
+static void init_batch(struct parklot_batch *batch, bool hands_off)
+{
+	batch->hands_off = hands_off;
+	batch->nr = 0;
+	INIT_LIST_HEAD(&batch->requests);
+}
+
+/* Where it may sleep: what is done for a request may take locks of any kind. */
+static void tell_requests(struct parklot_batch *batch)
+{
+	struct parklot_sleeper *sleeper, *next;
+
+	list_for_each_entry_safe(sleeper, next, &batch->requests, entry)
+		sleeper->awake(sleeper);
+	INIT_LIST_HEAD(&batch->requests);
 }
 
 /**
@@ -291,8 +341,7 @@ static void wake_tasks(struct parklot_batch *batch)
  */
 void parklot_batch_begin(struct parklot_batch *batch, bool hands_off)
 {
-	batch->hands_off = hands_off;
-	batch->nr = 0;
+	init_batch(batch, hands_off);
 	preempt_disable();
 	/* [park-b] pairs with [park-a] in parklot_lot_park(). */
 	smp_mb();
@@ -313,6 +362,7 @@ void parklot_batch_end(struct parklot_batch *batch)
 	if (last)
 		wake_up_here(last);
 	preempt_enable();
+	tell_requests(batch);
 }
 
 /* Only when there is more to take: the last one is parklot_batch_end()'s. */
@@ -322,6 +372,7 @@ static void make_room(struct parklot_batch *batch)
 		return;
 	wake_tasks(batch);
 	preempt_enable();
+	tell_requests(batch);
 	cond_resched();
 	preempt_disable();
 }
@@ -405,7 +456,7 @@ void parklot_lot_interrupt(struct parklot_lot *lot)
 /**
  * parklot_lot_call() - wake one certain sleeper
  * @lot:    where it was seen
- * @watch:  its own; may be moved to another lot meanwhile, but not freed
+ * @watch:  its own, of a task; it may be on another lot now, but is not freed
  * @reason: what it comes back with; no WAKE counts it
  *
  * Who of two lots' locks is held does not matter: only @lot's holders write
@@ -417,10 +468,11 @@ void parklot_lot_interrupt(struct parklot_lot *lot)
 bool parklot_lot_call(struct parklot_lot *lot, struct parklot_watch *watch,
 		      int reason)
 {
-	struct parklot_batch batch = { .nr = 0 };
+	struct parklot_batch batch;
 	unsigned long flags;
 	bool is_here;
 
+	init_batch(&batch, false);
 	local_irq_save(flags);
 	raw_spin_lock(&lot->lock);
 	is_here = READ_ONCE(watch->lot) == lot;

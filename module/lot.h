@@ -37,11 +37,24 @@ struct parklot_lot {
 struct parklot_batch {
 	bool			hands_off;	/* the last one runs here */
 	u32			nr;
-	struct task_struct	*task[PARKLOT_WAKES_AT_ONCE];
+	struct task_struct	*task[PARKLOT_WAKES_AT_ONCE]; /* or NULL */
+	struct list_head	requests;	/* sleepers without a task */
 };
 
-struct parklot_sleeper;
 struct parklot_watch;
+
+/*
+ * Who is parked: a task, or somebody who is told. I: set at init.  L: the
+ * lot's lock held.
+ */
+struct parklot_sleeper {
+	struct list_head	entry;	/* L: the lot's, then the waker's */
+	struct task_struct	*task;	/* I: or NULL */
+	struct parklot_watch	*watch;	/* I: or NULL */
+	/* I: without a task. The reason is there, no lock is held. */
+	void (*awake)(struct parklot_sleeper *sleeper);
+	int			reason;	/* 0 until taken off: [wake-a] */
+};
 
 /* What somebody above does when a sleeper of his comes or goes. */
 struct parklot_watch_ops {
@@ -80,6 +93,10 @@ struct parklot_stay {
 void parklot_lot_init(struct parklot_lot *lot, u32 nr, u32 *counter,
 		      const u32 *seq);
 int parklot_lot_park(struct parklot_lot *lot, const struct parklot_stay *stay);
+int parklot_lot_enlist(struct parklot_lot *lot, struct parklot_sleeper *sleeper,
+		       const struct parklot_stay *stay);
+bool parklot_lot_give_up(struct parklot_lot *lot,
+			 struct parklot_sleeper *sleeper, int reason);
 void parklot_lot_interrupt(struct parklot_lot *lot);
 bool parklot_lot_call(struct parklot_lot *lot, struct parklot_watch *watch,
 		      int reason);

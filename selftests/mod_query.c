@@ -35,7 +35,7 @@ TEST_F(query, tells_limits)
 }
 
 #define ALL_FEATURES	(PARKLOT_FEAT_CREW | PARKLOT_FEAT_HANDOFF | \
-			 PARKLOT_FEAT_POLLFD)
+			 PARKLOT_FEAT_POLLFD | PARKLOT_FEAT_URING)
 
 TEST_F(query, has_only_known_features)
 {

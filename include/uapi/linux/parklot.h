@@ -275,4 +275,18 @@ struct parklot_worker {
 #define PARKLOT_IOC_WORKER_LEAVE \
 	_IOW(PARKLOT_IOC_MAGIC, 0x47, struct parklot_worker)
 
+/*
+ * PARKLOT_FEAT_URING: PARK and WAKE as IORING_OP_URING_CMD on the descriptor,
+ * with cmd_op PARKLOT_IOC_PARK or PARKLOT_IOC_WAKE (in exactly this size) and
+ * this in the SQE's cmd area. The result is -errno, or the reason of the park,
+ * whose struct is only read, and not after the submission; or how many were
+ * woken, which is also written as by the ioctl. pollfd is -1: a ring polls by
+ * itself. Nothing but a WAKE, the deadline, a close of the space's descriptor
+ * and the end of the ring (-ECANCELED) ends such a park.
+ */
+struct parklot_uring {
+	__u64	arg;		/* struct parklot_park *, parklot_wake * */
+	__u64	reserved;
+};
+
 #endif /* _UAPI_LINUX_PARKLOT_H */

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What calls have in common, by ioctl or by io_uring: structs from user space,
+ * deadlines, and a WAKE, of which all is checked before anything is done.
+ */
+#include <linux/ktime.h>
+#include <linux/minmax.h>
+#include <linux/parklot.h>
+#include <linux/sched.h>
+#include <linux/time_namespace.h>
+#include <linux/uaccess.h>
+
+#include "call.h"
+#include "space.h"
+
+/**
+ * parklot_copy_in() - a struct of user space's
+ * @dst:   ours
+ * @ksize: how large it is here
+ * @src:   theirs
+ * @size:  how large they know it
+ *
+ * Return: 0, -EINVAL if it is too small, -E2BIG if it is larger and not zero
+ * beyond, or -EFAULT.
+ */
+int parklot_copy_in(void *dst, size_t ksize, const void __user *src,
+		    size_t size)
+{
+	if (size < ksize)
+		return -EINVAL;
+	return copy_struct_from_user(dst, ksize, src, size);
+}
+
+/**
+ * parklot_deadline() - the caller's CLOCK_MONOTONIC to the machine's
+ * @deadline_ns: any, PARKLOT_FOREVER too
+ *
+ * Return: when, or KTIME_MAX.
+ */
+ktime_t parklot_deadline(u64 deadline_ns)
+{
+	const struct time_namespace *ns;
+	ktime_t offset = 0;
+
+	if (deadline_ns >= KTIME_MAX)
+		return KTIME_MAX;
+	if (IS_ENABLED(CONFIG_TIME_NS)) {
+		ns = current->nsproxy->time_ns;
+		offset = timespec64_to_ktime(ns->offsets.monotonic);
+	}
+	/* Before the machine's start is long ago, not an underflow. */
+	if (offset > 0 && deadline_ns < offset)
+		return 0;
+	return min_t(u64, deadline_ns - offset, KTIME_MAX);
+}
+
+/**
+ * parklot_round_prepare() - check a WAKE, its entries included
+ * @round: on the caller's stack
+ * @yard:  whose lots
+ * @wake:  as user space wants it, but for the flags
+ *
+ * Proves that the results can be written.
+ *
+ * Return: 0, -EINVAL or -EFAULT.
+ */
+int parklot_round_prepare(struct parklot_round *round,
+			  struct parklot_yard *yard,
+			  const struct parklot_wake *wake)
+{
+	struct parklot_wake_entry *entry = round->entry;
+	u32 i;
+
+	if (wake->nr_entries > PARKLOT_MAX_BATCH)
+		return -EINVAL;
+	round->yard = yard;
+	round->uentries = u64_to_user_ptr(wake->entries);
+	round->nr_entries = wake->nr_entries;
+	round->limit = wake->limit;
+	if (copy_from_user(entry, round->uentries,
+			   round->nr_entries * sizeof(*entry)))
+		return -EFAULT;
+	for (i = 0; i < round->nr_entries; i++) {
+		if (entry[i].reserved || !parklot_yard_lot(yard, entry[i].lot))
+			return -EINVAL;
+		entry[i].woken = 0;
+		if (put_user(0, &round->uentries[i].woken))
+			return -EFAULT;
+	}
+	return 0;
+}
+
+/**
+ * parklot_round_wake() - the wakes
+ * @round:     from parklot_round_prepare()
+ * @hands_off: the last wakee gets the caller's processor
+ *
+ * Return: how many in all.
+ */
+u32 parklot_round_wake(struct parklot_round *round, bool hands_off)
+{
+	struct parklot_wake_entry *entry = round->entry;
+	u32 i, left = round->limit;
+	struct parklot_batch batch;
+	struct parklot_lot *lot;
+
+	parklot_batch_begin(&batch, hands_off);
+	for (i = 0; i < round->nr_entries && left; i++) {
+		lot = parklot_yard_lot(round->yard, entry[i].lot);
+		entry[i].woken = parklot_lot_wake(lot, min(entry[i].nr, left),
+						  &batch);
+		left -= entry[i].woken;
+	}
+	parklot_batch_end(&batch);
+	atomic_long_inc(&round->yard->nr_batches);
+	if (left == round->limit)
+		atomic_long_inc(&round->yard->nr_empty);
+	return round->limit - left;
+}
+
+/**
+ * parklot_round_report() - tell user space what the wakes came to
+ * @round: after parklot_round_wake()
+ * @woken: what that said
+ * @uwake: whose @woken to fill in
+ *
+ * Return: @woken, or -EFAULT.
+ */
+int parklot_round_report(const struct parklot_round *round, u32 woken,
+			 struct parklot_wake __user *uwake)
+{
+	const struct parklot_wake_entry *entry = round->entry;
+	u32 i;
+
+	for (i = 0; i < round->nr_entries; i++)
+		if (entry[i].woken &&
+		    put_user(entry[i].woken, &round->uentries[i].woken))
+			return -EFAULT;
+	return put_user(woken, &uwake->woken) ?: (int)woken;
+}
+
+/**
+ * parklot_call_wake() - all of a WAKE
+ * @yard:  whose lots
+ * @uwake: what is wanted, and where the results go
+ * @size:  of it, as user space knows it
+ *
+ * Return: how many were woken, or -errno.
+ */
+int parklot_call_wake(struct parklot_yard *yard,
+		      struct parklot_wake __user *uwake, size_t size)
+{
+	struct parklot_round round;
+	struct parklot_wake wake;
+	int err;
+
+	err = parklot_copy_in(&wake, sizeof(wake), uwake, size);
+	if (err)
+		return err;
+	/* PARKLOT_WAKE_HANDOFF too: there is no park here. */
+	if (wake.flags)
+		return -EINVAL;
+	if (put_user(0, &uwake->woken))
+		return -EFAULT;
+	err = parklot_round_prepare(&round, yard, &wake);
+	if (err)
+		return err;
+	return parklot_round_report(&round, parklot_round_wake(&round, false),
+				    uwake);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What calls have in common, by ioctl or by io_uring. */
+#ifndef PARKLOT_CALL_H
+#define PARKLOT_CALL_H
+
+#include <linux/ktime.h>
+#include <linux/parklot.h>
+#include <linux/types.h>
+
+struct parklot_yard;
+
+/* One WAKE, checked. */
+struct parklot_round {
+	struct parklot_yard		*yard;
+	struct parklot_wake_entry	__user *uentries;
+	u32				nr_entries;
+	u32				limit;
+	struct parklot_wake_entry	entry[PARKLOT_MAX_BATCH];
+};
+
+int parklot_copy_in(void *dst, size_t ksize, const void __user *src,
+		    size_t size);
+ktime_t parklot_deadline(u64 deadline_ns);
+
+int parklot_round_prepare(struct parklot_round *round,
+			  struct parklot_yard *yard,
+			  const struct parklot_wake *wake);
+u32 parklot_round_wake(struct parklot_round *round, bool hands_off);
+int parklot_round_report(const struct parklot_round *round, u32 woken,
+			 struct parklot_wake __user *uwake);
+int parklot_call_wake(struct parklot_yard *yard,
+		      struct parklot_wake __user *uwake, size_t size);
+
+#endif /* PARKLOT_CALL_H */

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * PARK and WAKE as commands of io_uring. A parked command is a sleeper without
+ * a task: whoever takes it off the lot has it completed by the task that
+ * submitted it.
+ *
+ * Four may end it: a waker (or a close), the timer, a cancel, and the
+ * submission itself, which may find another seq. Who takes it off the lot, as
+ * lot.c has it, or did not get it on, completes it, and nobody else.
+ *
+ *	submission			who ends it
+ *	onto the lot			off the lot, reason	[ring-a]
+ *	start the timer
+ *	if (reason)	[ring-b]	by the submitter's task:
+ *	    cancel the timer		    cancel the timer
+ *	put				    done; put
+ *
+ * The timer may be started after it was cancelled in vain, but then the reason
+ * was set before, and is seen. The command is done before its request is freed:
+ * a cancel, which finds the one by the other, holds the ring's lock, and
+ * finds it no more once it is done. A pending command holds the file: so it is
+ * the close of a descriptor that sends it home, not the release.
+ */
+#include <linux/hrtimer.h>
+#include <linux/io_uring/cmd.h>
+#include <linux/parklot.h>
+#include <linux/refcount.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "call.h"
+#include "compat.h"
+#include "feature.h"
+#include "inject.h"
+#include "lot.h"
+#include "space.h"
+#include "uring.h"
+
+/* A parked command. I: set at init. */
+struct parklot_request {
+	struct parklot_sleeper	sleeper;
+	struct parklot_lot	*lot;		/* I */
+	struct io_uring_cmd	*cmd;		/* I */
+	struct hrtimer		timer;
+	bool			has_timer;	/* I */
+	refcount_t		refs;		/* submission, completion */
+};
+
+/* What a command remembers; the SQE is not there for long. */
+struct parklot_pdu {
+	struct parklot_request	*request;
+};
+
+static struct parklot_pdu *pdu_of(struct io_uring_cmd *cmd)
+{
+	return io_uring_cmd_to_pdu(cmd, struct parklot_pdu);
+}
+
+static void request_put(struct parklot_request *request)
+{
+	if (refcount_dec_and_test(&request->refs))
+		kfree(request);
+}
+
+/*
+ * By the one who ended it. [ring-a] pairs with [ring-b] in request_park(): the
+ * reason was set before the timer is cancelled here.
+ */
+static void request_done(struct parklot_request *request, int res,
+			 unsigned int issue_flags)
+{
+	if (request->has_timer)
+		hrtimer_cancel(&request->timer);
+	PARKLOT_INJECT("ring-a");
+	uring_done(request->cmd, res, issue_flags);
+	request_put(request);
+}
+
+static void request_done_by_task(struct io_uring_cmd *cmd,
+				 unsigned int issue_flags)
+{
+	struct parklot_request *request = pdu_of(cmd)->request;
+
+	request_done(request, request->sleeper.reason, issue_flags);
+}
+
+URING_CALLBACK(done_by_task, request_done_by_task)
+
+static void request_awake(struct parklot_sleeper *sleeper)
+{
+	struct parklot_request *request =
+		container_of(sleeper, struct parklot_request, sleeper);
+
+	io_uring_cmd_complete_in_task(request->cmd, done_by_task);
+}
+
+static enum hrtimer_restart request_late(struct hrtimer *timer)
+{
+	struct parklot_request *request =
+		container_of(timer, struct parklot_request, timer);
+
+	if (parklot_lot_give_up(request->lot, &request->sleeper,
+				PARKLOT_TIMEDOUT))
+		io_uring_cmd_complete_in_task(request->cmd, done_by_task);
+	return HRTIMER_NORESTART;
+}
+
+static struct parklot_request *request_create(struct io_uring_cmd *cmd,
+					      struct parklot_lot *lot,
+					      bool has_timer)
+{
+	struct parklot_request *request;
+
+	request = kzalloc(sizeof(*request), GFP_KERNEL_ACCOUNT);
+	if (!request)
+		return NULL;
+	request->sleeper.awake = request_awake;
+	request->lot = lot;
+	request->cmd = cmd;
+	request->has_timer = has_timer;
+	if (has_timer)
+		hrtimer_setup(&request->timer, request_late, CLOCK_MONOTONIC,
+			      HRTIMER_MODE_ABS_SOFT);
+	refcount_set(&request->refs, 2);
+	pdu_of(cmd)->request = request;
+	return request;
+}
+
+/* From here on it is completed, and not by what is returned. */
+static int request_park(struct parklot_request *request,
+			const struct parklot_stay *stay,
+			unsigned int issue_flags)
+{
+	int reason;
+
+	io_uring_cmd_mark_cancelable(request->cmd, issue_flags);
+	reason = parklot_lot_enlist(request->lot, &request->sleeper, stay);
+	if (reason) {
+		request_done(request, reason, issue_flags);
+		goto out;
+	}
+	if (request->has_timer) {
+		PARKLOT_INJECT("ring-b");
+		hrtimer_start(&request->timer, stay->deadline,
+			      HRTIMER_MODE_ABS_SOFT);
+		/* [ring-b] pairs with [ring-a] in request_done(). */
+		if (smp_load_acquire(&request->sleeper.reason))
+			hrtimer_cancel(&request->timer);
+	}
+out:
+	request_put(request);
+	return -EIOCBQUEUED;
+}
+
+static int uring_park(struct io_uring_cmd *cmd, struct parklot_yard *yard,
+		      const void __user *upark, unsigned int issue_flags)
+{
+	struct parklot_request *request;
+	struct parklot_stay stay = {};
+	struct parklot_lot *lot;
+	struct parklot_park park;
+
+	if (copy_from_user(&park, upark, sizeof(park)))
+		return -EFAULT;
+	lot = parklot_yard_lot(yard, park.lot);
+	if (!lot || park.flags & ~PARKLOT_PARK_FIFO || park.pollfd != -1 ||
+	    park.poll_events)
+		return -EINVAL;
+	stay.seq = park.expected_seq;
+	stay.fifo = park.flags & PARKLOT_PARK_FIFO;
+	stay.deadline = parklot_deadline(park.deadline_ns);
+	stay.nr_interrupts = smp_load_acquire(&lot->nr_interrupts);
+	if (READ_ONCE(*lot->seq) != stay.seq)
+		return PARKLOT_CHANGED;
+	if (stay.deadline != KTIME_MAX && stay.deadline <= ktime_get())
+		return PARKLOT_TIMEDOUT;
+	request = request_create(cmd, lot, stay.deadline != KTIME_MAX);
+	if (!request)
+		return -ENOMEM;
+	return request_park(request, &stay, issue_flags);
+}
+
+/* The end of the ring, or of the process; with the ring's lock held. */
+static int uring_cancel(struct io_uring_cmd *cmd, unsigned int issue_flags)
+{
+	struct parklot_request *request = pdu_of(cmd)->request;
+
+	if (parklot_lot_give_up(request->lot, &request->sleeper,
+				PARKLOT_INTERRUPTED))
+		request_done(request, -ECANCELED, issue_flags);
+	return 0;
+}
+
+/**
+ * parklot_uring_cmd() - the file operation
+ * @cmd:	 on a file of ours
+ * @issue_flags: io_uring's
+ *
+ * Return: the result, or -EIOCBQUEUED if it comes later.
+ */
+int parklot_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
+{
+	struct parklot_space *space = cmd->file->private_data;
+	const struct parklot_uring *area;
+	struct parklot_yard *yard;
+	void __user *uarg;
+
+	if (issue_flags & IO_URING_F_CANCEL)
+		return uring_cancel(cmd, issue_flags);
+	if (!parklot_space_is_own(space))
+		return -EIO;
+	if (!parklot_has(PARKLOT_FEAT_URING))
+		return -EOPNOTSUPP;
+	yard = parklot_space_yard(space);
+	if (!yard)
+		return -ENXIO;
+	area = (const void *)cmd->sqe->cmd;
+	if (READ_ONCE(area->reserved))
+		return -EINVAL;
+	uarg = u64_to_user_ptr(READ_ONCE(area->arg));
+	switch (cmd->cmd_op) {
+	case PARKLOT_IOC_PARK:
+		return uring_park(cmd, yard, uarg, issue_flags);
+	case PARKLOT_IOC_WAKE:
+		return parklot_call_wake(yard, uarg,
+					 sizeof(struct parklot_wake));
+	default:
+		return -ENOTTY;
+	}
+}

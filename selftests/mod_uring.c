@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* PARK and WAKE as commands of io_uring, and all the ways in which they end. */
+#include "harness.h"
+
+#include <liburing.h>
+#include "mod.h"
+
+#define NR_MANY	20
+
+FIXTURE(uring)
+{
+	struct space s;
+	struct io_uring ring;
+};
+
+FIXTURE_SETUP(uring)
+{
+	SPACE_SETUP(&self->s, 2);
+	if (!(dev_features(self->s.fd) & PARKLOT_FEAT_URING))
+		SKIP(return, "this kernel has no such commands");
+	ASSERT_EQ(0, io_uring_queue_init(64, &self->ring, 0));
+}
+
+FIXTURE_TEARDOWN(uring)
+{
+	io_uring_queue_exit(&self->ring);
+	UNTIL(!nr_parked(&self->s, 0) && !nr_parked(&self->s, 1));
+	space_close(&self->s);
+}
+
+static void prep(struct io_uring *ring, int fd, uint32_t op, const void *arg,
+		 uint64_t data)
+{
+	struct io_uring_sqe *sqe = io_uring_get_sqe(ring);
+	struct parklot_uring *area = (void *)sqe->cmd;
+
+	io_uring_prep_nop(sqe);
+	sqe->opcode = IORING_OP_URING_CMD;
+	sqe->fd = fd;
+	sqe->cmd_op = op;
+	sqe->user_data = data;
+	area->arg = (uintptr_t)arg;
+	area->reserved = 0;
+}
+
+/* The struct need not outlive the submission. */
+static int submit_park(struct io_uring *ring, struct space *s, uint32_t lot,
+		       uint64_t deadline, uint64_t data)
+{
+	struct parklot_park park = {
+		.lot = lot, .expected_seq = seq_read(s, lot),
+		.deadline_ns = deadline, .pollfd = -1,
+	};
+	int nr;
+
+	prep(ring, s->fd, PARKLOT_IOC_PARK, &park, data);
+	nr = io_uring_submit(ring);
+	memset(&park, 0xff, sizeof(park));
+	return nr;
+}
+
+/* The next result, and whose it is. */
+static int result(struct io_uring *ring, uint64_t *data)
+{
+	struct io_uring_cqe *cqe;
+	int res = io_uring_wait_cqe(ring, &cqe);
+
+	if (res)
+		return res;
+	res = cqe->res;
+	if (data)
+		*data = cqe->user_data;
+	io_uring_cqe_seen(ring, cqe);
+	return res;
+}
+
+TEST_F(uring, parked_command_is_woken)
+{
+	ASSERT_EQ(1, submit_park(&self->ring, &self->s, 0, PARKLOT_FOREVER, 1));
+	EXPECT_EQ(1, nr_parked(&self->s, 0));
+	EXPECT_EQ(1, dev_wake(self->s.fd, 0, 1));
+	EXPECT_EQ(0, nr_parked(&self->s, 0));
+	EXPECT_EQ(PARKLOT_WOKEN, result(&self->ring, NULL));
+}
+
+TEST_F(uring, last_parked_is_first_woken)
+{
+	uint64_t i, data;
+
+	for (i = 0; i < NR_MANY; i++)
+		ASSERT_EQ(1, submit_park(&self->ring, &self->s, 0,
+					 PARKLOT_FOREVER, i));
+	EXPECT_EQ(NR_MANY, nr_parked(&self->s, 0));
+	EXPECT_EQ(1, dev_wake(self->s.fd, 0, 1));
+	EXPECT_EQ(PARKLOT_WOKEN, result(&self->ring, &data));
+	EXPECT_EQ(NR_MANY - 1, data);
+	EXPECT_EQ(NR_MANY - 1, dev_wake(self->s.fd, 0, ~0U));
+	for (i = 1; i < NR_MANY; i++)
+		EXPECT_EQ(PARKLOT_WOKEN, result(&self->ring, NULL));
+}
+
+TEST_F(uring, beside_threads_on_one_lot)
+{
+	struct parker parker;
+
+	ASSERT_EQ(1, submit_park(&self->ring, &self->s, 0, PARKLOT_FOREVER, 1));
+	ASSERT_EQ(0, parker_start(&parker, &self->s, 0, 0, PARKLOT_FOREVER));
+	ASSERT_EQ(1, submit_park(&self->ring, &self->s, 0, PARKLOT_FOREVER, 2));
+	EXPECT_EQ(3, dev_wake(self->s.fd, 0, 8));
+	EXPECT_EQ(PARKLOT_WOKEN, parker_join(&parker));
+	EXPECT_EQ(PARKLOT_WOKEN, result(&self->ring, NULL));
+	EXPECT_EQ(PARKLOT_WOKEN, result(&self->ring, NULL));
+}
+
+TEST_F(uring, seq_and_deadline_are_looked_at)
+{
+	struct parklot_park park = { .expected_seq = 2, .pollfd = -1 };
+	uint64_t deadline = now_ns() + 20 * NSEC_PER_MSEC;
+
+	prep(&self->ring, self->s.fd, PARKLOT_IOC_PARK, &park, 0);
+	ASSERT_EQ(1, io_uring_submit(&self->ring));
+	EXPECT_EQ(PARKLOT_CHANGED, result(&self->ring, NULL));
+	ASSERT_EQ(1, submit_park(&self->ring, &self->s, 0, 0, 0));
+	EXPECT_EQ(PARKLOT_TIMEDOUT, result(&self->ring, NULL));
+	ASSERT_EQ(1, submit_park(&self->ring, &self->s, 0, deadline, 0));
+	EXPECT_EQ(PARKLOT_TIMEDOUT, result(&self->ring, NULL));
+	EXPECT_LE(deadline, now_ns());
+	EXPECT_EQ(0, nr_parked(&self->s, 0));
+}
+
+TEST_F(uring, wake_is_a_command)
+{
+	struct parklot_wake_entry entry = { .lot = 1, .nr = 5 };
+	struct parklot_wake wake = {
+		.entries = (uintptr_t)&entry, .nr_entries = 1, .limit = ~0U,
+	};
+	struct parker parker[2];
+
+	ASSERT_EQ(0, parker_start(&parker[0], &self->s, 1, 0, PARKLOT_FOREVER));
+	ASSERT_EQ(0, parker_start(&parker[1], &self->s, 1, 0, PARKLOT_FOREVER));
+	prep(&self->ring, self->s.fd, PARKLOT_IOC_WAKE, &wake, 0);
+	ASSERT_EQ(1, io_uring_submit(&self->ring));
+	EXPECT_EQ(2, result(&self->ring, NULL));
+	EXPECT_EQ(2, wake.woken);
+	EXPECT_EQ(2, entry.woken);
+	EXPECT_EQ(PARKLOT_WOKEN, parker_join(&parker[0]));
+	EXPECT_EQ(PARKLOT_WOKEN, parker_join(&parker[1]));
+}
+
+static int one(struct io_uring *ring, int fd, uint32_t op, const void *arg)
+{
+	prep(ring, fd, op, arg, 0);
+	if (io_uring_submit(ring) != 1)
+		return -1;
+	return result(ring, NULL);
+}
+
+TEST_F(uring, bad_input)
+{
+	struct parklot_park park = { .lot = 2, .pollfd = -1 };
+	struct parklot_wake wake = { .nr_entries = 65 };
+	int fd = dev_open();
+
+	EXPECT_EQ(-EINVAL, one(&self->ring, self->s.fd, PARKLOT_IOC_PARK,
+			       &park));
+	park = (struct parklot_park){ .flags = 2, .pollfd = -1 };
+	EXPECT_EQ(-EINVAL, one(&self->ring, self->s.fd, PARKLOT_IOC_PARK,
+			       &park));
+	park = (struct parklot_park){ .pollfd = 0 };
+	EXPECT_EQ(-EINVAL, one(&self->ring, self->s.fd, PARKLOT_IOC_PARK,
+			       &park));
+	EXPECT_EQ(-EFAULT, one(&self->ring, self->s.fd, PARKLOT_IOC_PARK,
+			       NULL));
+	EXPECT_EQ(-EINVAL, one(&self->ring, self->s.fd, PARKLOT_IOC_WAKE,
+			       &wake));
+	EXPECT_EQ(-EFAULT, one(&self->ring, self->s.fd, PARKLOT_IOC_WAKE,
+			       NULL));
+	EXPECT_EQ(-ENOTTY, one(&self->ring, self->s.fd, PARKLOT_IOC_QUERY,
+			       &park));
+	EXPECT_EQ(-ENXIO, one(&self->ring, fd, PARKLOT_IOC_PARK, &park));
+	EXPECT_EQ(0, nr_parked(&self->s, 0));
+	close(fd);
+	if (!set_features(~(unsigned long)PARKLOT_FEAT_URING))
+		SKIP(return, "not root");
+	EXPECT_EQ(-EOPNOTSUPP, one(&self->ring, self->s.fd, PARKLOT_IOC_PARK,
+				   &park));
+	EXPECT_TRUE(set_features(~0UL));
+}
+
+TEST_F(uring, close_sends_commands_home)
+{
+	ASSERT_EQ(1, submit_park(&self->ring, &self->s, 0, PARKLOT_FOREVER, 1));
+	EXPECT_EQ(0, close(self->s.fd));
+	EXPECT_EQ(PARKLOT_INTERRUPTED, result(&self->ring, NULL));
+	self->s.fd = dev_open();
+}
+
+TEST_F(uring, end_of_the_ring_cancels)
+{
+	uint64_t later = now_ns() + 1000 * NSEC_PER_SEC;
+	int i;
+
+	for (i = 0; i < NR_MANY; i++)
+		ASSERT_EQ(1, submit_park(&self->ring, &self->s, i & 1,
+					 i % 3 ? later : PARKLOT_FOREVER, i));
+	EXPECT_EQ(NR_MANY / 2, nr_parked(&self->s, 1));
+	io_uring_queue_exit(&self->ring);
+	UNTIL(!nr_parked(&self->s, 0) && !nr_parked(&self->s, 1));
+	ASSERT_EQ(0, io_uring_queue_init(8, &self->ring, 0));
+	EXPECT_EQ(0, dev_wake(self->s.fd, 0, ~0U));
+}
+
+static void *submit_and_exit(void *arg)
+{
+	FIXTURE_DATA(uring) *self = arg;
+
+	return (void *)(intptr_t)submit_park(&self->ring, &self->s, 0,
+					     PARKLOT_FOREVER, 7);
+}
+
+/* It is the ring's, and completed though its task is gone. */
+TEST_F(uring, command_outlives_its_thread)
+{
+	pthread_t thread;
+	void *nr;
+
+	ASSERT_EQ(0, pthread_create(&thread, NULL, submit_and_exit, self));
+	pthread_join(thread, &nr);
+	EXPECT_EQ(1, (intptr_t)nr);
+	EXPECT_EQ(1, nr_parked(&self->s, 0));
+	EXPECT_EQ(1, dev_wake(self->s.fd, 0, 1));
+	EXPECT_EQ(PARKLOT_WOKEN, result(&self->ring, NULL));
+	EXPECT_EQ(0, nr_parked(&self->s, 0));
+}
+
+/* Killed with commands parked: the file, and so the module, is let go. */
+TEST_F(uring, kill_leaves_nothing)
+{
+	struct io_uring ring;
+	int i, status, fd[2];
+	struct space s;
+	pid_t pid;
+	char c;
+
+	for (i = 0; i < 10; i++) {
+		ASSERT_EQ(0, pipe(fd));
+		pid = fork();
+		if (!pid) {
+			if (space_open(&s, 1) ||
+			    io_uring_queue_init(8, &ring, 0) ||
+			    submit_park(&ring, &s, 0, PARKLOT_FOREVER, 0) != 1)
+				_exit(1);
+			if (write(fd[1], "", 1) == 1)
+				pause();
+			_exit(2);
+		}
+		EXPECT_EQ(1, read(fd[0], &c, 1));
+		kill(pid, SIGKILL);
+		waitpid(pid, &status, 0);
+		EXPECT_TRUE(WIFSIGNALED(status));
+		close(fd[0]);
+		close(fd[1]);
+	}
+}
+
+struct racer {
+	struct space *s;
+	atomic_int nr_woken;
+	atomic_bool is_over;
+};
+
+static void *wake_often(void *arg)
+{
+	struct racer *racer = arg;
+
+	while (!atomic_load(&racer->is_over))
+		atomic_fetch_add(&racer->nr_woken,
+				 dev_wake(racer->s->fd, 0, 3));
+	return NULL;
+}
+
+/* Deadlines that are about to pass, against wakes: each counted, or not. */
+TEST_F_TIMEOUT(uring, wakes_race_deadlines, 60)
+{
+	uint64_t end = now_ns() + 3 * NSEC_PER_SEC;
+	struct racer racer = { .s = &self->s };
+	int i, j, res, nr_waking = 0, nr_late = 0;
+	pthread_t thread;
+
+	ASSERT_EQ(0, pthread_create(&thread, NULL, wake_often, &racer));
+	for (i = 0; now_ns() < end; i++) {
+		for (j = 0; j < 8; j++)
+			submit_park(&self->ring, &self->s, 0,
+				    now_ns() + (i * 7 + j) % 200 * 1000, 0);
+		for (j = 0; j < 8; j++) {
+			res = result(&self->ring, NULL);
+			nr_waking += res == PARKLOT_WOKEN;
+			nr_late += res == PARKLOT_TIMEDOUT;
+		}
+	}
+	atomic_store(&racer.is_over, true);
+	pthread_join(thread, NULL);
+	EXPECT_EQ(8 * i, nr_waking + nr_late);
+	EXPECT_EQ(atomic_load(&racer.nr_woken), nr_waking);
+	EXPECT_LT(0, nr_waking);
+	EXPECT_LT(0, nr_late);
+}
+
+TEST_HARNESS_MAIN
