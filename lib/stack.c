@@ -17,7 +17,7 @@
 #define AREA_NR_MAX	64
 #define CACHE_BYTES	(4UL << 20)	/* of stacks in a worker's cache */
 #define CACHE_NR_MAX	32
-#define WARM_NR_MAX	1024		/* more of them are given back in time */
+#define WARM_NR_MAX	1024		/* more are given back in time */
 #define NR_AT_ONCE	16		/* trimmed under a lock */
 #define NR_A_STEP	512		/* of aging, which takes a rest then */
 #define STEP_NS		(1000 * 1000)

@@ -45,7 +45,7 @@ struct pl__stack_pool;
 /* One a runtime. */
 struct pl__stacks {
 	struct pl__stack_pool	*pools;		/* I: one a class */
-	uint64_t		look_ns;	/* who ages: to look then again */
+	uint64_t		look_ns;	/* who ages: looks then */
 };
 
 /* Used by one thread at a time; zero-filled is empty. */
