@@ -20,6 +20,8 @@
 
 enum { FREE, LOCKED, WAITED_FOR };
 
+#define NR_BACKOFFS	8
+
 static bool trylock(struct pl_mutex *m)
 {
 	uint32_t is_free = FREE;
@@ -28,6 +30,27 @@ static bool trylock(struct pl_mutex *m)
 						       &is_free, LOCKED,
 						       memory_order_acquire,
 						       memory_order_relaxed);
+}
+
+/*
+ * For who has not waited yet: it locks without the mark that others wait.
+ * Whoever has it on another processor may be about to unlock.  Each time we
+ * stay away twice as long, some microseconds in all, so that those who spin do
+ * not take the line from who has the lock.
+ */
+static bool spin(struct pl_mutex *m)
+{
+	int i, k;
+
+	if (pl__self() && load_relaxed(&pl__rt.nr_started) < 2)
+		return false;
+	for (i = 0; i < NR_BACKOFFS; i++) {
+		for (k = 0; k < 1 << i; k++)
+			pl__cpu_relax();
+		if (load_relaxed(&m->word.value) == FREE && trylock(m))
+			return true;
+	}
+	return false;
 }
 
 int pl__mutex_lock_contended(struct pl_mutex *m, uint64_t deadline_ns,
@@ -48,7 +71,7 @@ int pl__mutex_lock_contended(struct pl_mutex *m, uint64_t deadline_ns,
 
 void pl_mutex_lock(struct pl_mutex *m)
 {
-	if (likely(trylock(m)))
+	if (likely(trylock(m)) || spin(m))
 		return;
 	/* No memory to wait with is no reason not to wait. */
 	while (pl__mutex_lock_contended(m, PL_FOREVER,
@@ -65,7 +88,7 @@ int pl_mutex_lock_until(struct pl_mutex *m, uint64_t deadline_ns)
 {
 	int ret = pl__wait_pending();
 
-	if (ret || trylock(m))
+	if (ret || trylock(m) || spin(m))
 		return ret;
 	return pl__mutex_lock_contended(m, deadline_ns, 0);
 }
