@@ -4,6 +4,7 @@
  */
 #include "timer.h"
 #include "inject.h"
+#include "self.h"
 #include "timer_impl.h"
 
 #define TIMERS_MAX	(1U << 26)
@@ -270,10 +271,25 @@ __pl_noinline bool pl__timers_is_thread(struct pl__timers *t)
 	return load_relaxed(&t->self) == pthread_self();
 }
 
+/* Threads share what their bucket has swept, under its lock. */
+static struct pl__timer *alloc(struct pl__timers *t, struct pl__slab_cache *c)
+{
+	struct bucket *b;
+	struct pl__timer *r;
+
+	if (c)
+		return pl__slab_alloc(&t->slab, c);
+	b = &t->buckets[pl__self_number() % t->nr_buckets];
+	pl__lock(&b->lock);
+	r = pl__slab_alloc(&t->slab, &b->cache);
+	pl__unlock(&b->lock);
+	return r;
+}
+
 struct pl__timer *pl__timer_reserve(struct pl__timers *t,
 				    struct pl__slab_cache *c)
 {
-	struct pl__timer *r = pl__slab_alloc(&t->slab, c);
+	struct pl__timer *r = alloc(t, c);
 
 	if (unlikely(!r))
 		return NULL;

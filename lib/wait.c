@@ -67,7 +67,8 @@ static void take_off(struct pl__waiter *wt, int reason)
 {
 	list_del_init(&wt->list);
 	wt->reason = reason;
-	atomic_store(&wt->word, NULL);
+	/* Who kicks looks again under the lock. */
+	store_release(&wt->word, NULL);
 }
 
 /* Not under it: from here on the waiter runs. */
