@@ -7,8 +7,8 @@
  *		ended_word++, wake		wait for ended_word
  *
  *	thread from outside		stopper
- *	nr_inside++		[inside-a]	state = DRAINED
- *	if (state is DRAINED)		if (nr_inside)		[inside-b]
+ *	inside.nr++		[inside-a]	state = DRAINED
+ *	if (state is DRAINED)		if (inside.nr)		[inside-b]
  *		go away				wait until it is not
  *
  * In both, one of the two sees the other.  Who spawns from outside counts the
@@ -217,9 +217,12 @@ static void wait_for_tasks(void)
 
 static void wait_outside(void)
 {
+	int i;
+
 	/* [inside-b] pairs with [inside-a] in pl__rt_enter(). */
-	while (atomic_load(&pl__rt.nr_inside))
-		pl__sched_yield();
+	for (i = 0; i < PL__NR_STRIPES; i++)
+		while (atomic_load(&pl__rt.inside[i].nr))
+			pl__sched_yield();
 }
 
 static void finish(struct pl__rt *rt)

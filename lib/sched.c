@@ -15,12 +15,17 @@ struct pl__rt pl__rt;
 
 /* ---- from ordinary threads ---- */
 
+static _Atomic uint32_t *nr_inside(void)
+{
+	return &pl__rt.inside[pl__self_number() % PL__NR_STRIPES].nr;
+}
+
 bool pl__rt_enter(void)
 {
 	uint32_t state;
 
 	/* [inside-a] pairs with [inside-b] in wait_outside(). */
-	atomic_fetch_add(&pl__rt.nr_inside, 1);
+	atomic_fetch_add(nr_inside(), 1);
 	PL_INJECT("inside-a");
 	state = atomic_load(&pl__rt.state);
 	if (likely(state == PL__RT_RUNNING || state == PL__RT_STOPPING))
@@ -31,7 +36,7 @@ bool pl__rt_enter(void)
 
 void pl__rt_exit(void)
 {
-	atomic_fetch_sub(&pl__rt.nr_inside, 1);
+	atomic_fetch_sub(nr_inside(), 1);
 }
 
 /* ---- calling for help ---- */
@@ -93,7 +98,7 @@ void pl__signal(void)
 
 /* ---- ready ---- */
 
-static void queue_own(struct pl__worker *w, struct pl__task *t)
+void pl__queue_own(struct pl__worker *w, struct pl__task *t)
 {
 	/* What a full deque cannot take, the inbox always can. */
 	if (unlikely(!pl__deque_push(&w->deque, t)))
@@ -118,7 +123,7 @@ void pl__ready_quietly(struct pl__task *t)
 	struct pl__worker *w = pl__self();
 
 	if (w)
-		queue_own(w, t);
+		pl__queue_own(w, t);
 	else
 		queue_outside(t);
 }
@@ -145,7 +150,7 @@ void pl__drain(struct pl__worker *w, struct pl__inbox *from)
 	PL_INJECT("drain");
 	for (; l; l = next) {
 		next = l->next;
-		queue_own(w, container_of(l, struct pl__task, link));
+		pl__queue_own(w, container_of(l, struct pl__task, link));
 	}
 	if (!is_one)
 		pl__signal();

@@ -154,6 +154,13 @@ struct pl__stackless {
 	struct pl__link		*head[3];	/* L: by class */
 };
 
+/* A count that many threads change: each the line that its number says. */
+#define PL__NR_STRIPES		16	/* a power of 2 */
+
+struct pl__stripe {
+	_Atomic uint32_t	nr;
+} __pl_cacheline;
+
 /* There is one.  R: written while it starts and stops only. */
 struct pl__rt {
 	struct pl_config	cfg;		/* R: resolved, nothing is 0 */
@@ -176,7 +183,7 @@ struct pl__rt {
 	_Atomic uint32_t	nr_blocked;	/* in tasks on its own stack */
 
 	/* Ordinary threads that look at any of this right now. */
-	_Atomic uint32_t	nr_inside __pl_cacheline;
+	struct pl__stripe	inside[PL__NR_STRIPES];
 	_Atomic uint32_t	ended_word;	/* moved while STOPPING */
 	_Atomic uint64_t	spawned_outside;
 	_Atomic uint64_t	ended_outside;	/* spawns taken back */
@@ -253,6 +260,9 @@ void pl__ready(struct pl__task *t);
 /* The same for many: queue each, then signal once. */
 void pl__ready_quietly(struct pl__task *t);
 void pl__signal(void);
+
+/* Into the queue of @w, the caller; nobody is told. */
+void pl__queue_own(struct pl__worker *w, struct pl__task *t);
 
 /* The next ready task of worker @w itself; NULL: none, or it is surplus. */
 struct pl__task *pl__next(struct pl__worker *w);

@@ -13,6 +13,8 @@
 
 #include <string.h>
 
+#define NR_STEAL_MORE	8
+
 static struct pl__worker *worker_of(uint32_t i)
 {
 	return pl__rt.workers[i];
@@ -39,6 +41,30 @@ static uint32_t next_random(struct pl__worker *w)
 	return w->rng;
 }
 
+/*
+ * Up to half of what is there, so that thieves come less often.  While it was
+ * in hand nobody saw it; who looked then must be told.
+ */
+static void steal_more(struct pl__worker *w, struct pl__worker *victim)
+{
+	size_t most = pl__deque_len(&victim->deque) / 2, nr;
+	struct pl__task *t;
+	bool lost;
+
+	if (most > NR_STEAL_MORE)
+		most = NR_STEAL_MORE;
+	for (nr = 0; nr < most; nr++) {
+		t = pl__deque_steal_once(&victim->deque, &lost);
+		if (!t)
+			break;
+		pl__queue_own(w, t);
+	}
+	if (!nr)
+		return;
+	counter_add(&w->stat.steals, nr);
+	pl__signal();
+}
+
 static struct pl__task *steal_from(struct pl__worker *w,
 				   struct pl__worker *victim)
 {
@@ -48,8 +74,10 @@ static struct pl__task *steal_from(struct pl__worker *w,
 		pl__drain(w, &victim->inbox);
 		t = pl__deque_pop(&w->deque);
 	}
-	if (t)
-		counter_inc(&w->stat.steals);
+	if (!t)
+		return NULL;
+	counter_inc(&w->stat.steals);
+	steal_more(w, victim);
 	return t;
 }
 
