@@ -10,6 +10,7 @@
  *
  * An ordinary thread has no ring: it sends a task.
  */
+#include "io.h"
 #include "ring.h"
 #include "runtime.h"
 #include "sys.h"
@@ -139,16 +140,15 @@ static int wait_for(const struct io_uring_sqe *sqe, uint64_t deadline_ns)
 			       wait_as_thread(sqe, deadline_ns);
 }
 
-/* A non-blocking descriptor says -EAGAIN: then it is waited for, and retried */
-static int wait_ready(const struct io_uring_sqe *sqe, uint32_t events,
-		      uint64_t deadline_ns)
+int pl__io(const struct io_uring_sqe *sqe, uint32_t events,
+	   uint64_t deadline_ns)
 {
 	struct io_uring_sqe poll;
 	int ret;
 
 	for (;;) {
 		ret = wait_for(sqe, deadline_ns);
-		if (ret != -EAGAIN)
+		if (ret != -EAGAIN || !events)
 			return ret;
 		pl_io_sqe_init(&poll);
 		io_uring_prep_poll_add(&poll, sqe->fd, events);
@@ -168,26 +168,21 @@ int pl_io_wait(struct io_uring_sqe *sqe, uint64_t deadline_ns)
 	return sqe ? wait_for(sqe, deadline_ns) : -EINVAL;
 }
 
-/* As much as one call of the kernel transfers. */
-static unsigned int clamp(size_t n)
-{
-	return n < 0x7ffff000 ? (unsigned int)n : 0x7ffff000;
-}
-
 ssize_t pl_read_until(int fd, void *buf, size_t n, uint64_t deadline_ns)
 {
 	struct io_uring_sqe sqe = { 0 };
 
-	io_uring_prep_read(&sqe, fd, buf, clamp(n), (uint64_t)-1);
-	return wait_ready(&sqe, POLLIN, deadline_ns);
+	io_uring_prep_read(&sqe, fd, buf, pl__io_clamp(n), (uint64_t)-1);
+	return pl__io(&sqe, POLLIN, deadline_ns);
 }
 
 ssize_t pl_write_until(int fd, const void *buf, size_t n, uint64_t deadline_ns)
 {
 	struct io_uring_sqe sqe = { 0 };
 
-	io_uring_prep_write(&sqe, fd, buf, clamp(n), (uint64_t)-1);
-	return wait_ready(&sqe, POLLOUT, deadline_ns);
+	io_uring_prep_write(&sqe, fd, buf, pl__io_clamp(n),
+			    (uint64_t)-1);
+	return pl__io(&sqe, POLLOUT, deadline_ns);
 }
 
 ssize_t pl_recv_until(int fd, void *buf, size_t n, int flags,
@@ -195,9 +190,8 @@ ssize_t pl_recv_until(int fd, void *buf, size_t n, int flags,
 {
 	struct io_uring_sqe sqe = { 0 };
 
-	io_uring_prep_recv(&sqe, fd, buf, clamp(n), flags);
-	return flags & MSG_DONTWAIT ? wait_for(&sqe, deadline_ns) :
-				      wait_ready(&sqe, POLLIN, deadline_ns);
+	io_uring_prep_recv(&sqe, fd, buf, pl__io_clamp(n), flags);
+	return pl__io(&sqe, flags & MSG_DONTWAIT ? 0 : POLLIN, deadline_ns);
 }
 
 ssize_t pl_send_until(int fd, const void *buf, size_t n, int flags,
@@ -205,9 +199,9 @@ ssize_t pl_send_until(int fd, const void *buf, size_t n, int flags,
 {
 	struct io_uring_sqe sqe = { 0 };
 
-	io_uring_prep_send(&sqe, fd, buf, clamp(n), flags | MSG_NOSIGNAL);
-	return flags & MSG_DONTWAIT ? wait_for(&sqe, deadline_ns) :
-				      wait_ready(&sqe, POLLOUT, deadline_ns);
+	io_uring_prep_send(&sqe, fd, buf, pl__io_clamp(n),
+			   flags | MSG_NOSIGNAL);
+	return pl__io(&sqe, flags & MSG_DONTWAIT ? 0 : POLLOUT, deadline_ns);
 }
 
 int pl_accept_until(int fd, struct sockaddr *addr, socklen_t *len, int flags,
@@ -216,7 +210,7 @@ int pl_accept_until(int fd, struct sockaddr *addr, socklen_t *len, int flags,
 	struct io_uring_sqe sqe = { 0 };
 
 	io_uring_prep_accept(&sqe, fd, addr, len, flags);
-	return wait_ready(&sqe, POLLIN, deadline_ns);
+	return pl__io(&sqe, POLLIN, deadline_ns);
 }
 
 int pl_connect_until(int fd, const struct sockaddr *addr, socklen_t len,

@@ -8,12 +8,13 @@
 #include "base.h"
 
 #include <sys/socket.h>
+#include <sys/uio.h>
 
 PL_BEGIN_DECLS
 
 /*
  * Each is the system call of its name, through io_uring: same arguments, its
- * result or -errno.  SIGPIPE is never raised by pl_send().  Besides
+ * result or -errno.  SIGPIPE is never raised by those that send.  Besides
  * -ETIMEDOUT, -EINTR and -ECANCELED (the buffer is the caller's again in each
  * case; what was transferred before is reported instead): -EOPNOTSUPP if the
  * kernel has no io_uring.
@@ -35,6 +36,36 @@ PL_API int pl_accept_until(int fd, struct sockaddr *addr, socklen_t *len,
 PL_API int pl_connect(int fd, const struct sockaddr *addr, socklen_t len);
 PL_API int pl_connect_until(int fd, const struct sockaddr *addr, socklen_t len,
 			    uint64_t deadline_ns);
+
+PL_API ssize_t pl_pread(int fd, void *buf, size_t n, off_t offset);
+PL_API ssize_t pl_pread_until(int fd, void *buf, size_t n, off_t offset,
+			      uint64_t deadline_ns);
+PL_API ssize_t pl_pwrite(int fd, const void *buf, size_t n, off_t offset);
+PL_API ssize_t pl_pwrite_until(int fd, const void *buf, size_t n, off_t offset,
+			       uint64_t deadline_ns);
+PL_API ssize_t pl_readv(int fd, const struct iovec *iov, int nr);
+PL_API ssize_t pl_readv_until(int fd, const struct iovec *iov, int nr,
+			      uint64_t deadline_ns);
+PL_API ssize_t pl_writev(int fd, const struct iovec *iov, int nr);
+PL_API ssize_t pl_writev_until(int fd, const struct iovec *iov, int nr,
+			       uint64_t deadline_ns);
+PL_API ssize_t pl_recvmsg(int fd, struct msghdr *msg, int flags);
+PL_API ssize_t pl_recvmsg_until(int fd, struct msghdr *msg, int flags,
+				uint64_t deadline_ns);
+PL_API ssize_t pl_sendmsg(int fd, const struct msghdr *msg, int flags);
+PL_API ssize_t pl_sendmsg_until(int fd, const struct msghdr *msg, int flags,
+				uint64_t deadline_ns);
+
+/**
+ * pl_poll() - wait until @fd has one of @events
+ * @fd:          any descriptor that can be polled
+ * @events:      POLLIN, POLLOUT ... of <poll.h>; POLLERR and POLLHUP always
+ *               count
+ * @deadline_ns: as everywhere; one in the past only looks
+ *
+ * Return: the events that it has; -ETIMEDOUT: none; else as above.
+ */
+PL_API int pl_poll(int fd, uint32_t events, uint64_t deadline_ns);
 
 /** pl_close() - close @fd; not a point of cancellation */
 PL_API int pl_close(int fd);

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * I/O at a position, by vector and by message; and poll: from tasks, tasks on
+ * the worker's stack and threads.
+ */
+#include "harness.h"
+
+#include "rt.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+FIXTURE(iovec) { char unused; };
+
+static void probe(void *arg)
+{
+	char c;
+
+	*(ssize_t *)arg = pl_read(-1, &c, 1);
+}
+
+FIXTURE_SETUP(iovec)
+{
+	ssize_t ret = 0;
+
+	rt_begin(_metadata);
+	run_in_task(probe, &ret);
+	if (ret == -EOPNOTSUPP) {
+		rt_end();
+		SKIP(return, "this kernel has no io_uring");
+	}
+	ASSERT_EQ(-EBADF, ret);
+}
+
+FIXTURE_TEARDOWN(iovec)
+{
+	rt_end();
+}
+
+static void run_as_each(void (*fn)(void *arg), void *arg)
+{
+	run_in_task(fn, arg);
+	run_as(PL_STACK_WORKER, fn, arg);
+	fn(arg);
+}
+
+static void make_pair(int fd[2], int flags)
+{
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM | flags, 0, fd));
+}
+
+static void close_pair(int fd[2])
+{
+	EXPECT_EQ(0, pl_close(fd[0]));
+	EXPECT_EQ(0, pl_close(fd[1]));
+}
+
+/* ---- at a position ---- */
+
+static void use_positions(void *arg)
+{
+	int fd = memfd_create("positions", MFD_CLOEXEC);
+	char buf[8] = "";
+
+	(void)arg;
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(6, pl_pwrite(fd, "abcdef", 6, 10));
+	EXPECT_EQ(3, pl_pread(fd, buf, 3, 12));
+	EXPECT_STREQ("cde", buf);
+	/* The file's own position has not moved. */
+	EXPECT_EQ(0, lseek(fd, 0, SEEK_CUR));
+	EXPECT_EQ(2, pl_pread_until(fd, buf, 8, 14, PL_FOREVER));
+	EXPECT_EQ(0, pl_pread(fd, buf, 8, 16));
+	EXPECT_EQ(1, pl_pwrite_until(fd, "x", 1, 0, in_ms(10000)));
+	EXPECT_EQ(-EINVAL, pl_pread(fd, buf, 1, -1));
+	EXPECT_EQ(-EINVAL, pl_pwrite(fd, "x", 1, -2));
+	EXPECT_EQ(16, lseek(fd, 0, SEEK_END));
+	EXPECT_EQ(0, pl_close(fd));
+}
+
+TEST_F(iovec, positions_are_read_and_written_without_moving)
+{
+	run_as_each(use_positions, NULL);
+}
+
+static void use_positions_of_pipe(void *arg)
+{
+	char c = 0;
+	int fd[2];
+
+	(void)arg;
+	ASSERT_EQ(0, pipe(fd));
+	EXPECT_EQ(1, pl_pwrite(fd[1], "x", 1, 0));
+	EXPECT_EQ(1, pl_pread(fd[0], &c, 1, 0));
+	EXPECT_EQ('x', c);
+	close_pair(fd);
+}
+
+TEST_F(iovec, what_has_no_position_is_read_and_written_all_the_same)
+{
+	run_as_each(use_positions_of_pipe, NULL);
+}
+
+/* ---- by vector ---- */
+
+static void use_vectors(void *arg)
+{
+	char a[4] = "", b[8] = "";
+	struct iovec out[] = { { (void *)"abc", 3 }, { (void *)"", 0 },
+			       { (void *)"defg", 4 } };
+	struct iovec in[] = { { a, 2 }, { b, 7 } };
+	int fd[2];
+
+	(void)arg;
+	make_pair(fd, 0);
+	EXPECT_EQ(7, pl_writev(fd[1], out, 3));
+	EXPECT_EQ(7, pl_readv(fd[0], in, 2));
+	EXPECT_STREQ("ab", a);
+	EXPECT_STREQ("cdefg", b);
+	EXPECT_EQ(3, pl_writev_until(fd[1], out, 1, in_ms(10000)));
+	EXPECT_EQ(2, pl_readv_until(fd[0], in, 1, in_ms(10000)));
+	EXPECT_EQ(1, pl_readv_until(fd[0], in, 1, 0));
+	EXPECT_EQ(-ETIMEDOUT, pl_readv_until(fd[0], in, 1, in_ms(1)));
+	EXPECT_EQ(-EINVAL, pl_readv(fd[0], in, -1));
+	EXPECT_EQ(-EINVAL, pl_writev(fd[1], out, 1 << 20));
+	close_pair(fd);
+}
+
+TEST_F(iovec, vectors_are_gathered_and_scattered)
+{
+	run_as_each(use_vectors, NULL);
+}
+
+static void use_vectors_in_file(void *arg)
+{
+	int fd = memfd_create("vectors", MFD_CLOEXEC);
+	struct iovec iov[] = { { (void *)"ab", 2 }, { (void *)"c", 1 } };
+
+	(void)arg;
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(3, pl_writev(fd, iov, 2));
+	EXPECT_EQ(3, pl_writev(fd, iov, 2));
+	EXPECT_EQ(6, lseek(fd, 0, SEEK_CUR));
+	EXPECT_EQ(0, pl_close(fd));
+}
+
+TEST_F(iovec, vectors_move_the_position)
+{
+	run_as_each(use_vectors_in_file, NULL);
+}
+
+static void read_when_there(void *arg)
+{
+	int *fd = arg;
+	char c = 0;
+	struct iovec iov = { &c, 1 };
+
+	EXPECT_EQ(1, pl_readv(fd[0], &iov, 1));
+	EXPECT_EQ('x', c);
+}
+
+/* One that is non-blocking is waited for all the same. */
+TEST_F(iovec, read_waits_whatever_the_mode)
+{
+	int fd[2], mode;
+	pl_task_t t;
+
+	for (mode = 0; mode < 2; mode++) {
+		make_pair(fd, mode ? SOCK_NONBLOCK : 0);
+		t = spawn(read_when_there, fd);
+		EXPECT_EQ(-ETIMEDOUT, pl_join_until(t, in_ms(2)));
+		EXPECT_EQ(1, write(fd[1], "x", 1));
+		join(t);
+		close_pair(fd);
+	}
+}
+
+/* ---- by message ---- */
+
+static void use_messages(void *arg)
+{
+	char buf[8] = "";
+	struct iovec in = { buf, 7 }, out = { (void *)"hello", 5 };
+	struct msghdr to = { .msg_iov = &out, .msg_iovlen = 1 };
+	struct msghdr from = { .msg_iov = &in, .msg_iovlen = 1 };
+	int fd[2];
+
+	(void)arg;
+	make_pair(fd, 0);
+	EXPECT_EQ(-EAGAIN, pl_recvmsg(fd[0], &from, MSG_DONTWAIT));
+	EXPECT_EQ(-ETIMEDOUT, pl_recvmsg_until(fd[0], &from, 0, in_ms(1)));
+	EXPECT_EQ(5, pl_sendmsg(fd[1], &to, 0));
+	EXPECT_EQ(5, pl_recvmsg(fd[0], &from, 0));
+	EXPECT_STREQ("hello", buf);
+	EXPECT_EQ(5, pl_sendmsg_until(fd[1], &to, 0, in_ms(10000)));
+	EXPECT_EQ(5, pl_recvmsg_until(fd[0], &from, 0, 0));
+	EXPECT_EQ(0, pl_close(fd[0]));
+	/* No SIGPIPE, which would kill us. */
+	EXPECT_EQ(-EPIPE, pl_sendmsg(fd[1], &to, 0));
+	EXPECT_EQ(0, pl_close(fd[1]));
+}
+
+TEST_F(iovec, messages_are_sent_and_received_without_sigpipe)
+{
+	signal(SIGPIPE, SIG_DFL);
+	run_as_each(use_messages, NULL);
+}
+
+union control {
+	struct cmsghdr	hdr;
+	char		room[CMSG_SPACE(sizeof(int))];
+};
+
+static void send_descriptor(int to, int fd)
+{
+	union control ctl = { 0 };
+	struct iovec iov = { (void *)"f", 1 };
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = &ctl, .msg_controllen = sizeof(ctl),
+	};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(fd));
+	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+	EXPECT_EQ(1, pl_sendmsg(to, &msg, 0));
+}
+
+static int receive_descriptor(int from)
+{
+	union control ctl = { 0 };
+	char byte;
+	struct iovec iov = { &byte, 1 };
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = &ctl, .msg_controllen = sizeof(ctl),
+	};
+	int fd = -1;
+
+	EXPECT_EQ(1, pl_recvmsg(from, &msg, MSG_CMSG_CLOEXEC));
+	ASSERT_NE(NULL, CMSG_FIRSTHDR(&msg));
+	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(fd));
+	return fd;
+}
+
+static void pass_descriptor(void *arg)
+{
+	int pair[2], pipes[2], fd;
+	char c = 0;
+
+	(void)arg;
+	make_pair(pair, 0);
+	ASSERT_EQ(0, pipe(pipes));
+	send_descriptor(pair[1], pipes[1]);
+	fd = receive_descriptor(pair[0]);
+	EXPECT_EQ(1, pl_write(fd, "y", 1));
+	EXPECT_EQ(1, pl_read(pipes[0], &c, 1));
+	EXPECT_EQ('y', c);
+	EXPECT_EQ(0, pl_close(fd));
+	close_pair(pipes);
+	close_pair(pair);
+}
+
+TEST_F(iovec, messages_pass_descriptors)
+{
+	run_as_each(pass_descriptor, NULL);
+}
+
+/* ---- poll ---- */
+
+static void use_poll(void *arg)
+{
+	int fd[2];
+	char c;
+
+	(void)arg;
+	make_pair(fd, 0);
+	EXPECT_EQ(POLLOUT, pl_poll(fd[0], POLLIN | POLLOUT, PL_FOREVER));
+	EXPECT_EQ(-ETIMEDOUT, pl_poll(fd[0], POLLIN, 0));
+	EXPECT_EQ(-ETIMEDOUT, pl_poll(fd[0], POLLIN, in_ms(1)));
+	EXPECT_EQ(1, pl_write(fd[1], "x", 1));
+	EXPECT_EQ(POLLIN, pl_poll(fd[0], POLLIN, 0));
+	EXPECT_EQ(1, pl_read(fd[0], &c, 1));
+	EXPECT_EQ(0, pl_close(fd[1]));
+	EXPECT_EQ(POLLHUP, pl_poll(fd[0], 0, PL_FOREVER));
+	EXPECT_EQ(0, pl_close(fd[0]));
+	EXPECT_EQ(-EBADF, pl_poll(-1, POLLIN, PL_FOREVER));
+}
+
+TEST_F(iovec, poll_says_what_a_descriptor_has)
+{
+	run_as_each(use_poll, NULL);
+}
+
+static atomic_int nr_polled;
+
+static void poll_until_readable(void *arg)
+{
+	EXPECT_EQ(POLLIN, pl_poll(*(int *)arg, POLLIN, PL_FOREVER));
+	atomic_fetch_add(&nr_polled, 1);
+}
+
+TEST_F(iovec, poll_lets_all_go_who_wait_for_one)
+{
+	static struct mixed m;
+	int fd[2];
+
+	make_pair(fd, 0);
+	mixed_start(&m, 50, 4, poll_until_readable, &fd[0]);
+	ASSERT_TRUE(UNTIL(rt_stat().io_in_flight == 54));
+	EXPECT_EQ(0, nr_polled);
+	EXPECT_EQ(1, write(fd[1], "x", 1));
+	mixed_join(&m);
+	EXPECT_EQ(54, nr_polled);
+	close_pair(fd);
+}
+
+static void poll_in_vain(void *arg)
+{
+	EXPECT_EQ(-EINTR, pl_poll(*(int *)arg, POLLIN, PL_FOREVER));
+	EXPECT_EQ(-ECANCELED, pl_poll(*(int *)arg, POLLIN, PL_FOREVER));
+	EXPECT_EQ(-ECANCELED, pl_poll(*(int *)arg, POLLOUT, PL_FOREVER));
+}
+
+TEST_F(iovec, poll_is_interrupted_and_cancelled)
+{
+	int fd[2];
+	pl_task_t t;
+
+	make_pair(fd, 0);
+	t = spawn(poll_in_vain, &fd[0]);
+	ASSERT_TRUE(UNTIL(rt_stat().io_in_flight == 1));
+	EXPECT_EQ(0, pl_interrupt(t));
+	ASSERT_TRUE(UNTIL(rt_stat().io_submitted >= 3 &&
+			  rt_stat().io_in_flight == 1));
+	EXPECT_EQ(0, pl_cancel(t));
+	join(t);
+	close_pair(fd);
+}
+
+TEST_HARNESS_MAIN
