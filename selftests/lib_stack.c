@@ -290,7 +290,8 @@ TEST_F(stacks, those_used_in_each_burst_are_not_given_back)
 		end_burst(&self->s, &self->c);
 		EXPECT_EQ(PL__STACKS_AGE_NS, pl__stacks_age(&self->s, now));
 		ASSERT_TRUE(begin_burst(&self->s, &self->c));
-		EXPECT_GE(before + 64 * KIB, statm(1));
+		if (COUNTS_ARE_OURS)
+			EXPECT_GE(before + 64 * KIB, statm(1));
 		now += PL__STACKS_AGE_NS;
 	}
 	end_burst(&self->s, &self->c);

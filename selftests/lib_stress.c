@@ -306,6 +306,7 @@ static void check_books(void)
 	ASSERT_TRUE(UNTIL(nr_alive == 0)) {
 		say_where();
 	}
+	EXPECT_TRUE(UNTIL(rt_stat().tasks_alive == 0));
 	check_sync();
 	EXPECT_TRUE(UNTIL(rt_stat().tasks_alive == 0));
 	EXPECT_EQ(nr_begun, nr_ended);

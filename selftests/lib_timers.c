@@ -333,8 +333,7 @@ TEST_F(timers, a_later_deadline_wakes_nobody)
 
 	for (i = 0; i < NR_BUCKETS; i++)
 		add(self->t, i, pl__now_ns() + FAR, nothing, NULL);
-	until_asleep();
-	before = nr_switches();
+	before = settled_switches();
 	if (before < 0)
 		SKIP(return, "no count of context switches");
 	for (i = 0; i < 1000; i++) {
@@ -352,8 +351,7 @@ TEST_F(timers, with_none_pending_it_sleeps_for_good)
 	add(self->t, 3, pl__now_ns() + MSEC, nothing, NULL);
 	while (nr_fired(self->t) < 2)
 		pl__sleep_ns(MSEC);
-	until_asleep();
-	before = nr_switches();
+	before = settled_switches();
 	if (before < 0)
 		SKIP(return, "no count of context switches");
 	if (sleeps_untimed() >= 0)
@@ -380,8 +378,7 @@ TEST_F(timers, adding_and_deleting_alone_leaves_the_thread_asleep)
 	ret = pl__timer_del(self->t, add(self->t, 1, deadline, nothing, NULL));
 	sem_post(&g.leave);
 	flush(self->t);
-	until_asleep();
-	before = nr_switches();
+	before = settled_switches();
 	if (before < 0)
 		SKIP(return, "no count of context switches");
 	for (i = 0; i < 10000; i++)

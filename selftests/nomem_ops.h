@@ -294,6 +294,7 @@ static int op_cancel(void)
 	return until_ran(pl_cancel(task), 1);
 }
 
+#if !RT_ASAN
 /* Refused in the child, where nobody is told: it goes on all the same. */
 static int op_fork(void)
 {
@@ -307,6 +308,7 @@ static int op_fork(void)
 	EXPECT_EQ(0, reap(pid));
 	return 0;
 }
+#endif
 
 static int fds[2];
 

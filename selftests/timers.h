@@ -150,6 +150,22 @@ static inline long nr_switches(void)
 	return p ? atol(strchr(p, ':') + 1) : -1;
 }
 
+/*
+ * How often it has slept, once it goes on no more: it may be seen asleep on its
+ * way there, in a lock or a delay.  -1: there is no such count.
+ */
+static inline long settled_switches(void)
+{
+	long nr;
+
+	do {
+		until_asleep();
+		nr = nr_switches();
+		pl__sleep_ns(20 * MSEC);
+	} while (nr_switches() != nr);
+	return nr;
+}
+
 /* Whether it sleeps on a futex with no time limit; -1: cannot be told. */
 static inline int sleeps_untimed(void)
 {
