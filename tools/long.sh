@@ -107,11 +107,11 @@ part_model-larger() {
 }
 
 part_vm-6.1-rt() {
-	in_machine 6.1-rt
+	LIB_TEST_SCALE=100 in_machine 6.1-rt
 }
 
 part_vm-6.12-rt() {
-	in_machine 6.12-rt
+	LIB_TEST_SCALE=100 in_machine 6.12-rt
 }
 
 part_vm-6.1-arm64-all() {
