@@ -216,7 +216,8 @@ static void do_seek(struct worker *w)
  */
 TEST_F(block, on_a_mutex_that_somebody_holds)
 {
-	int uffd = syscall(SYS_userfaultfd, O_CLOEXEC);
+	/* To poll one that blocks says POLLERR at once. */
+	int uffd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
 	char path[] = "/tmp/mod_crew.XXXXXX";
 	struct worker *w = &self->w;
 	pthread_t reader;
