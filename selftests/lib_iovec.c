@@ -123,6 +123,7 @@ static void use_vectors(void *arg)
 	EXPECT_EQ(1, pl_readv_until(fd[0], in, 1, 0));
 	EXPECT_EQ(-ETIMEDOUT, pl_readv_until(fd[0], in, 1, in_ms(1)));
 	EXPECT_EQ(-EINVAL, pl_readv(fd[0], in, -1));
+	EXPECT_EQ(-EINVAL, pl_writev(fd[1], out, -1));
 	EXPECT_EQ(-EINVAL, pl_writev(fd[1], out, 1 << 20));
 	close_pair(fd);
 }
