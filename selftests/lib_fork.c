@@ -18,7 +18,6 @@ static int nr_threads(void)
 	return nr_entries("/proc/self/task");
 }
 
-
 FIXTURE_SETUP(fork)
 {
 	rt_begin(_metadata);

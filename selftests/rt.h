@@ -291,6 +291,24 @@ static inline void run_in_task(void (*fn)(void *arg), void *arg)
 	run_as(PL_STACK_NORMAL, fn, arg);
 }
 
+static inline void rt_probe_io(void *arg)
+{
+	char c;
+
+	*(ssize_t *)arg = pl_read(-1, &c, 1);
+}
+
+/* Whether this kernel lets us use io_uring. */
+static inline bool rt_has_io(void)
+{
+	ssize_t ret = 0;
+
+	run_in_task(rt_probe_io, &ret);
+	if (ret != -EOPNOTSUPP)
+		ASSERT_EQ(-EBADF, ret);
+	return ret != -EOPNOTSUPP;
+}
+
 /* So many tasks and threads that run the same function. */
 struct mixed {
 	void		(*fn)(void *arg);
