@@ -34,6 +34,11 @@ static atomic_long nr_written, nr_read;
 /* The latest handles, of which many are stale. */
 static _Atomic pl_task_t recent[64];
 
+/*
+ * Who runs on a worker's stack and waits keeps that worker: waiting without a
+ * deadline for what a ready task has, all of these together may take every
+ * worker there can be, and the ready task never runs.  So they don't.
+ */
 struct player {
 	uint64_t	seed;
 	bool		has_worker;	/* on its stack: no other runs there */
@@ -100,8 +105,9 @@ static void do_mutex(struct player *p)
 {
 	int i = (int)pick(p, NR_MUTEXES), ret;
 
-	ret = pick(p, 2) ? (pl_mutex_lock(&mutex[i]), 0) :
-			   pl_mutex_lock_until(&mutex[i], soon(p));
+	ret = pick(p, 2) && !p->has_worker ?
+	      (pl_mutex_lock(&mutex[i]), 0) :
+	      pl_mutex_lock_until(&mutex[i], soon(p));
 	EXPECT_SANE(ret);
 	if (ret)
 		return;
@@ -111,7 +117,7 @@ static void do_mutex(struct player *p)
 	if (!pick(p, 8))
 		pl_yield();
 	EXPECT_EQ(1, inside[i]--);
-	if (!pick(p, 4))
+	if (!pick(p, 4) && !p->has_worker)
 		EXPECT_SANE(pl_cond_wait_until(&cond[i], &mutex[i], soon(p)));
 	pl_mutex_unlock(&mutex[i]);
 	if (pick(p, 2))

@@ -145,6 +145,23 @@ static inline uint64_t stuck_ns(void)
 	__is; \
 })
 
+/*
+ * The condition, or false after a time in which neither it came true nor
+ * @progress changed: for what takes as long as the machine takes.
+ */
+#define UNTIL_NO_MORE(condition, progress) __extension__ ({ \
+	uint64_t __end = pl_now() + stuck_ns(), __last = (progress), __next; \
+	bool __is; \
+	while (!(__is = (condition)) && pl_now() < __end) { \
+		breathe(); \
+		__next = (progress); \
+		if (__next != __last) \
+			__end = pl_now() + stuck_ns(); \
+		__last = __next; \
+	} \
+	__is; \
+})
+
 /* The same in a task that keeps its worker to itself. */
 #define UNTIL_BUSY(condition) __extension__ ({ \
 	uint64_t __end = pl_now() + stuck_ns(); \
