@@ -108,8 +108,16 @@ static inline void *pl__deque_pop(struct pl__deque *d)
 	void *p;
 
 	/* Top only grows: what looks empty to the owner is empty. */
-	if (load_relaxed(&d->top) > n)
+	top = load_relaxed(&d->top);
+	if (top > n)
 		return NULL;
+	/* Nor is there more than one: bottom may stay, whoever moves top. */
+	if (top == n) {
+		p = load_relaxed(&a->slots[n & a->mask]);
+		PL_INJECT("deque-a");
+		return atomic_compare_exchange_strong(&d->top, &top, top + 1) ?
+		       p : NULL;
+	}
 
 	/* [deque-a] pairs with [deque-b] in pl__deque_steal_once(). */
 	atomic_store(&d->bottom, n);
