@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#define SPIN_US	50
+
 static const size_t default_stack[3] = {
 	[PL_STACK_NORMAL]	= 256 << 10,
 	[PL_STACK_SMALL]	= 32 << 10,
@@ -35,7 +37,7 @@ static int copy(const struct pl_config *cfg, struct pl_config *out)
 	return 0;
 }
 
-static int env_number(const char *name, uint32_t *out)
+static int env_number(const char *name, uint32_t min, uint32_t *out)
 {
 	const char *s = getenv(name);
 	unsigned long v;
@@ -44,9 +46,9 @@ static int env_number(const char *name, uint32_t *out)
 	if (!s || !*s)
 		return 0;
 	v = strtoul(s, &end, 10);
-	if (*s < '0' || *s > '9' || *end || v < 1 || v > PL__WORKERS_MAX) {
-		fprintf(stderr, "parklot: %s=%s: not a number from 1 to %d\n",
-			name, s, PL__WORKERS_MAX);
+	if (*s < '0' || *s > '9' || *end || v < min || v > PL__WORKERS_MAX) {
+		fprintf(stderr, "parklot: %s=%s: not a number from %u to %d\n",
+			name, s, min, PL__WORKERS_MAX);
 		return -EINVAL;
 	}
 	*out = (uint32_t)v;
@@ -120,9 +122,9 @@ int pl__config_resolve(const struct pl_config *cfg, struct pl_config *out)
 	if (!ret)
 		ret = env_backend(&out->backend);
 	if (!ret)
-		ret = env_number("PARKLOT_WORKERS", &out->nr_workers);
+		ret = env_number("PARKLOT_WORKERS", 1, &out->nr_workers);
 	if (!ret)
-		ret = env_number("PARKLOT_MAX_WORKERS", &out->max_workers);
+		ret = env_number("PARKLOT_MAX_WORKERS", 1, &out->max_workers);
 	if (ret)
 		return ret;
 	if (!is_sane(out))
@@ -132,4 +134,13 @@ int pl__config_resolve(const struct pl_config *cfg, struct pl_config *out)
 	    out->min_workers > out->max_workers)
 		return -EINVAL;
 	return 0;
+}
+
+int pl__config_spin(uint32_t *ns)
+{
+	uint32_t us = pl__cpus_usable() > 1 ? SPIN_US : 0;
+	int ret = env_number("PARKLOT_SPIN_US", 0, &us);
+
+	*ns = us * 1000;
+	return ret;
 }

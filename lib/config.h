@@ -22,6 +22,12 @@ bool pl__opts_are_sane(const void *opts, size_t size, size_t known);
 /* Fills in *@out, where nothing is 0 then; -EINVAL for what makes no sense. */
 int pl__config_resolve(const struct pl_config *cfg, struct pl_config *out);
 
+/*
+ * How long a worker may look for work before it parks, at most, as the
+ * environment says; 0: with one processor nobody could bring any.
+ */
+int pl__config_spin(uint32_t *ns);
+
 /* Whether the environment, not the program, chose the back end. */
 bool pl__config_backend_is_env(void);
 

@@ -171,7 +171,7 @@ static struct pl__task *next_of_others(struct pl__worker *w)
 	struct pl__task *t = NULL;
 
 	if (load_relaxed(&pl__rt.nr_blocked) || pl__has_extra_workers())
-		t = pl__steal(w);
+		t = pl__steal(w, false);
 	return t ? t : next_oldest(w);
 }
 
@@ -431,7 +431,7 @@ void pl_yield(void)
 	w->nr_before = pl__deque_len(&w->deque);
 	next = next_prepared(w);
 	if (!next && !pl__is_surplus()) {
-		next = pl__steal(w);
+		next = pl__steal(w, false);
 		if (next && !pl__task_prepare(w, next))
 			next = NULL;
 		if (!next)

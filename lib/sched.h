@@ -121,6 +121,7 @@ struct pl__worker {
 	uint32_t		nr_held;	/* O: spawned, not signalled */
 	size_t			nr_before;	/* O: so many oldest first */
 	uint32_t		rng;		/* O: where to steal first */
+	uint32_t		spin_ns;	/* O: before it parks */
 	bool			is_searching;	/* O: has the token */
 	int			ring_error;	/* O: why there is none */
 	struct pl__ctx		loop;		/* O */
@@ -170,9 +171,10 @@ struct pl__rt {
 	struct pl__stacks	stacks;		/* R */
 	struct pl__slab		tasks;		/* for ever */
 	_Atomic bool		has_tasks;	/* tasks is set up */
-	uint32_t		first_slot;	/* those below a fork's parent
-						   had */
+	uint32_t		first_slot;	/* below: a fork's parent's */
 	enum pl_backend		backend;	/* R */
+	uint32_t		spin_ns_max;	/* R: 0: workers never spin */
+	uint32_t		nr_cpus;	/* R: that are usable */
 
 	_Atomic uint32_t	state __pl_cacheline; /* enum pl__rt_state */
 	_Atomic uint32_t	nr_started;	/* workers[0 .. nr_started) */
@@ -303,18 +305,23 @@ void pl__task_take_back(void);		/* counted as spawned, but was not */
 void pl__task_free(void *t);		/* an after-switch callback */
 void __attribute__((noreturn)) pl__task_exit(struct pl__task *t);
 
+/* ---- steal.c ---- */
+
+/*
+ * A task of another worker's, or NULL.  Who has time leaves to a worker that
+ * runs what it may be about to take itself.
+ */
+struct pl__task *pl__steal(struct pl__worker *w, bool has_time);
+
+/* Whether there is a task in anybody's queue. */
+bool pl__work_anywhere(void);
+
 /* ---- worker.c ---- */
 
 /* Another worker, as the searcher if @has_token; -errno. */
 int pl__worker_start(bool has_token);
 void pl__worker_join_all(void);
 void pl__worker_free_all(void);
-
-/* A task of another worker's, or NULL. */
-struct pl__task *pl__steal(struct pl__worker *w);
-
-/* Whether there is a task in anybody's queue. */
-bool pl__work_anywhere(void);
 
 /* Calls for help if there is: what was left to us may be more than we take. */
 void pl__pass_on_help(void);

@@ -13,7 +13,8 @@
 
 #include <string.h>
 
-#define NR_STEAL_MORE	8
+#define SPIN_NS_MIN	(4 * 1000)
+#define LOOK_NS		500		/* between looks */
 
 static struct pl__worker *worker_of(uint32_t i)
 {
@@ -21,87 +22,6 @@ static struct pl__worker *worker_of(uint32_t i)
 }
 
 /* ---- searching ---- */
-
-bool pl__work_anywhere(void)
-{
-	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
-
-	for (i = 0; i < nr; i++)
-		if (!pl__deque_empty(&worker_of(i)->deque) ||
-		    !pl__inbox_empty(&worker_of(i)->inbox))
-			return true;
-	return false;
-}
-
-static uint32_t next_random(struct pl__worker *w)
-{
-	w->rng ^= w->rng << 13;
-	w->rng ^= w->rng >> 17;
-	w->rng ^= w->rng << 5;
-	return w->rng;
-}
-
-/*
- * Up to half of what is there, so that thieves come less often.  While it was
- * in hand nobody saw it; who looked then must be told.
- */
-static void steal_more(struct pl__worker *w, struct pl__worker *victim)
-{
-	size_t most = pl__deque_len(&victim->deque) / 2, nr;
-	struct pl__task *t;
-	bool lost;
-
-	if (most > NR_STEAL_MORE)
-		most = NR_STEAL_MORE;
-	for (nr = 0; nr < most; nr++) {
-		t = pl__deque_steal_once(&victim->deque, &lost);
-		if (!t)
-			break;
-		pl__queue_own(w, t);
-	}
-	if (!nr)
-		return;
-	counter_add(&w->stat.steals, nr);
-	pl__signal();
-}
-
-static struct pl__task *steal_from(struct pl__worker *w,
-				   struct pl__worker *victim)
-{
-	struct pl__task *t = pl__deque_steal(&victim->deque);
-
-	if (!t && !pl__inbox_empty(&victim->inbox)) {
-		pl__drain(w, &victim->inbox);
-		t = pl__deque_pop(&w->deque);
-	}
-	if (!t)
-		return NULL;
-	counter_inc(&w->stat.steals);
-	steal_more(w, victim);
-	return t;
-}
-
-/* All others once, in turn from a random one on. */
-struct pl__task *pl__steal(struct pl__worker *w)
-{
-	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
-	uint32_t first = next_random(w);
-	struct pl__worker *victim;
-	struct pl__task *t;
-
-	/* None at all, while the first one is being started. */
-	for (i = 0; i < nr; i++) {
-		victim = worker_of((uint32_t)(first + (uint64_t)i) % nr);
-		t = victim == w ? NULL : steal_from(w, victim);
-		if (!t)
-			continue;
-		/* What waits to be submitted waits no longer than this. */
-		if (w->ring)
-			pl__ring_poll(w->ring);
-		return t;
-	}
-	return NULL;
-}
 
 /*
  *	searcher			whoever queued a task
@@ -168,7 +88,7 @@ static struct pl__task *find(struct pl__worker *w)
 	do {
 		t = pl__next(w);
 		if (!t && !pl__is_surplus())
-			t = pl__steal(w);
+			t = pl__steal(w, true);
 	} while (t && !pl__task_prepare(w, t));
 
 	if (t && w->is_searching) {
@@ -176,6 +96,66 @@ static struct pl__task *find(struct pl__worker *w)
 		pl__pass_on_help();
 	}
 	return t;
+}
+
+/* ---- spinning ---- */
+
+/*
+ * Before it parks a worker looks for work a while longer, if that was of use
+ * before: whoever queues a task meanwhile pays for no system call.  It has the
+ * token all the time, so that one worker at most spins.
+ */
+static bool may_spin(struct pl__worker *w)
+{
+	uint32_t none = 0;
+
+	if (!w->spin_ns || (w->ring && pl__ring_is_busy(w->ring)) ||
+	    pl__nr_running() > pl__rt.nr_cpus || pl__is_surplus())
+		return false;
+	if (w->is_searching)
+		return true;
+	w->is_searching = atomic_compare_exchange_strong(
+				&pl__rt.nr_searching, &none, 1);
+	return w->is_searching;
+}
+
+static struct pl__task *spin(struct pl__worker *w)
+{
+	uint64_t now, end, look;
+	struct pl__task *t;
+
+	if (!may_spin(w))
+		return NULL;
+	now = pl__now_ns();
+	for (end = now + w->spin_ns; now < end;) {
+		for (look = now + LOOK_NS; now < look; now = pl__now_ns())
+			pl__cpu_relax();
+		if (pl__work_anywhere()) {
+			t = find(w);
+			if (t)
+				return t;
+		}
+		if (pl__lot_is_stopped(pl__lot_peek(&pl__rt.lots, w->lot)))
+			break;
+	}
+	return NULL;
+}
+
+/*
+ * Slept for less than it would take to spin: to have spun would have paid.
+ * That is how the kernel's KVM sets its halt_poll_ns.
+ */
+static void learn_to_spin(struct pl__worker *w, uint64_t slept_ns)
+{
+	uint64_t ns = w->spin_ns;
+
+	if (slept_ns > pl__rt.spin_ns_max)
+		ns /= 2;
+	else
+		ns = ns ? ns * 2 : SPIN_NS_MIN;
+	if (ns > pl__rt.spin_ns_max)
+		ns = pl__rt.spin_ns_max;
+	w->spin_ns = ns < SPIN_NS_MIN ? 0 : (uint32_t)ns;
 }
 
 /* ---- parking ---- */
@@ -203,6 +183,7 @@ static bool park_in_ring(struct pl__worker *w, uint32_t seq)
 
 static void park(struct pl__worker *w, uint32_t seq)
 {
+	uint64_t since = pl__rt.spin_ns_max ? pl__now_ns() : 0;
 	bool woken;
 
 	counter_inc(&w->stat.parks);
@@ -212,6 +193,8 @@ static void park(struct pl__worker *w, uint32_t seq)
 		woken = pl__lot_park(&pl__rt.lots, w->lot, &w->park, seq) ==
 			PL__LOT_WOKEN;
 	w->is_searching = woken;
+	if (since)
+		learn_to_spin(w, pl__now_ns() - since);
 }
 
 /* Of others, once we are announced as idle. */
@@ -300,6 +283,8 @@ static void loop(struct pl__worker *w)
 
 	do {
 		t = find(w);
+		if (!t)
+			t = spin(w);
 		if (t)
 			run(w, t);
 	} while (t || idle(w));

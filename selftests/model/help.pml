@@ -8,7 +8,8 @@
  * As many tasks as there may be workers; none of them leaves its worker
  * until all run at once. So a task that waits in a queue while a worker sleeps
  * is a deadlock. A thread spawns them; one worker runs at first. A task
- * yields once, or a parked worker comes back for a completion in its ring. The
+ * yields once, or a parked worker comes back for a completion in its ring; once
+ * a worker that found nothing takes the token and looks again. The
  * lot is a step here: lot.pml has it. At most one token is about.
  *
  * MUTANT 1: [idle-b] is left out: the task is seen after the look at nr_idle
@@ -24,6 +25,8 @@
  * MUTANT 11: who yields does not call
  * MUTANT 12: who called in vain does not think of starting a worker
  * MUTANT 13: who laid the token down and found work does not take it up again
+ * MUTANT 14: who took the token to spin parks with it
+ * MUTANT 15: who spun and found a task keeps the token while it runs
  */
 #ifndef MUTANT
 #define MUTANT 0
@@ -41,6 +44,7 @@ bool listed[NR_WORKERS], woken[NR_WORKERS];
 
 byte nr_running;		/* tasks */
 byte nr_disturbances = 1;	/* to come */
+byte nr_spins = 1;		/* before somebody parks */
 
 byte late_inbox, late_idle, late_token;
 
@@ -297,7 +301,23 @@ proctype worker(byte me; bool searching)
 			:: else
 			fi;
 			run_task()
-		:: else -> idle()
+		:: atomic { !got && !searching && nr_spins > 0 &&
+			    nr_searching == 0 ->
+			    nr_spins--; nr_searching++; searching = true };
+#if MUTANT == 14
+			next();
+			if
+			:: got -> lay_down_token(); run_task()
+			:: else -> searching = false; idle()
+			fi
+#elif MUTANT == 15
+			next();
+			if
+			:: got -> run_task(); lay_down_token()
+			:: else
+			fi
+#endif
+		:: !got -> idle()
 		fi
 	od
 }

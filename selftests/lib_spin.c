@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Workers that look for work a while longer before they park
+ */
+#include "harness.h"
+
+#include "rt.h"
+
+RT_FIXTURE(spin)
+
+#define NR_ROUNDS	300
+
+static atomic_int nr_ran;
+
+static void count(void *arg)
+{
+	(void)arg;
+	atomic_fetch_add(&nr_ran, 1);
+}
+
+/* One at a time from here, each a little after the one before has run. */
+static void spawn_in_turn(int nr)
+{
+	int i, before = nr_ran;
+
+	for (i = 1; i <= nr; i++) {
+		spawn(count, NULL);
+		ASSERT_TRUE(UNTIL_BUSY(nr_ran == before + i));
+		spin_ns(20000);
+	}
+}
+
+static void all_park(void)
+{
+	ASSERT_TRUE(UNTIL(rt_stat().workers_parked == rt_stat().workers));
+}
+
+static uint64_t cpu_ns(void)
+{
+	struct pl_stat_worker st = PL_STAT_WORKER_INIT;
+	uint64_t sum = 0;
+	uint32_t i;
+
+	for (i = 0; !pl_stat_worker(i, &st); i++)
+		sum += st.cpu_ns;
+	return sum;
+}
+
+static void start_to_spin(const char *us)
+{
+	setenv("PARKLOT_SPIN_US", us, 1);
+	start_with(2, 2);
+}
+
+TEST_F(spin, work_that_comes_soon_needs_no_wakeup)
+{
+	uint64_t before;
+
+	/* It learns that from short naps, of which the first few are. */
+	start_to_spin("60000");
+	spawn_in_turn(NR_ROUNDS);
+	before = rt_stat().wakes;
+	spawn_in_turn(NR_ROUNDS);
+	EXPECT_GE(NR_ROUNDS / 2, rt_stat().wakes - before);
+}
+
+TEST_F(spin, is_turned_off)
+{
+	int i;
+
+	start_to_spin("0");
+	for (i = 0; i < NR_ROUNDS; i++) {
+		uint64_t before;
+
+		all_park();
+		before = rt_stat().wakes;
+		spawn(count, NULL);
+		EXPECT_EQ(1, rt_stat().wakes - before);
+		ASSERT_TRUE(UNTIL(nr_ran == i + 1));
+	}
+}
+
+static bool is_quiet(void)
+{
+	uint64_t before = cpu_ns();
+
+	usleep(20000);
+	return cpu_ns() == before;
+}
+
+TEST_F(spin, comes_to_an_end)
+{
+	start_to_spin("1000");
+	spawn_in_turn(NR_ROUNDS);
+	all_park();
+	/* Who is listed as parked may still be on its way to sleep. */
+	EXPECT_TRUE(UNTIL(is_quiet()));
+}
+
+TEST_F(spin, stop_does_not_wait_for_it)
+{
+	start_to_spin("65000");
+	spawn_in_turn(10);
+	EXPECT_EQ(0, pl_runtime_stop());
+}
+
+TEST_HARNESS_MAIN
