@@ -62,6 +62,16 @@
 #define store_release(p, v) \
 	atomic_store_explicit(p, v, memory_order_release)
 
+/*
+ * A seq_cst store right before a seq_cst read-modify-write: where the second
+ * one is a full barrier, the first need not be.
+ */
+#if defined(__x86_64__)
+# define store_before_rmw(p, v)	store_release(p, v)
+#else
+# define store_before_rmw(p, v)	atomic_store(p, v)
+#endif
+
 /* A counter that one thread writes and others read now and then. */
 #define counter_add(p, n)	store_relaxed(p, load_relaxed(p) + (n))
 #define counter_inc(p)		counter_add(p, 1)

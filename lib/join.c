@@ -2,17 +2,23 @@
 /*
  * join: waiting on a task's version
  *
- *	joiner				task that ends
- *	on_end = wake_joiners	[join-a]	version++	[join-b]
- *	wait while version is ours	if (on_end)
- *						on_end: wake all
+ * The first task that joins, and has no deadline, waits in the task's place
+ * for that (alone.h); others wait on the version in its bucket, and mark the
+ * place.
  *
- * Either the joiner finds that the version moved, or the task finds that it
- * is joined; who is not joined wakes nobody.  The slot stays for ever, so a
- * joiner that comes late finds another version, never freed memory.
+ *	joiner				task that ends
+ *	place |= others		[join-a]	version++
+ *	wait while version is ours	old = place := empty	[join-b]
+ *						if (old has others)
+ *							wake all
+ *
+ * Both change the place: either the joiner finds that the version moved, or
+ * the task finds that it is joined; who is not joined wakes nobody.  The slot
+ * stays for ever, so a joiner that comes late finds another version, never
+ * freed memory.
  */
-#include "wait.h"
 #include "inject.h"
+#include "wait.h"
 
 static void wake_joiners(struct pl__task *t)
 {
@@ -25,6 +31,27 @@ static bool is_alive(struct pl__task *t, pl_task_t h)
 	       atomic_load(&t->version) == pl__task_version(h);
 }
 
+static int wait_with_others(struct pl__task *t, uint32_t version,
+			    uint64_t deadline_ns)
+{
+	store_relaxed(&t->on_end, wake_joiners);
+	/* [join-a] pairs with [join-b] in pl__task_end(). */
+	atomic_fetch_or(&t->joiner, PL__PLACE_OTHERS);
+	PL_INJECT("join-a");
+	return pl__wait(&t->version, version, deadline_ns, 0);
+}
+
+static inline int wait_once(struct pl__task *t, uint32_t version,
+		     uint64_t deadline_ns)
+{
+	int ret = -EBUSY;
+
+	if (deadline_ns == PL_FOREVER)
+		ret = pl__wait_alone(pl__current(), &t->joiner, &t->version,
+				     version);
+	return ret == -EBUSY ? wait_with_others(t, version, deadline_ns) : ret;
+}
+
 int pl_join_until(pl_task_t h, uint64_t deadline_ns)
 {
 	struct pl__task *t = pl__task_slot(h);
@@ -35,20 +62,12 @@ int pl_join_until(pl_task_t h, uint64_t deadline_ns)
 	if (h == pl_self())
 		return -EDEADLK;
 	ret = pl__wait_pending();
-	if (ret)
-		return ret;
-
-	while (is_alive(t, h)) {
-		/* [join-a] pairs with [join-b] in pl__task_end(). */
-		atomic_store(&t->on_end, wake_joiners);
-		pl__full_barrier();
-		PL_INJECT("join-a");
-		ret = pl__wait(&t->version, pl__task_version(h), deadline_ns,
-			       0);
-		if (ret && ret != -EAGAIN)
-			return ret;
+	while (!ret && is_alive(t, h)) {
+		ret = wait_once(t, pl__task_version(h), deadline_ns);
+		if (ret == -EAGAIN)
+			ret = is_alive(t, h) ? pl__wait_pending() : 0;
 	}
-	return 0;
+	return ret;
 }
 
 int pl_join(pl_task_t h)

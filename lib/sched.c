@@ -224,7 +224,7 @@ struct pl__task *pl__next(struct pl__worker *w)
 	return pl__deque_pop(&w->deque);
 }
 
-static struct pl__task *next_prepared(struct pl__worker *w)
+struct pl__task *pl__next_prepared(struct pl__worker *w)
 {
 	struct pl__task *t;
 
@@ -246,16 +246,18 @@ static void give_stack(struct pl__task *t, struct pl__stack *st)
 	pl__ctx_init(&t->ctx, base, (size_t)((char *)st - base), task_main, t);
 }
 
-/* Looks once more with nr up, so that a stack put back meanwhile is seen. */
+/*
+ * Looks once more with nr up, so that a stack put back meanwhile is seen.  One
+ * that is put back at this very moment may be missed by both: then the next
+ * one is noticed, or this one when its worker is idle.
+ */
 static bool wait_for_stack(struct pl__worker *w, struct pl__task *t)
 {
 	struct pl__stackless *sl = &pl__rt.stackless;
 	struct pl__stack *st;
 
 	pl__lock(&sl->lock);
-	/* [stackless-a] pairs with [stackless-b] in put_stack(). */
 	atomic_fetch_add(&sl->nr, 1);
-	PL_INJECT("stackless-a");
 	st = pl__stack_get(&pl__rt.stacks, &w->stacks, t->cls);
 	if (st) {
 		atomic_fetch_sub(&sl->nr, 1);
@@ -338,8 +340,6 @@ void pl__stacks_retry(void)
 static void put_stack(struct pl__worker *w, struct pl__stack *st)
 {
 	pl__stack_put(&pl__rt.stacks, &w->stacks, st);
-	/* [stackless-b] pairs with [stackless-a] in wait_for_stack(). */
-	pl__full_barrier();
 	if (unlikely(load_relaxed(&pl__rt.stackless.nr)))
 		pl__stacks_share(w);
 }
@@ -357,8 +357,8 @@ void pl__landed(void)
 	after(w->after_arg);
 }
 
-static struct pl__ctx *aim(struct pl__worker *w, struct pl__task *next,
-			   void (*after)(void *arg), void *arg)
+struct pl__ctx *pl__aim(struct pl__worker *w, struct pl__task *next,
+			void (*after)(void *arg), void *arg)
 {
 	PL_BUG_ON(w->after);
 	w->after = after;
@@ -375,25 +375,9 @@ static struct pl__ctx *aim(struct pl__worker *w, struct pl__task *next,
 	return &next->ctx;
 }
 
-static void leave(struct pl__worker *w, struct pl__task *t,
-		  struct pl__task *next, void (*after)(void *arg), void *arg)
-{
-	pl__stack_check(t->stack);
-	pl__ctx_switch(&t->ctx, aim(w, next, after, arg));
-	pl__landed();
-}
-
-void pl__block(void (*after)(void *arg), void *arg)
-{
-	struct pl__worker *w = pl__self();
-	struct pl__task *t = w->current;
-
-	leave(w, t, next_prepared(w), after, arg);
-}
-
 void pl__run(struct pl__worker *w, struct pl__task *t)
 {
-	pl__ctx_switch(&w->loop, aim(w, t, NULL, NULL));
+	pl__ctx_switch(&w->loop, pl__aim(w, t, NULL, NULL));
 	pl__landed();
 }
 
@@ -410,7 +394,7 @@ bool pl__switch_to(struct pl__task *t)
 	if (!self || self->cls == PL_STACK_WORKER)
 		return false;
 	if (pl__task_prepare(w, t))
-		leave(w, self, t, ready_after, self);
+		pl__leave(w, self, t, ready_after, self);
 	return true;
 }
 
@@ -429,7 +413,7 @@ void pl_yield(void)
 	}
 	pl__drain(w, &w->inbox);
 	w->nr_before = pl__deque_len(&w->deque);
-	next = next_prepared(w);
+	next = pl__next_prepared(w);
 	if (!next && !pl__is_surplus()) {
 		next = pl__steal(w, false);
 		if (next && !pl__task_prepare(w, next))
@@ -437,7 +421,7 @@ void pl_yield(void)
 		if (!next)
 			return;
 	}
-	leave(w, t, next, ready_after, t);
+	pl__leave(w, t, next, ready_after, t);
 }
 
 /* ---- the end of a task ---- */
@@ -463,20 +447,22 @@ void pl__task_end_locals(struct pl__task *t)
 		t->locals->end(t);
 }
 
-void pl__task_end(struct pl__task *t)
+struct pl__task *pl__task_end(struct pl__task *t)
 {
 	uint32_t version = load_relaxed(&t->version) + 1;
-	void (*on_end)(struct pl__task *t);
+	struct pl__waiter *joiner;
+	bool others;
 
 	counter_inc_release(&pl__self()->stat.ended);
-	atomic_store(&t->state, (uint64_t)version << 32);
-	/* [join-b] pairs with [join-a] in join.c. */
-	atomic_exchange(&t->version, version);
+	store_release(&t->state, (uint64_t)version << 32);
+	store_release(&t->version, version);
 	PL_INJECT("join-b");
-	on_end = atomic_load(&t->on_end);
-	if (on_end)
-		on_end(t);
+	/* [join-b] pairs with [join-a] in join.c. */
+	joiner = pl__alone_take(&t->joiner, &others);
+	if (unlikely(others))
+		load_relaxed(&t->on_end)(t);
 	tell_stopper();
+	return joiner ? container_of(joiner, struct pl__task, waiter) : NULL;
 }
 
 void pl__task_free(void *arg)
@@ -498,9 +484,28 @@ static void __attribute__((noreturn)) leave_last(struct pl__worker *w,
 						 struct pl__task *next)
 {
 	if (next && !pl__task_prepare(w, next))
-		next = next_prepared(w);
+		next = pl__next_prepared(w);
 	pl__stack_check(t->stack);
-	pl__ctx_switch_last(&t->ctx, aim(w, next, pl__task_free, t));
+	pl__ctx_switch_last(&t->ctx, pl__aim(w, next, pl__task_free, t));
+}
+
+/*
+ * The task that waited for one that has just ended would be the newest of the
+ * queue, and so the next: it need not go there, unless it is not its turn.
+ */
+static struct pl__task *next_after(struct pl__task *joiner)
+{
+	struct pl__worker *w = pl__self();
+
+	if (!joiner)
+		return pl__next(w);
+	if (w->nr_held || w->nr_before || (w->tick + 1) % FAIR_EVERY == 0 ||
+	    pl__is_surplus()) {
+		pl__ready(joiner);
+		return pl__next(w);
+	}
+	w->tick++;
+	return joiner;
 }
 
 /*
@@ -513,9 +518,8 @@ static struct pl__task *hand_over(struct pl__task *t)
 	struct pl__task *next;
 
 	pl__task_end_locals(t);
-	pl__task_end(t);
+	next = next_after(pl__task_end(t));
 	w = pl__self();
-	next = pl__next(w);
 	if (!next || next->stack || next->cls != t->cls)
 		leave_last(w, t, next);
 
@@ -542,12 +546,11 @@ static void task_main(void *arg)
 
 void pl__task_exit(struct pl__task *t)
 {
-	struct pl__worker *w;
+	struct pl__task *next;
 
 	if (t->exit_to)
 		longjmp(*t->exit_to, 1);
 	pl__task_end_locals(t);
-	pl__task_end(t);
-	w = pl__self();
-	leave_last(w, t, pl__next(w));
+	next = next_after(pl__task_end(t));
+	leave_last(pl__self(), t, next);
 }

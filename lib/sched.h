@@ -43,6 +43,7 @@
 #ifndef PL_SCHED_H
 #define PL_SCHED_H
 
+#include "alone.h"
 #include "deque.h"
 #include "lot.h"
 #include "mpsc.h"
@@ -92,7 +93,8 @@ struct pl__task {
 	bool			is_ending;	/* O: in its destructors */
 	struct pl__locals	*locals;	/* O: NULL: no key was set */
 	jmp_buf			*exit_to;	/* O: for pl_exit(), or NULL */
-	_Atomic(void (*)(struct pl__task *)) on_end; /* A: set by joiners */
+	pl__place		joiner;		/* A: the first */
+	_Atomic(void (*)(struct pl__task *)) on_end; /* A: others */
 	char			name[16];	/* O */
 	struct pl__waiter	waiter;
 } __pl_cacheline;
@@ -275,8 +277,34 @@ void pl__drain(struct pl__worker *w, struct pl__inbox *from);
 /* From the worker's loop: runs @t, prepared, until one comes back to it. */
 void pl__run(struct pl__worker *w, struct pl__task *t);
 
+/* The same, with a stack. */
+struct pl__task *pl__next_prepared(struct pl__worker *w);
+
+/* To be called first on every stack that was switched to. */
+void pl__landed(void);
+
+/* What to switch to so that @next runs, or the loop, and calls @after first. */
+struct pl__ctx *pl__aim(struct pl__worker *w, struct pl__task *next,
+			void (*after)(void *arg), void *arg);
+
+/* @t, that runs on @w, until somebody switches back to it. */
+static inline void pl__leave(struct pl__worker *w, struct pl__task *t,
+			     struct pl__task *next, void (*after)(void *arg),
+			     void *arg)
+{
+	pl__stack_check(t->stack);
+	pl__ctx_switch(&t->ctx, pl__aim(w, next, after, arg));
+	pl__landed();
+}
+
 /* Switches away; @after(@arg) makes the caller ready in its time. */
-void pl__block(void (*after)(void *arg), void *arg);
+static inline void pl__block(void (*after)(void *arg), void *arg)
+{
+	struct pl__worker *w = pl__self();
+	struct pl__task *t = w->current;
+
+	pl__leave(w, t, pl__next_prepared(w), after, arg);
+}
 
 /*
  * Makes the caller ready and runs @t, which is new, at once; or lets @t wait
@@ -296,11 +324,10 @@ void pl__stacks_retry(void);
 /* Has a stack, or is given one; false: it waits for one elsewhere. */
 bool pl__task_prepare(struct pl__worker *w, struct pl__task *t);
 
-/* To be called first on every stack that was switched to. */
-void pl__landed(void);
-
 void pl__task_end_locals(struct pl__task *t); /* calls destructors, in it */
-void pl__task_end(struct pl__task *t);	/* marks it, lets joiners go */
+
+/* Marks it, lets joiners go, all but one: which is to be made ready; or NULL */
+struct pl__task *pl__task_end(struct pl__task *t);
 void pl__task_take_back(void);		/* counted as spawned, but was not */
 void pl__task_free(void *t);		/* an after-switch callback */
 void __attribute__((noreturn)) pl__task_exit(struct pl__task *t);

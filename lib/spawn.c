@@ -51,7 +51,6 @@ static struct pl__task *task_new(struct pl__worker *w, const struct order *o,
 		snprintf(t->name, sizeof(t->name), "%s", o->name);
 	else
 		t->name[0] = '\0';
-	store_relaxed(&t->on_end, NULL);
 	version = load_relaxed(&t->version) + 1;
 	store_relaxed(&t->state, (uint64_t)version << 32);
 	store_release(&t->version, version);

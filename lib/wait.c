@@ -209,12 +209,44 @@ uint32_t pl__requeue(_Atomic uint32_t *from, _Atomic uint32_t *to,
 
 /* ---- interrupting ---- */
 
+typedef bool may_fn(struct pl__task *t, uint64_t arg);
+
+/* A place that is waited in, as a word that nobody could wait on. */
+static _Atomic uint32_t *as_word(pl__place *place)
+{
+	return (_Atomic uint32_t *)((uintptr_t)place | 1);
+}
+
+static pl__place *as_place(_Atomic uint32_t *word)
+{
+	return (uintptr_t)word & 1 ? (pl__place *)((uintptr_t)word & ~1UL) :
+				     NULL;
+}
+
+static void let_one_go(struct pl__waiter *wt)
+{
+	struct pl__list one = PL__LIST_INIT(one);
+
+	list_add(&wt->list, &one);
+	let_taken_go(&one);
+}
+
+/* Taken out first, and then asked: without leave it looks again. */
+static void kick_alone(struct pl__task *t, pl__place *place, int reason,
+		       may_fn *may, uint64_t arg)
+{
+	if (!pl__alone_take_back(place, &t->waiter, -EAGAIN))
+		return;
+	if (may(t, arg))
+		t->waiter.reason = reason;
+	let_one_go(&t->waiter);
+}
+
 /*
  * Takes @t off what it waits on with @reason, if @may, asked under the lock,
  * says so.  A wait that is moved or ends meanwhile is looked at again.
  */
-static bool kick(struct pl__task *t, int reason,
-		 bool (*may)(struct pl__task *t, uint64_t arg), uint64_t arg)
+static void kick(struct pl__task *t, int reason, may_fn *may, uint64_t arg)
 {
 	struct pl__waiter *wt = &t->waiter;
 	_Atomic uint32_t *word;
@@ -224,7 +256,11 @@ static bool kick(struct pl__task *t, int reason,
 	do {
 		word = atomic_load(&wt->word);
 		if (!word)
-			return false;
+			return;
+		if (as_place(word)) {
+			kick_alone(t, as_place(word), reason, may, arg);
+			return;
+		}
 		b = lock_bucket(word);
 		PL_INJECT("intr-b");
 		same = atomic_load(&wt->word) == word;
@@ -234,13 +270,8 @@ static bool kick(struct pl__task *t, int reason,
 		pl__unlock(&b->lock);
 	} while (!same);
 
-	if (kicked) {
-		struct pl__list one = PL__LIST_INIT(one);
-
-		list_add(&wt->list, &one);
-		let_taken_go(&one);
-	}
-	return kicked;
+	if (kicked)
+		let_one_go(wt);
 }
 
 static bool consume(struct pl__task *t)
@@ -316,6 +347,15 @@ static int pending_of(struct pl__task *t)
 	if (atomic_load(&t->state) & PL__TASK_INTERRUPTED && consume(t))
 		return -EINTR;
 	return 0;
+}
+
+/* The same, but consumes nothing. */
+static bool is_called(struct pl__task *t)
+{
+	return !t->waiter.uninterruptible &&
+	       (atomic_load(&t->state) &
+			(PL__TASK_CANCELLED | PL__TASK_INTERRUPTED) ||
+		pl__rt_is_stopping());
 }
 
 int pl__wait_pending(void)
@@ -493,4 +533,30 @@ int pl__wait(_Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns,
 	wt->uninterruptible = flags & PL__WAIT_UNINTERRUPTIBLE || t->is_ending;
 	wt->nr++;
 	return is_thread ? wait_as_thread(t, word) : wait_as_task(t, word);
+}
+
+/* ---- alone ---- */
+
+/* Once it is in its place it may be gone. */
+void pl__alone_sit(void *arg)
+{
+	struct pl__alone a = *(struct pl__alone *)arg;
+	struct pl__waiter *wt = &a.t->waiter;
+	uintptr_t empty = 0;
+
+	store_before_rmw(&wt->word, as_word(a.place));
+	PL_INJECT("alone-a");
+	/* [alone-a] pairs with [alone-b] in pl__alone_take(). */
+	if (atomic_compare_exchange_strong(a.place, &empty, (uintptr_t)wt)) {
+		PL_INJECT("alone-a");
+		if (likely(load_acquire(a.word) == a.expected &&
+			   !is_called(a.t)))
+			return;
+		if (pl__alone_take_back(a.place, wt, -EAGAIN))
+			pl__ready(a.t);
+		return;
+	}
+	wt->reason = -EBUSY;
+	store_release(&wt->word, NULL);
+	pl__ready(a.t);
 }

@@ -32,6 +32,7 @@
 #ifndef PL_WAIT_H
 #define PL_WAIT_H
 
+#include "alone.h"
 #include "sched.h"
 
 /* Neither interrupted nor cancelled. */
@@ -65,5 +66,38 @@ void pl__wait_repend(int reason);
 
 /* Lets whoever waits now go with -ECANCELED, as the runtime stops. */
 void pl__wait_cancel_all(void);
+
+/* Alone: see alone.h. */
+struct pl__alone {
+	struct pl__task		*t;
+	pl__place		*place;
+	_Atomic uint32_t	*word;
+	uint32_t		expected;
+};
+
+/* An after-switch callback, of a struct pl__alone. */
+void pl__alone_sit(void *arg);
+
+/*
+ * Waits while *@word is @expected: 0 once taken, -EAGAIN to look again, -EINTR,
+ * -ECANCELED; -EBUSY if @place is taken, or the caller cannot switch away.
+ * Inlined: each return from a function that has switched is mispredicted.
+ */
+static inline int pl__wait_alone(struct pl__task *t, pl__place *place,
+				 _Atomic uint32_t *word, uint32_t expected)
+{
+	struct pl__alone alone = { t, place, word, expected };
+
+	if (!t || t->cls == PL_STACK_WORKER || load_relaxed(place))
+		return -EBUSY;
+	if (load_acquire(word) != expected)
+		return -EAGAIN;
+	t->waiter.is_thread = false;
+	t->waiter.uninterruptible = t->is_ending;
+	/* A timer of an earlier wait that comes late is not for this one. */
+	t->waiter.nr++;
+	pl__block(pl__alone_sit, &alone);
+	return t->waiter.reason;
+}
 
 #endif /* PL_WAIT_H */

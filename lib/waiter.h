@@ -17,7 +17,8 @@
 /* B: bucket's lock.  O: owner, while it does not wait. */
 struct pl__waiter {
 	struct pl__list		list;		/* B: in its bucket */
-	_Atomic(_Atomic uint32_t *) word;	/* B, A: waited on, or NULL */
+	_Atomic(_Atomic uint32_t *) word;	/* B, A: waited on, or NULL;
+						   odd: alone, see wait.h */
 	uint64_t		deadline_ns;	/* O */
 	pl_timer_t		timer;		/* B: armed, or 0 */
 	struct pl__timer	*reserved;	/* O: to be armed */

@@ -249,6 +249,7 @@ static bool idle(struct pl__worker *w)
 /* A task on the worker's own stack; pl_exit() jumps back here. */
 static void run_on_loop(struct pl__worker *w, struct pl__task *t)
 {
+	struct pl__task *joiner;
 	jmp_buf here;
 
 	w->current = t;
@@ -258,9 +259,11 @@ static void run_on_loop(struct pl__worker *w, struct pl__task *t)
 	pl__self_end_orphan();
 	t->exit_to = NULL;
 	pl__task_end_locals(t);
-	pl__task_end(t);
+	joiner = pl__task_end(t);
 	w->current = NULL;
 	pl__task_free(t);
+	if (joiner)
+		pl__ready(joiner);
 }
 
 static void run(struct pl__worker *w, struct pl__task *t)
