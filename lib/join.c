@@ -25,6 +25,11 @@ static void wake_joiners(struct pl__task *t)
 	pl__wake(&t->version, UINT32_MAX);
 }
 
+static void __attribute__((constructor)) hook_in(void)
+{
+	pl__wake_joiners = wake_joiners;
+}
+
 static bool is_alive(struct pl__task *t, pl_task_t h)
 {
 	return t && pl__task_version(h) & 1 &&
@@ -34,7 +39,6 @@ static bool is_alive(struct pl__task *t, pl_task_t h)
 static int wait_with_others(struct pl__task *t, uint32_t version,
 			    uint64_t deadline_ns)
 {
-	store_relaxed(&t->on_end, wake_joiners);
 	/* [join-a] pairs with [join-b] in pl__task_end(). */
 	atomic_fetch_or(&t->joiner, PL__PLACE_OTHERS);
 	PL_INJECT("join-a");

@@ -189,11 +189,14 @@ static void end(struct pl__task *t)
 	jmp_buf here;
 
 	t->is_ending = true;
-	t->exit_to = &here;
+	/* A thread does not exit by pl_exit(). */
+	if (t->stack)
+		t->stack->user.exit_to = &here;
 	(void)setjmp(here);
 	while (destroy_next(t))
 		;
-	t->exit_to = NULL;
+	if (t->stack)
+		t->stack->user.exit_to = NULL;
 	t->is_ending = false;
 	pl__free(locals_of(t));
 	t->locals = NULL;

@@ -49,16 +49,16 @@ static void settle(struct pl_once *o, uint32_t state)
 static void run_in(struct pl__task *t, struct pl_once *o,
 		   void (*fn)(void *arg), void *arg)
 {
-	jmp_buf here, *volatile outer = t->exit_to;
+	jmp_buf here, *volatile outer = t->stack->user.exit_to;
 
-	t->exit_to = &here;
+	t->stack->user.exit_to = &here;
 	if (setjmp(here)) {
-		pl__current()->exit_to = outer;
+		pl__current()->stack->user.exit_to = outer;
 		settle(o, NEW);
 		pl_exit();
 	}
 	fn(arg);
-	t->exit_to = outer;
+	t->stack->user.exit_to = outer;
 }
 
 static void run(struct pl_once *o, void (*fn)(void *arg), void *arg)

@@ -188,7 +188,7 @@ static void run(void *arg)
 	todo_init(&b.todo[1]);
 	store_relaxed(&q->task, pl__task_handle(t));
 	/* What fn leaves by pl_exit() is the call, not the queue. */
-	t->exit_to = &here;
+	t->stack->user.exit_to = &here;
 	(void)setjmp(here);
 	do {
 		execute(q, &b);
@@ -199,7 +199,7 @@ static void run(void *arg)
 		 */
 		pl_yield();
 	} while (!go_idle(q));
-	t->exit_to = NULL;
+	t->stack->user.exit_to = NULL;
 }
 
 /* ---- pushing ---- */

@@ -12,6 +12,7 @@
 #define FAIR_EVERY	32	/* a power of 2 */
 
 struct pl__rt pl__rt;
+void (*pl__wake_joiners)(struct pl__task *t);
 
 /* ---- from ordinary threads ---- */
 
@@ -242,7 +243,7 @@ static void give_stack(struct pl__task *t, struct pl__stack *st)
 {
 	char *base = st->base;
 
-	t->stack = st;
+	pl__task_move_in(t, st);
 	pl__ctx_init(&t->ctx, base, (size_t)((char *)st - base), task_main, t);
 }
 
@@ -460,7 +461,7 @@ struct pl__task *pl__task_end(struct pl__task *t)
 	/* [join-b] pairs with [join-a] in join.c. */
 	joiner = pl__alone_take(&t->joiner, &others);
 	if (unlikely(others))
-		load_relaxed(&t->on_end)(t);
+		pl__wake_joiners(t);
 	tell_stopper();
 	return joiner ? container_of(joiner, struct pl__task, waiter) : NULL;
 }
@@ -523,7 +524,7 @@ static struct pl__task *hand_over(struct pl__task *t)
 	if (!next || next->stack || next->cls != t->cls)
 		leave_last(w, t, next);
 
-	next->stack = t->stack;
+	pl__task_move_in(next, t->stack);
 	next->ctx = t->ctx;
 	t->stack = NULL;
 	w->current = next;
@@ -548,8 +549,8 @@ void pl__task_exit(struct pl__task *t)
 {
 	struct pl__task *next;
 
-	if (t->exit_to)
-		longjmp(*t->exit_to, 1);
+	if (t->stack->user.exit_to)
+		longjmp(*t->stack->user.exit_to, 1);
 	pl__task_end_locals(t);
 	next = next_after(pl__task_end(t));
 	leave_last(pl__self(), t, next);

@@ -57,7 +57,7 @@
 #include "parklot.h"
 
 #include <pthread.h>
-#include <setjmp.h>
+#include <string.h>
 
 struct pl__ring;
 
@@ -81,23 +81,29 @@ struct pl__locals {
  * O: who runs it, or has it in hand.  A: atomic.
  */
 struct pl__task {
-	struct pl__slab_obj	obj;
-	struct pl__link		link;		/* O: in an inbox */
+	union {
+		struct pl__slab_obj obj;
+		struct pl__link	link;		/* O: in an inbox */
+	};
 	struct pl__ctx		ctx;		/* O */
 	struct pl__stack	*stack;		/* O: NULL before first run */
 	void			(*fn)(void *arg); /* O */
 	void			*arg;		/* O */
 	_Atomic uint64_t	state;		/* A: version << 32 | flags */
 	_Atomic uint32_t	version;	/* A: what joiners wait on */
-	uint32_t		cls;		/* O: enum pl_stack */
+	uint8_t			cls;		/* O: enum pl_stack */
 	bool			is_ending;	/* O: in its destructors */
-	struct pl__locals	*locals;	/* O: NULL: no key was set */
-	jmp_buf			*exit_to;	/* O: for pl_exit(), or NULL */
+	/* So far, the line of who spawns it and of who runs it. */
 	pl__place		joiner;		/* A: the first */
-	_Atomic(void (*)(struct pl__task *)) on_end; /* A: others */
-	char			name[16];	/* O */
+	struct pl__locals	*locals;	/* O: NULL: no key was set */
 	struct pl__waiter	waiter;
 } __pl_cacheline;
+
+/* There are millions of them. */
+#if !defined(PL_ASAN) && !defined(PL_TSAN)
+_Static_assert(offsetof(struct pl__task, joiner) == PL_CACHELINE, "a line");
+_Static_assert(sizeof(struct pl__task) == 2 * PL_CACHELINE, "two lines");
+#endif
 
 /* Written by the worker, read by pl_stat_read(). */
 struct pl__worker_stat {
@@ -205,6 +211,12 @@ static inline pl_task_t pl__task_handle(const struct pl__task *t)
 }
 
 /* ---- task.c ---- */
+
+/* Of a task that the caller keeps from ending. */
+static inline const char *pl__task_name(const struct pl__task *t)
+{
+	return t->stack ? t->stack->user.name : t->waiter.name;
+}
 
 /* Sets the table up, once a process; -ENOMEM. */
 int pl__tasks_init(void);
@@ -321,10 +333,21 @@ void pl__try_later(void);
 /* Gives those that wait for a stack one of their own, if it can be had. */
 void pl__stacks_retry(void);
 
+/* Its stack is @st from now on, with its name. */
+static inline void pl__task_move_in(struct pl__task *t, struct pl__stack *st)
+{
+	memcpy(st->user.name, t->waiter.name, sizeof(st->user.name));
+	st->user.exit_to = NULL;
+	t->stack = st;
+}
+
 /* Has a stack, or is given one; false: it waits for one elsewhere. */
 bool pl__task_prepare(struct pl__worker *w, struct pl__task *t);
 
 void pl__task_end_locals(struct pl__task *t); /* calls destructors, in it */
+
+/* Of join.c: lets all go that wait on its version. */
+extern void (*pl__wake_joiners)(struct pl__task *t);
 
 /* Marks it, lets joiners go, all but one: which is to be made ready; or NULL */
 struct pl__task *pl__task_end(struct pl__task *t);

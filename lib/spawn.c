@@ -45,12 +45,13 @@ static struct pl__task *task_new(struct pl__worker *w, const struct order *o,
 		return NULL;
 	t->fn = o->fn;
 	t->arg = arg;
-	t->cls = o->cls;
+	t->cls = (uint8_t)o->cls;
 	t->stack = NULL;
 	if (o->name)
-		snprintf(t->name, sizeof(t->name), "%s", o->name);
+		snprintf(t->waiter.name, sizeof(t->waiter.name), "%s",
+			 o->name);
 	else
-		t->name[0] = '\0';
+		t->waiter.name[0] = '\0';
 	version = load_relaxed(&t->version) + 1;
 	store_relaxed(&t->state, (uint64_t)version << 32);
 	store_release(&t->version, version);

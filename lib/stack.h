@@ -23,6 +23,8 @@
 #include "base.h"
 #include "lock.h"
 
+#include <setjmp.h>
+
 #define PL__STACK_CLASSES	3
 #define PL__STACK_SIZE_MIN	(16 << 10)
 #define PL__STACK_SIZE_MAX	(1UL << 30)
@@ -30,6 +32,12 @@
 struct pl__stack_area;
 
 /* O: who has it in hand. */
+struct pl__stack_user {
+	char			name[16];	/* O: of the task */
+	jmp_buf			*exit_to;	/* O: for pl_exit(), or NULL */
+};
+
+/* The same. */
 struct pl__stack {
 	struct pl__stack	*next;		/* O: in a list */
 	void			*base;		/* lowest byte to be used */
@@ -38,6 +46,7 @@ struct pl__stack {
 	uint32_t		index;		/* in its area */
 	struct pl__stack_area	*area;
 	const uint64_t		*canary;	/* NULL: a guard instead */
+	struct pl__stack_user	user;
 } __pl_aligned(64);
 
 struct pl__stack_pool;

@@ -17,7 +17,7 @@ static const struct pl__stack *running(const char **name, uint64_t *handle)
 
 	if (!t)
 		return NULL;
-	*name = t->name;
+	*name = pl__task_name(t);
 	*handle = pl__task_handle(t);
 	return t->stack;
 }

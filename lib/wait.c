@@ -415,98 +415,104 @@ static void time_out(void *arg)
 	     may_time_out, a >> 32);
 }
 
+/* On the stack of who waits. */
+struct wait {
+	struct pl__task		*t;
+	_Atomic uint32_t	*word;
+	uint32_t		expected;
+	uint64_t		deadline_ns;
+	struct pl__timer	*timer;		/* to be armed, or NULL */
+};
+
+static void arm(struct wait *w)
+{
+	struct pl__waiter *wt = &w->t->waiter;
+
+	wt->timer = pl__timer_arm(pl__rt.timers, w->timer, pl__self_number(),
+				  w->deadline_ns, time_out, timer_arg(wt));
+	w->timer = NULL;
+}
+
 /*
  * Lists the waiter; or returns why it need not wait, which its reason is then.
  * The timer is armed within, so that who takes the waiter off finds it there.
  */
-static int link(struct pl__task *t, _Atomic uint32_t *word)
+static int link(struct wait *w)
 {
-	struct pl__waiter *wt = &t->waiter;
-	struct bucket *b = lock_bucket(word);
+	struct pl__waiter *wt = &w->t->waiter;
+	struct bucket *b = lock_bucket(w->word);
 	int reason = 0;
 
-	if (load_relaxed(word) != wt->expected) {
+	if (load_relaxed(w->word) != w->expected) {
 		reason = -EAGAIN;
 	} else {
 		/* [intr-a] pairs with [intr-b] in mark(). */
-		atomic_store(&wt->word, word);
+		atomic_store(&wt->word, w->word);
 		PL_INJECT("intr-a");
 		if (!wt->uninterruptible)
-			reason = pending_of(t);
+			reason = pending_of(w->t);
 		if (reason)
 			atomic_store(&wt->word, NULL);
 	}
 	wt->reason = reason;
 	if (!reason) {
 		list_add_tail(&wt->list, &b->waiters);
-		if (wt->reserved) {
-			wt->timer = pl__timer_arm(pl__rt.timers, wt->reserved,
-						  pl__self_number(),
-						  wt->deadline_ns, time_out,
-						  timer_arg(wt));
-			wt->reserved = NULL;
-		}
+		if (w->timer)
+			arm(w);
 	}
 	/* [word-a] pairs with [word-b] in pl__wake(). */
 	pl__unlock(&b->lock);
 	return reason;
 }
 
-struct wait {
-	struct pl__task		*t;
-	_Atomic uint32_t	*word;
-};
-
 /* After the switch: only now may somebody make the task ready. */
 static void link_after(void *arg)
 {
-	struct wait w = *(struct wait *)arg;
+	struct wait *w = arg;
+	struct pl__task *t = w->t;
 
-	if (link(w.t, w.word))
-		pl__ready(w.t);
+	/* Once it is listed its stack is its own again. */
+	if (link(w))
+		pl__ready(t);
 }
 
-static int wait_as_task(struct pl__task *t, _Atomic uint32_t *word)
+static int wait_as_task(struct wait *wait)
 {
-	struct pl__waiter *wt = &t->waiter;
-	struct wait wait = { t, word };
+	struct pl__waiter *wt = &wait->t->waiter;
 	struct pl__worker *w = pl__self();
 
 	wt->is_thread = false;
 	wt->timer = 0;
-	wt->reserved = NULL;
-	if (wt->deadline_ns != PL_FOREVER) {
-		wt->reserved = pl__timer_reserve(pl__rt.timers, &w->timers);
-		if (!wt->reserved)
+	if (wait->deadline_ns != PL_FOREVER) {
+		wait->timer = pl__timer_reserve(pl__rt.timers, &w->timers);
+		if (!wait->timer)
 			return -ENOMEM;
 	}
 
-	pl__block(link_after, &wait);
+	pl__block(link_after, wait);
 
 	w = pl__self();
-	if (wt->reserved)
-		pl__timer_release(pl__rt.timers, &w->timers, wt->reserved);
+	if (wait->timer)
+		pl__timer_release(pl__rt.timers, &w->timers, wait->timer);
 	if (wt->timer && wt->reason != -ETIMEDOUT)
 		pl__timer_del(pl__rt.timers, wt->timer);
 	return wt->reason;
 }
 
-static int wait_as_thread(struct pl__task *t, _Atomic uint32_t *word)
+static int wait_as_thread(struct wait *wait)
 {
-	struct pl__waiter *wt = &t->waiter;
+	struct pl__waiter *wt = &wait->t->waiter;
 	struct pl__worker *w = pl__self();
 
 	wt->is_thread = true;
-	wt->timer = 0;
-	wt->reserved = NULL;
 	pl__sleeper_arm(&wt->sleeper, pl__sleep_how(w, &wt->sleeper));
-	if (link(t, word))
+	if (link(wait))
 		return wt->reason;
-	if (pl__sleep(w, &wt->sleeper, wt->deadline_ns))
+	if (pl__sleep(w, &wt->sleeper, wait->deadline_ns))
 		return wt->reason;
 
 	/* Too late, unless somebody is just about to wake us. */
-	kick(t, -ETIMEDOUT, may_time_out, wt->nr);
+	kick(wait->t, -ETIMEDOUT, may_time_out, wt->nr);
 	pl__sleep(w, &wt->sleeper, PL_FOREVER);
 	return wt->reason;
 }
@@ -514,25 +520,24 @@ static int wait_as_thread(struct pl__task *t, _Atomic uint32_t *word)
 int pl__wait(_Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns,
 	     uint32_t flags)
 {
-	struct pl__task *t = pl__current();
-	bool is_thread = !t || t->cls == PL_STACK_WORKER;
+	struct wait wait = { pl__current(), word, expected, deadline_ns, NULL };
+	bool is_thread = !wait.t || wait.t->cls == PL_STACK_WORKER;
 	struct pl__waiter *wt;
 
-	if (!t)
-		t = pl__thread_task();
-	if (!t)
+	if (!wait.t)
+		wait.t = pl__thread_task();
+	if (!wait.t)
 		return -ENOMEM;
 	if (load_acquire(word) != expected)
 		return -EAGAIN;
 	if (deadline_ns != PL_FOREVER && deadline_ns <= pl__now_ns())
 		return -ETIMEDOUT;
 
-	wt = &t->waiter;
-	wt->expected = expected;
-	wt->deadline_ns = deadline_ns;
-	wt->uninterruptible = flags & PL__WAIT_UNINTERRUPTIBLE || t->is_ending;
+	wt = &wait.t->waiter;
+	wt->uninterruptible = flags & PL__WAIT_UNINTERRUPTIBLE ||
+			      wait.t->is_ending;
 	wt->nr++;
-	return is_thread ? wait_as_thread(t, word) : wait_as_task(t, word);
+	return is_thread ? wait_as_thread(&wait) : wait_as_task(&wait);
 }
 
 /* ---- alone ---- */

@@ -16,18 +16,20 @@
 
 /* B: bucket's lock.  O: owner, while it does not wait. */
 struct pl__waiter {
-	struct pl__list		list;		/* B: in its bucket */
+	union {
+		struct pl__list	list;		/* B: in its bucket */
+		char		name[16];	/* O: the task's, till it runs */
+	};
 	_Atomic(_Atomic uint32_t *) word;	/* B, A: waited on, or NULL;
 						   odd: alone, see wait.h */
-	uint64_t		deadline_ns;	/* O */
-	pl_timer_t		timer;		/* B: armed, or 0 */
-	struct pl__timer	*reserved;	/* O: to be armed */
-	uint32_t		expected;	/* O */
+	union {
+		pl_timer_t	timer;		/* B: a task's, armed, or 0 */
+		struct pl__sleeper sleeper;	/* a thread's */
+	};
 	uint32_t		nr;		/* B: of waits, for timers */
 	int			reason;		/* B: what pl__wait() returns */
 	bool			uninterruptible; /* O */
 	bool			is_thread;	/* O: asleep on the sleeper */
-	struct pl__sleeper	sleeper;
 };
 
 #endif /* PL_WAITER_H */

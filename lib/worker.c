@@ -246,21 +246,27 @@ static bool idle(struct pl__worker *w)
 
 /* ---- running ---- */
 
-/* A task on the worker's own stack; pl_exit() jumps back here. */
+/*
+ * A task on the worker's own stack; pl_exit() jumps back here.  What it has
+ * for a stack has no memory but its name's.
+ */
 static void run_on_loop(struct pl__worker *w, struct pl__task *t)
 {
+	struct pl__stack user = { .cls = PL_STACK_WORKER };
 	struct pl__task *joiner;
 	jmp_buf here;
 
+	pl__task_move_in(t, &user);
+	user.user.exit_to = &here;
 	w->current = t;
-	t->exit_to = &here;
 	if (!setjmp(here))
 		t->fn(t->arg);
 	pl__self_end_orphan();
-	t->exit_to = NULL;
+	user.user.exit_to = NULL;
 	pl__task_end_locals(t);
 	joiner = pl__task_end(t);
 	w->current = NULL;
+	t->stack = NULL;
 	pl__task_free(t);
 	if (joiner)
 		pl__ready(joiner);
@@ -356,7 +362,7 @@ static void gone(void *arg)
 	struct pl__worker *w = arg;
 
 	fprintf(stderr, "parklot: task '%s' ended its worker, by pthread_exit()\n",
-		w->current ? w->current->name : "?");
+		w->current ? pl__task_name(w->current) : "?");
 	abort();
 }
 

@@ -407,7 +407,7 @@ TEST_F(task, options_may_grow)
 
 static void check_name(void *arg)
 {
-	EXPECT_STREQ(arg, pl__task_slot(pl_self())->name);
+	EXPECT_STREQ(arg, pl__task_name(pl__task_slot(pl_self())));
 }
 
 TEST_F(task, name_is_copied_to_15_bytes)
