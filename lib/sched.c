@@ -448,13 +448,13 @@ void pl__task_end_locals(struct pl__task *t)
 		t->locals->end(t);
 }
 
-struct pl__task *pl__task_end(struct pl__task *t)
+struct pl__task *pl__task_end(struct pl__worker *w, struct pl__task *t)
 {
 	uint32_t version = load_relaxed(&t->version) + 1;
 	struct pl__waiter *joiner;
 	bool others;
 
-	counter_inc_release(&pl__self()->stat.ended);
+	counter_inc_release(&w->stat.ended);
 	store_release(&t->state, (uint64_t)version << 32);
 	store_release(&t->version, version);
 	PL_INJECT("join-b");
@@ -494,10 +494,9 @@ static void __attribute__((noreturn)) leave_last(struct pl__worker *w,
  * The task that waited for one that has just ended would be the newest of the
  * queue, and so the next: it need not go there, unless it is not its turn.
  */
-static struct pl__task *next_after(struct pl__task *joiner)
+static struct pl__task *next_after(struct pl__worker *w,
+				   struct pl__task *joiner)
 {
-	struct pl__worker *w = pl__self();
-
 	if (!joiner)
 		return pl__next(w);
 	if (w->nr_held || w->nr_before || (w->tick + 1) % FAIR_EVERY == 0 ||
@@ -519,8 +518,8 @@ static struct pl__task *hand_over(struct pl__task *t)
 	struct pl__task *next;
 
 	pl__task_end_locals(t);
-	next = next_after(pl__task_end(t));
 	w = pl__self();
+	next = next_after(w, pl__task_end(w, t));
 	if (!next || next->stack || next->cls != t->cls)
 		leave_last(w, t, next);
 
@@ -547,11 +546,13 @@ static void task_main(void *arg)
 
 void pl__task_exit(struct pl__task *t)
 {
+	struct pl__worker *w;
 	struct pl__task *next;
 
 	if (t->stack->user.exit_to)
 		longjmp(*t->stack->user.exit_to, 1);
 	pl__task_end_locals(t);
-	next = next_after(pl__task_end(t));
-	leave_last(pl__self(), t, next);
+	w = pl__self();
+	next = next_after(w, pl__task_end(w, t));
+	leave_last(w, t, next);
 }

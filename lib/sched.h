@@ -350,7 +350,7 @@ void pl__task_end_locals(struct pl__task *t); /* calls destructors, in it */
 extern void (*pl__wake_joiners)(struct pl__task *t);
 
 /* Marks it, lets joiners go, all but one: which is to be made ready; or NULL */
-struct pl__task *pl__task_end(struct pl__task *t);
+struct pl__task *pl__task_end(struct pl__worker *w, struct pl__task *t);
 void pl__task_take_back(void);		/* counted as spawned, but was not */
 void pl__task_free(void *t);		/* an after-switch callback */
 void __attribute__((noreturn)) pl__task_exit(struct pl__task *t);

@@ -264,7 +264,7 @@ static void run_on_loop(struct pl__worker *w, struct pl__task *t)
 	pl__self_end_orphan();
 	user.user.exit_to = NULL;
 	pl__task_end_locals(t);
-	joiner = pl__task_end(t);
+	joiner = pl__task_end(w, t);
 	w->current = NULL;
 	t->stack = NULL;
 	pl__task_free(t);
