@@ -20,8 +20,8 @@ struct pl__waiter {
 		struct pl__list	list;		/* B: in its bucket */
 		char		name[16];	/* O: the task's, till it runs */
 	};
-	_Atomic(_Atomic uint32_t *) word;	/* B, A: waited on, or NULL;
-						   odd: alone, see wait.h */
+	/* B, A: waited on, or NULL; odd: alone, a place */
+	_Atomic(_Atomic uint32_t *) word;
 	union {
 		pl_timer_t	timer;		/* B: a task's, armed, or 0 */
 		struct pl__sleeper sleeper;	/* a thread's */
