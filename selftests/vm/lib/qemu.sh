@@ -2,12 +2,16 @@
 # The machine. QEMU 10 of backports, since the 7.2 of Debian 12 corrupts its
 # guests: with 10, a guest that crashes has crashed by its own fault.
 # shellcheck shell=bash
-# shellcheck disable=SC2034 # QEMU_LEFT is for verdict.sh, QEMU_APPEND for run
+# shellcheck disable=SC2034 # QEMU_LEFT is for verdict.sh
 
 # What the guest leaves with when its report is complete (leave.c), and the
 # status that QEMU then has. 1 would be QEMU's own failure.
 QEMU_LEAVE=42
 QEMU_LEFT=$(((QEMU_LEAVE << 1) | 1))
+
+# What qemu_icount changes.
+QEMU_THREADS=multi
+QEMU_CLOCK=() QEMU_CLOCK_APPEND=''
 
 # qemu_own FAMILY PROGRAM: the machine's own QEMU, said aloud.
 qemu_own() {
@@ -50,6 +54,17 @@ qemu_find() {
 		-L /usr/share/seabios -L /usr/lib/ipxe/qemu)
 }
 
+# qemu_icount: after qemu_find, for one processor of an amd64: its clock counts
+# instructions, a nanosecond each, and is set forward while it sleeps. Nothing
+# of one boot is by chance.
+qemu_icount() {
+	QEMU_THREADS=single
+	QEMU_CPU+=,-rdrand,-rdseed
+	QEMU_CLOCK=(-icount "shift=0,sleep=off" -seed 1
+		-rtc "base=2026-01-01,clock=vm")
+	QEMU_CLOCK_APPEND="nokaslr norandmaps random.trust_cpu=off"
+}
+
 # qemu_machine ARCH SMP MEM DIR: set QEMU_ARGS, all but what is booted, and
 # QEMU_APPEND, by which the kernel and init know its ports. No disk, no
 # network; the serial ports are files of DIR: the console, the command's
@@ -59,12 +74,13 @@ qemu_machine() {
 
 	"qemu_$1" "$dir"
 	QEMU_ARGS+=(-cpu "$QEMU_CPU" -smp "$2" -m "$3" -nodefaults
-		-no-user-config -display none -monitor none -no-reboot)
+		-no-user-config -display none -monitor none -no-reboot
+		"${QEMU_CLOCK[@]}")
 }
 
 qemu_amd64() {
 	QEMU_APPEND="console=ttyS0 output=ttyS1 report=ttyS2"
-	QEMU_ARGS=(-machine q35 -accel "tcg,thread=multi"
+	QEMU_ARGS=(-machine q35 -accel "tcg,thread=$QEMU_THREADS"
 		-serial "file:$1/console" -serial "file:$1/output"
 		-serial "file:$1/report"
 		-device "isa-debug-exit,iobase=0xf4,iosize=4")
@@ -99,5 +115,6 @@ qemu_arm64() {
 # when the time is over.
 qemu_boot() {
 	exec timeout -k 5 "$1" "${QEMU[@]}" "${QEMU_ARGS[@]}" \
-		-kernel "$2" -initrd "$3" -append "$QEMU_APPEND $4" </dev/null
+		-kernel "$2" -initrd "$3" -append "$QEMU_APPEND $QEMU_CLOCK_APPEND $4" \
+		</dev/null
 }
