@@ -251,6 +251,14 @@ bench-peers: ## the same in turn with futexes, epoll, Boost, Go
 	$(call measured_by,examples benches peers)
 	$(Q)O='$(O)' bench/compare
 
+# For the guest, as check builds it.
+.PHONY: bench-vm
+bench-vm: ## the module against futex in virtual machines: KERNELS=
+	$(Q)tools/setup bench-vm >&2
+	$(call measured_by,O=$(O)/vm VARIANT=static WERROR=1 \
+		$(O)/vm/bench/device $(O)/vm/bench/peers/futex)
+	$(Q)O='$(O)' bench/vm $(KERNELS)
+
 # Instructions, not time; in a build of its own, as check's part "bench".
 .PHONY: bench-check bench-baseline
 bench-check: check-bench ## hot paths take no more instructions than they did
@@ -330,7 +338,7 @@ help: ## this
 	@printf '  %-15s %s\n' check-PART 'one part of check: tools/check -l'
 	@printf '  %-15s %s\n' bench-SUBJECT 'one of bench/run'
 	@echo 'Variables: O= V=1 CC= CFLAGS= LDFLAGS= PREFIX= DESTDIR= KVER=' \
-		'KDIR= KERNEL= RUNS='
+		'KDIR= KERNEL= KERNELS= RUNS='
 
 # For scripts: the value of a variable.
 print-%: FORCE

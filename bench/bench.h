@@ -105,6 +105,13 @@ static inline int bench_by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/* Puts them in order. */
+static inline double bench_median(double *value, unsigned int nr)
+{
+	qsort(value, nr, sizeof(*value), bench_by_value);
+	return (value[(nr - 1) / 2] + value[nr / 2]) / 2;
+}
+
 /* As many digits as mean something. */
 static inline void bench_print_number(double v)
 {
@@ -113,12 +120,9 @@ static inline void bench_print_number(double v)
 
 static inline void bench_print(const char *subject, struct bench_result *r)
 {
-	double min, max, median;
+	double median = bench_median(r->value, r->nr);
+	double min = r->value[0], max = r->value[r->nr - 1];
 
-	qsort(r->value, r->nr, sizeof(r->value[0]), bench_by_value);
-	min = r->value[0];
-	max = r->value[r->nr - 1];
-	median = (r->value[(r->nr - 1) / 2] + r->value[r->nr / 2]) / 2;
 	printf("%s\t%s", subject, r->name);
 	bench_print_number(median);
 	bench_print_number(min);

@@ -9,6 +9,9 @@ ECHO_SECONDS=${ECHO_SECONDS:-2}
 # shellcheck disable=SC2034 # for who reads this
 SUBJECTS="switch yield spawn pingpong mutex fib skynet wake producer timer
 sleep memory blocking idle echo"
+# Only by its name: it needs the module, and to be root.
+# shellcheck disable=SC2034
+BY_NAME="device"
 
 # Everything is started so that it ends with us, even if we are killed.
 bound() {

@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 
 #include "../bench.h"
+#include "../parking.h"
 
 #define NR_WAKES	1500
 #define NR_WARM		50
@@ -20,9 +21,15 @@ static _Atomic uint32_t word;
 static _Atomic uint64_t due_ns;
 static struct hist call, run, late;
 
+static long futex_at(_Atomic uint32_t *at, int op, uint32_t v)
+{
+	return syscall(SYS_futex, at, op | FUTEX_PRIVATE_FLAG, v, NULL, NULL,
+		       0);
+}
+
 static void futex(int op, uint32_t v)
 {
-	syscall(SYS_futex, &word, op | FUTEX_PRIVATE_FLAG, v, NULL, NULL, 0);
+	futex_at(&word, op, v);
 }
 
 static void *wait_on(void *arg)
@@ -87,9 +94,82 @@ static void sleep_often(void)
 	bench_put_us("1ms_p99", &late, 99000);
 }
 
+/* ---- the device's work ---- */
+
+static struct {
+	_Alignas(64) _Atomic uint32_t word;
+} lot[PARKING_LOTS + 1];
+
+static void lots_open(bool has_crew)
+{
+	int i;
+
+	(void)has_crew;
+	for (i = 0; i < PARKING_LOTS; i++)
+		parking_word[i] = &lot[i].word;
+	parking_backlog = &lot[i].word;
+}
+
+static void no_join(unsigned int slot)
+{
+	(void)slot;
+}
+
+static void park(unsigned int i, uint32_t seq)
+{
+	futex_at(&lot[i].word, FUTEX_WAIT, seq);
+}
+
+static unsigned int wake(unsigned int nr)
+{
+	unsigned int i, woken = 0;
+
+	for (i = 0; i < nr; i++)
+		woken += (unsigned int)futex_at(&lot[i].word, FUTEX_WAKE, 1);
+	return woken;
+}
+
+static void wake_park(unsigned int other, unsigned int own, uint32_t seq)
+{
+	futex_at(&lot[other].word, FUTEX_WAKE, 1);
+	futex_at(&lot[own].word, FUTEX_WAIT, seq);
+}
+
+/* Nobody sees who blocks: it has to tell, each time. */
+static void wake_stand_in(void)
+{
+	parking_signal(0);
+	wake(1);
+}
+
+static const struct parking by_futex = {
+	.open		= lots_open,
+	.join		= no_join,
+	.park		= park,
+	.wake		= wake,
+	.wake_park	= wake_park,
+	.before_block	= wake_stand_in,
+	.empty		= parking_getppid,
+};
+
+static void wakes(void)
+{
+	parking_wakes(&by_futex);
+}
+
+static void round_trips(void)
+{
+	parking_round_trips(&by_futex, "wake_park");
+}
+
+static void blocks(void)
+{
+	parking_blocks(&by_futex);
+}
+
 int main(int argc, char **argv)
 {
-	static const struct bench_case wake[] = {
+	static const struct bench_case idle_wake[] = {
 		{ "idle", idle },
 		{ NULL, NULL },
 	};
@@ -97,9 +177,16 @@ int main(int argc, char **argv)
 		{ "1ms", sleep_often },
 		{ NULL, NULL },
 	};
+	static const struct bench_case device[] = {
+		{ "wakes", wakes },
+		{ "round_trips", round_trips },
+		{ "blocks", blocks },
+		{ NULL, NULL },
+	};
 	static const struct bench_subject subjects[] = {
-		{ "wake", wake },
+		{ "wake", idle_wake },
 		{ "sleep", sleep },
+		{ "device", device },
 		{ NULL, NULL },
 	};
 
