@@ -14,17 +14,16 @@
 #include "space.h"
 
 /**
- * parklot_copy_in() - a struct of user space's
+ * parklot_copy_in_other() - parklot_copy_in() for who knows it otherwise
  * @dst:   ours
  * @ksize: how large it is here
  * @src:   theirs
  * @size:  how large they know it
  *
- * Return: 0, -EINVAL if it is too small, -E2BIG if it is larger and not zero
- * beyond, or -EFAULT.
+ * Return: as that says.
  */
-int parklot_copy_in(void *dst, size_t ksize, const void __user *src,
-		    size_t size)
+int parklot_copy_in_other(void *dst, size_t ksize, const void __user *src,
+			  size_t size)
 {
 	if (size < ksize)
 		return -EINVAL;
@@ -54,6 +53,34 @@ ktime_t parklot_deadline(u64 deadline_ns)
 	return min_t(u64, deadline_ns - offset, KTIME_MAX);
 }
 
+/*
+ * All entries at once, so that user memory is opened once: reads them, and
+ * proves that the results can be written.
+ */
+static int round_copy_in(struct parklot_round *round)
+{
+	struct parklot_wake_entry __user *uentry = round->uentries;
+	struct parklot_wake_entry *entry = round->entry;
+	struct parklot_wake_entry *end = entry + round->nr_entries;
+
+	if (entry == end)
+		return 0;
+	if (!user_access_begin(uentry, round->nr_entries * sizeof(*entry)))
+		return -EFAULT;
+	for (; entry < end; entry++, uentry++) {
+		unsafe_get_user(entry->lot, &uentry->lot, fault);
+		unsafe_get_user(entry->nr, &uentry->nr, fault);
+		unsafe_get_user(entry->reserved, &uentry->reserved, fault);
+		unsafe_put_user(0, &uentry->woken, fault);
+		entry->woken = 0;
+	}
+	user_access_end();
+	return 0;
+fault:
+	user_access_end();
+	return -EFAULT;
+}
+
 /**
  * parklot_round_prepare() - check a WAKE, its entries included
  * @round: on the caller's stack
@@ -68,7 +95,7 @@ int parklot_round_prepare(struct parklot_round *round,
 			  struct parklot_yard *yard,
 			  const struct parklot_wake *wake)
 {
-	struct parklot_wake_entry *entry = round->entry;
+	const struct parklot_wake_entry *entry = round->entry;
 	u32 i;
 
 	if (wake->nr_entries > PARKLOT_MAX_BATCH)
@@ -77,16 +104,11 @@ int parklot_round_prepare(struct parklot_round *round,
 	round->uentries = u64_to_user_ptr(wake->entries);
 	round->nr_entries = wake->nr_entries;
 	round->limit = wake->limit;
-	if (copy_from_user(entry, round->uentries,
-			   round->nr_entries * sizeof(*entry)))
+	if (round_copy_in(round))
 		return -EFAULT;
-	for (i = 0; i < round->nr_entries; i++) {
+	for (i = 0; i < round->nr_entries; i++)
 		if (entry[i].reserved || !parklot_yard_lot(yard, entry[i].lot))
 			return -EINVAL;
-		entry[i].woken = 0;
-		if (put_user(0, &round->uentries[i].woken))
-			return -EFAULT;
-	}
 	return 0;
 }
 
@@ -101,7 +123,7 @@ u32 parklot_round_wake(struct parklot_round *round, bool hands_off)
 {
 	struct parklot_wake_entry *entry = round->entry;
 	u32 i, left = round->limit;
-	struct parklot_batch batch;
+	struct parklot_batch batch __uninitialized;
 	struct parklot_lot *lot;
 
 	parklot_batch_begin(&batch, hands_off);
@@ -129,14 +151,24 @@ u32 parklot_round_wake(struct parklot_round *round, bool hands_off)
 int parklot_round_report(const struct parklot_round *round, u32 woken,
 			 struct parklot_wake __user *uwake)
 {
+	struct parklot_wake_entry __user *uentry = round->uentries;
 	const struct parklot_wake_entry *entry = round->entry;
-	u32 i;
+	const struct parklot_wake_entry *end = entry + round->nr_entries;
 
-	for (i = 0; i < round->nr_entries; i++)
-		if (entry[i].woken &&
-		    put_user(entry[i].woken, &round->uentries[i].woken))
-			return -EFAULT;
-	return put_user(woken, &uwake->woken) ?: (int)woken;
+	if (put_user(woken, &uwake->woken))
+		return -EFAULT;
+	/* Nobody was woken: that is what they say already. */
+	if (!woken)
+		return 0;
+	if (!user_access_begin(uentry, round->nr_entries * sizeof(*entry)))
+		return -EFAULT;
+	for (; entry < end; entry++, uentry++)
+		unsafe_put_user(entry->woken, &uentry->woken, fault);
+	user_access_end();
+	return woken;
+fault:
+	user_access_end();
+	return -EFAULT;
 }
 
 /**
@@ -150,7 +182,7 @@ int parklot_round_report(const struct parklot_round *round, u32 woken,
 int parklot_call_wake(struct parklot_yard *yard,
 		      struct parklot_wake __user *uwake, size_t size)
 {
-	struct parklot_round round;
+	struct parklot_round round __uninitialized;
 	struct parklot_wake wake;
 	int err;
 

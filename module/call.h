@@ -6,6 +6,7 @@
 #include <linux/ktime.h>
 #include <linux/parklot.h>
 #include <linux/types.h>
+#include <linux/uaccess.h>
 
 struct parklot_yard;
 
@@ -18,8 +19,8 @@ struct parklot_round {
 	struct parklot_wake_entry	entry[PARKLOT_MAX_BATCH];
 };
 
-int parklot_copy_in(void *dst, size_t ksize, const void __user *src,
-		    size_t size);
+int parklot_copy_in_other(void *dst, size_t ksize, const void __user *src,
+			  size_t size);
 ktime_t parklot_deadline(u64 deadline_ns);
 
 int parklot_round_prepare(struct parklot_round *round,
@@ -30,5 +31,23 @@ int parklot_round_report(const struct parklot_round *round, u32 woken,
 			 struct parklot_wake __user *uwake);
 int parklot_call_wake(struct parklot_yard *yard,
 		      struct parklot_wake __user *uwake, size_t size);
+
+/**
+ * parklot_copy_in() - a struct of user space's
+ * @dst:   ours
+ * @ksize: how large it is here, a constant: that spares the usual case checks
+ * @src:   theirs
+ * @size:  how large they know it
+ *
+ * Return: 0, -EINVAL if it is too small, -E2BIG if it is larger and not zero
+ * beyond, or -EFAULT.
+ */
+static __always_inline int parklot_copy_in(void *dst, size_t ksize,
+					   const void __user *src, size_t size)
+{
+	if (size != ksize)
+		return parklot_copy_in_other(dst, ksize, src, size);
+	return copy_from_user(dst, src, ksize) ? -EFAULT : 0;
+}
 
 #endif /* PARKLOT_CALL_H */

@@ -165,7 +165,7 @@ static int rest_park(struct parklot_rest *rest, struct file *file,
 static long ioctl_park(struct file *file, struct parklot_yard *yard,
 		       struct parklot_park __user *upark, size_t size)
 {
-	struct parklot_rest rest;
+	struct parklot_rest rest __uninitialized;
 	struct parklot_park park;
 	int err;
 
@@ -196,7 +196,7 @@ static int wake_first(struct parklot_yard *yard,
 		      struct parklot_wake_park __user *uboth)
 {
 	bool hands_off = both->wake.flags & PARKLOT_WAKE_HANDOFF;
-	struct parklot_round round;
+	struct parklot_round round __uninitialized;
 	int err;
 
 	if (put_user(0, &uboth->wake.woken) || put_user(0, &uboth->park.reason))
@@ -214,7 +214,7 @@ static long ioctl_wake_park(struct file *file, struct parklot_yard *yard,
 			    struct parklot_wake_park __user *uboth)
 {
 	struct parklot_wake_park both;
-	struct parklot_rest rest;
+	struct parklot_rest rest __uninitialized;
 	int err;
 
 	if (copy_from_user(&both, uboth, sizeof(both)))

@@ -186,6 +186,17 @@ static int dequeue(struct parklot_lot *lot, struct parklot_sleeper *me,
 	return me->reason;
 }
 
+/* Until somebody wakes us, or 0: until then. */
+static int nap(ktime_t deadline)
+{
+	if (deadline == KTIME_MAX) {
+		schedule();
+		return -EINTR;
+	}
+	return schedule_hrtimeout_range(&deadline, current->timer_slack_ns,
+					HRTIMER_MODE_ABS);
+}
+
 /*
  * A waker's reason, PARKLOT_TIMEDOUT, PARKLOT_POLLED for the alarm, or
  * -ERESTARTSYS; spurious wakes go on.
@@ -194,8 +205,6 @@ static int doze(const struct parklot_sleeper *me,
 		const struct parklot_stay *stay)
 {
 	struct parklot_alarm *alarm = stay->alarm;
-	ktime_t deadline = stay->deadline;
-	ktime_t *expires = deadline == KTIME_MAX ? NULL : &deadline;
 	int reason;
 
 	for (;;) {
@@ -215,8 +224,7 @@ static int doze(const struct parklot_sleeper *me,
 			reason = -ERESTARTSYS;
 			break;
 		}
-		if (!schedule_hrtimeout_range(expires, current->timer_slack_ns,
-					      HRTIMER_MODE_ABS)) {
+		if (!nap(stay->deadline)) {
 			reason = PARKLOT_TIMEDOUT;
 			break;
 		}
@@ -378,10 +386,11 @@ static void make_room(struct parklot_batch *batch)
 }
 
 /*
- * Takes up to @nr. If that covers everybody they move to a list of our own
- * first: who parks meanwhile is left alone, so that sleepers that come right
- * back cannot keep the waker busy. There they are counted, and may time out, as
- * before. @all is empty again at the end, since it never held more than @nr.
+ * Takes up to @nr. If that covers everybody, and not all can go at once, they
+ * move to a list of our own first: who parks meanwhile is left alone, so that
+ * sleepers that come right back cannot keep the waker busy. There they are
+ * counted, and may time out, as before. @all is empty again at the end, since
+ * it never held more than @nr.
  */
 static u32 clear(struct parklot_lot *lot, u32 nr, int reason,
 		 struct parklot_batch *batch)
@@ -399,7 +408,7 @@ static u32 clear(struct parklot_lot *lot, u32 nr, int reason,
 		raw_spin_lock_irq(&lot->lock);
 		if (!from) {
 			from = &lot->parked;
-			if (nr >= lot->nr_parked) {
+			if (nr >= lot->nr_parked && room < lot->nr_parked) {
 				list_splice_init(&lot->parked, &all);
 				from = &all;
 			}

@@ -317,20 +317,6 @@ void parklot_space_interrupt(struct parklot_space *space)
 }
 
 /**
- * parklot_yard_lot() - the lot that user space calls @nr
- * @yard: whose
- * @nr:   any number
- *
- * Return: the lot, or NULL.
- */
-struct parklot_lot *parklot_yard_lot(struct parklot_yard *yard, u32 nr)
-{
-	if (nr >= yard->nr_lots)
-		return NULL;
-	return &yard->lot[array_index_nospec(nr, yard->nr_lots)];
-}
-
-/**
  * parklot_yard_join() - the caller joins the crew
  * @yard: whose
  * @slot: any number

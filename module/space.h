@@ -8,6 +8,7 @@
 
 #include <linux/atomic.h>
 #include <linux/mutex.h>
+#include <linux/nospec.h>
 #include <linux/types.h>
 
 #include "lot.h"
@@ -54,8 +55,22 @@ int parklot_space_setup(struct parklot_space *space,
 struct parklot_yard *parklot_space_yard(struct parklot_space *space);
 void parklot_space_interrupt(struct parklot_space *space);
 
-struct parklot_lot *parklot_yard_lot(struct parklot_yard *yard, u32 nr);
 int parklot_yard_join(struct parklot_yard *yard, u32 slot);
 void parklot_yard_show(struct parklot_yard *yard, struct seq_file *seq);
+
+/**
+ * parklot_yard_lot() - the lot that user space calls @nr
+ * @yard: whose
+ * @nr:   any number
+ *
+ * Return: the lot, or NULL.
+ */
+static inline struct parklot_lot *
+parklot_yard_lot(const struct parklot_yard *yard, u32 nr)
+{
+	if (nr >= yard->nr_lots)
+		return NULL;
+	return &yard->lot[array_index_nospec(nr, yard->nr_lots)];
+}
 
 #endif /* PARKLOT_SPACE_H */
