@@ -14,6 +14,7 @@ LIBDIR		?= $(PREFIX)/lib
 INCLUDEDIR	?= $(PREFIX)/include
 MANDIR		?= $(PREFIX)/share/man
 DKMSDIR		?= /usr/src/parklot-$(VERSION)
+UDEVDIR		?= /usr/lib/udev/rules.d
 KVER		?= $(shell uname -r)
 KDIR		?= /lib/modules/$(KVER)/build
 
@@ -304,10 +305,12 @@ uninstall: ## takes away what install put there
 	-rmdir $(DESTDIR)$(INCLUDEDIR)/parklot 2>/dev/null
 
 .PHONY: dkms-source
-dkms-source: ## the module's source to DESTDIR/usr/src
+dkms-source: ## the module's source and its udev rule, to DESTDIR/usr
 	rm -rf $(DESTDIR)$(DKMSDIR)
 	$(INSTALL) -d $(DESTDIR)$(DKMSDIR)
 	cp -r $(MODULE_SRCS) $(DESTDIR)$(DKMSDIR)/
+	$(INSTALL) -D -m 644 module/60-parklot.rules \
+		$(DESTDIR)$(UDEVDIR)/60-parklot.rules
 
 .PHONY: dkms-install
 dkms-install: dkms-source ## add, build and install with dkms, for KVER
@@ -318,7 +321,7 @@ dkms-install: dkms-source ## add, build and install with dkms, for KVER
 .PHONY: dkms-uninstall
 dkms-uninstall: ## take the module from all kernels, and its source
 	dkms remove parklot/$(VERSION) --all
-	rm -rf $(DKMSDIR)
+	rm -rf $(DKMSDIR) $(UDEVDIR)/60-parklot.rules
 
 .PHONY: dist
 dist: ## $(O)/parklot-VERSION.tar.gz of what git tracks
