@@ -190,6 +190,11 @@ check-long: ## hours of stress: TIME= SEEDS= SEED= REPEAT=, tools/long.sh
 check-vm: ## the machine: KERNEL=6.1|6.12|7.2
 	$(Q)O='$(O)' tools/check vm-$(KERNEL)
 
+.PHONY: fuzz
+fuzz: ## the whole device at random: TIME=600 SEED= KERNEL=6.12
+	$(Q)O='$(O)' TIME='$(or $(TIME),600)' SEED='$(SEED)' \
+		KERNEL='$(or $(KERNEL),6.12)' tools/check fuzz
+
 .PHONY: coverage
 coverage: ## the lines of lib/ that its tests run: 90 % at least
 	$(Q)O='$(O)' tools/check coverage; status=$$?; \

@@ -6,6 +6,7 @@
 #	SEEDS=N		into so many runs they are divided (3)
 #	SEED=N		the first of the seeds, by default the time of day
 #	REPEAT=N	so many times the whole suite (5)
+#	KERNEL=NAME	which one is fuzzed (6.12)
 # shellcheck shell=bash
 
 TIME=${TIME:-300}
@@ -81,6 +82,42 @@ part_stress-vm() {
 			--workers "$workers" || status=$?
 		printf '\n# exit: %s %s\n' "$name" "$status"
 	done
+}
+
+# relay: stdin as it is, and what it says of progress to whoever waits.
+relay() {
+	local line
+
+	while IFS= read -r line; do
+		printf '%s\n' "$line"
+		[[ $line != *':seed '*', up to round '* ]] ||
+			{ echo "     ${line##*:}" >&3; } 2>/dev/null || true
+	done
+}
+
+# fuzz_device KERNEL HOW [VAR=VALUE]...: half of the time, on the module built
+# so. Freed memory is poisoned, which Debian's kernels can do.
+fuzz_device() {
+	local kernel=$1 how=$2 name=mod_fuzz_$2_seed_$SEED status=0 ko
+	local seconds=$(((TIME + 1) / 2))
+	shift 2
+
+	ko=$(selftests/vm/build "$kernel" "$O/check/fuzz-$how" "$@")
+	progress "$kernel, $how: --seconds $seconds --seed $SEED"
+	printf '# run: %s\n' "$name"
+	selftests/vm/run --timeout $((seconds * 2 + 600)) --module "$ko" \
+		--append slub_debug=FZPU --copy "$O/vm/selftests/mod_fuzz" \
+		"$kernel" -- env MOD_FUZZ_MODULE=/vm/parklot.ko \
+		TEST_TIMEOUT_FACTOR=4 ./mod_fuzz --seconds "$seconds" \
+		--seed "$SEED" | relay || status=$?
+	printf '\n# exit: %s %s\n' "$name" "$status"
+}
+
+# As it is built for everybody, and with delays in its races.
+part_fuzz() {
+	mk vm VARIANT=static "$O/vm/selftests/mod_fuzz"
+	fuzz_device "${KERNEL:-6.12}" plain
+	fuzz_device "${KERNEL:-6.12}" delayed PARKLOT_INJECT=1
 }
 
 part_repeat-native() {

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What a run of mod_fuzz is made of. A seed makes rounds, a round teams, a team
+ * players, a player operations; each has dice of its own, which depend on
+ * nothing but the numbers of those above. So what an operation is, and with
+ * which values, never depends on what came of another, and a seed and a round
+ * are enough to do all of it again. When is the machine's scheduling.
+ *
+ * A team is a process, a player a thread of it. Descriptors of the device are
+ * in desks, which have fixed numbers: one may be closed, or another put in its
+ * place, while others use it, and nothing but a device is met there. Desk 0,
+ * the home, stays open, and its size is known; so what has to be refused
+ * there, and what must not be, is known as well.
+ */
+#ifndef SELFTESTS_FUZZ_H
+#define SELFTESTS_FUZZ_H
+
+#include "mod.h"
+
+#include <liburing.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <sys/syscall.h>
+
+#define NR_PLAYERS	4		/* of a team */
+#define NR_DESKS	6
+#define NR_SHEETS	2		/* mappings of a player */
+#define FIRST_DESK	100		/* as a descriptor */
+#define NR_WORKERS	6		/* of the home's crew */
+#define PAPER_SIZE	(32UL << 10)	/* more than any ioctl's struct */
+#define SHEET_SIZE	(64UL << 10)
+
+static struct __test_metadata *_metadata;
+
+static inline void fuzz_begin(struct __test_metadata *test)
+{
+	_metadata = test;
+}
+
+/* ---- dice ---- */
+
+struct dice {
+	uint64_t state;
+};
+
+/* splitmix64 */
+static inline uint64_t mix(uint64_t x)
+{
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ULL;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebULL;
+	return x ^ x >> 31;
+}
+
+static inline uint64_t roll(struct dice *d)
+{
+	d->state += 0x9e3779b97f4a7c15ULL;
+	return mix(d->state);
+}
+
+/* The dice of part @nr of what has @seed. */
+static inline struct dice dice_of(uint64_t seed, uint64_t nr)
+{
+	struct dice d = { mix(seed + 0x9e3779b97f4a7c15ULL) ^ nr };
+
+	d.state = roll(&d);
+	return d;
+}
+
+/* Below @nr. */
+static inline uint32_t pick(struct dice *d, uint32_t nr)
+{
+	return (roll(d) >> 32) * nr >> 32;
+}
+
+static inline bool once_in(struct dice *d, uint32_t nr)
+{
+	return !pick(d, nr);
+}
+
+/* Where something changes, in the interface or in arithmetic; or anything. */
+static inline uint32_t odd32(struct dice *d)
+{
+	static const uint32_t edges[] = {
+		0, 1, 2, 3, 7, 8, 63, 64, 65, 1023, 1024, 1025, 4096, 65535,
+		65536, 65537, 0x7fffffff, 0x80000000, 0xfffffffe, 0xffffffff,
+	};
+	uint32_t i = pick(d, ARRAY_SIZE(edges) * 4 / 3);
+	uint32_t any = roll(d);
+
+	return i < ARRAY_SIZE(edges) ? edges[i] : any;
+}
+
+/* Nearly always below @nr. */
+static inline uint32_t around(struct dice *d, uint32_t nr)
+{
+	uint32_t how = pick(d, 16), in = pick(d, nr), odd = odd32(d);
+
+	return how > 1 ? in : how ? nr : odd;
+}
+
+/* ---- who plays ---- */
+
+enum tally {
+	CALLS, PARKS, WAKES, COMMANDS, MAPPINGS, SIGNALS, PROCESSES, KILLED,
+	PASSED, NR_TALLIES,
+};
+
+/* Shared by all processes of a round. */
+struct world {
+	uint64_t	seed;			/* the round's */
+	uint32_t	round;
+	atomic_long	tally[NR_TALLIES];
+	atomic_ulong	digest;			/* of what was done */
+	atomic_int	team_pid;		/* whose fdinfo others read */
+	atomic_int	is_late;		/* come to an end */
+};
+
+static struct world *world;
+
+struct errand;
+struct player;
+
+struct team {
+	bool		is_wild;		/* may be killed: no books */
+	struct space	home;			/* its descriptor is desk 0's */
+	int		bell;			/* an eventfd to poll */
+	int		post;			/* socket to a stranger */
+	pthread_barrier_t start;
+	atomic_int	nr_done, nr_drained;
+	atomic_int	is_over;		/* nobody wakes any more */
+	atomic_long	said, seen;		/* wakes, by either side */
+	struct player	*player;		/* NR_PLAYERS */
+};
+
+enum sheet_kind { NO_SHEET, COUNTERS_SHEET, WORDS_SHEET };
+
+struct player {
+	struct team	*team;
+	uint32_t	nr;
+	uint64_t	seed;
+	uint32_t	nr_op;			/* the one at hand */
+	const char	*op;
+	pthread_t	thread;
+	atomic_int	is_done;
+	int		hand;			/* slot joined at home, or -1 */
+	char		*paper;			/* then what is not mapped */
+	const char	*glass;			/* a page to read only */
+	char		*sheets;		/* room for mappings */
+	enum sheet_kind	sheet[NR_SHEETS];
+	size_t		sheet_size[NR_SHEETS];
+	struct io_uring	ring;
+	bool		has_ring;
+	bool		is_linked;		/* the next errand waits */
+	struct errand	*errand;
+};
+
+static inline void count(enum tally what)
+{
+	atomic_fetch_add_explicit(&world->tally[what], 1, memory_order_relaxed);
+}
+
+/* Something that may not be. Also in a child of a team's. */
+static void __attribute__((format(printf, 2, 3)))
+foul(const struct player *p, const char *fmt, ...)
+{
+	char text[200];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	__test_set(_metadata->state->failed, 1);
+	TH_LOG("round %u, %s player %u, operation %u (%s): %s", world->round,
+	       p->team->is_wild ? "wild" : "tame", p->nr, p->nr_op, p->op,
+	       text);
+}
+
+/* What the manual says; no more. EIO is for others, or a copied descriptor. */
+static inline bool is_documented(int err)
+{
+	switch (err) {
+	case 0:
+	case -E2BIG:
+	case -EBADF:
+	case -EBUSY:
+	case -EFAULT:
+	case -EINTR:
+	case -EINVAL:
+	case -ENOENT:
+	case -ENOMEM:
+	case -ENOTTY:
+	case -ENXIO:
+	case -EOPNOTSUPP:
+		return true;
+	}
+	return false;
+}
+
+static inline bool is_reason(uint32_t reason)
+{
+	return reason >= PARKLOT_WOKEN && reason <= PARKLOT_CALLED;
+}
+
+static inline int desk_fd(uint32_t desk)
+{
+	return FIRST_DESK + desk;
+}
+
+/* The home every other time. */
+static inline uint32_t pick_desk(struct dice *d)
+{
+	uint32_t desk = pick(d, 2 * NR_DESKS);
+
+	return desk < NR_DESKS ? desk : 0;
+}
+
+static inline uint32_t nr_home_lots(const struct player *p)
+{
+	return p->team->home.setup.nr_lots;
+}
+
+/* How many lots there are at most. */
+static inline uint32_t nr_lots_of(const struct player *p, uint32_t desk)
+{
+	return desk ? PARKLOT_MAX_LOTS : nr_home_lots(p);
+}
+
+static inline void *map_memory(size_t size, int prot)
+{
+	void *p = mmap(NULL, size, prot, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	ASSERT_NE(MAP_FAILED, p);
+	return p;
+}
+
+/* Paper ends where nothing is mapped. */
+static inline void player_init(struct player *p, struct team *team, uint32_t nr,
+			       uint64_t seed)
+{
+	size_t page = sysconf(_SC_PAGESIZE);
+
+	p->team = team;
+	p->nr = nr;
+	p->seed = dice_of(seed, nr).state;
+	p->op = "none";
+	p->hand = -1;
+	p->paper = map_memory(PAPER_SIZE + page, PROT_READ | PROT_WRITE);
+	ASSERT_EQ(0, mprotect(p->paper + PAPER_SIZE, page, PROT_NONE));
+	p->glass = map_memory(page, PROT_READ);
+	p->sheets = map_memory(NR_SHEETS * SHEET_SIZE, PROT_NONE);
+}
+
+#endif /* SELFTESTS_FUZZ_H */

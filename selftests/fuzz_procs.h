@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * mod_fuzz: other processes, and what one does to another: signals, fork,
+ * vfork, exec, descriptors over a socket. To whoever did not open it himself
+ * a descriptor says EIO and nothing else; who shares the memory, as after
+ * vfork(), has opened it himself.
+ */
+#ifndef SELFTESTS_FUZZ_PROCS_H
+#define SELFTESTS_FUZZ_PROCS_H
+
+#include "fuzz_calls.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#define EXEC_ENV	"MOD_FUZZ_EXEC"
+
+/* ---- whose descriptor it is not ---- */
+
+/* The first call that answers something other than EIO; or NULL. */
+static inline const char *not_foreign(int fd)
+{
+	static const struct { unsigned long cmd; const char *name; } calls[] = {
+		{ PARKLOT_IOC_QUERY, "QUERY" },
+		{ PARKLOT_IOC_SETUP, "SETUP" },
+		{ PARKLOT_IOC_PARK, "PARK" },
+		{ PARKLOT_IOC_WAKE, "WAKE" },
+		{ PARKLOT_IOC_WAKE_PARK, "WAKE_PARK" },
+		{ PARKLOT_IOC_CREW, "CREW" },
+		{ PARKLOT_IOC_WORKER_JOIN, "WORKER_JOIN" },
+		{ PARKLOT_IOC_WORKER_LEAVE, "WORKER_LEAVE" },
+		{ _IO(PARKLOT_IOC_MAGIC, 0), "an unknown command" },
+	};
+	static uint64_t zeros[64];
+	size_t i, page = sysconf(_SC_PAGESIZE);
+
+	for (i = 0; i < ARRAY_SIZE(calls); i++)
+		if (dev_ioctl(fd, calls[i].cmd, zeros) != -EIO)
+			return calls[i].name;
+	/* The kernel itself refuses what was opened to write only. */
+	if (mmap(NULL, page, PROT_READ, MAP_SHARED, fd, PARKLOT_OFF_COUNTERS) !=
+	    MAP_FAILED || (errno != EIO && errno != EACCES))
+		return "mmap";
+	return NULL;
+}
+
+/* In a child: of desks that are free it knows nothing. */
+static inline const char *any_not_foreign(void)
+{
+	const char *what = NULL;
+	uint32_t desk;
+
+	for (desk = 0; desk < NR_DESKS && !what; desk++)
+		if (fcntl(desk_fd(desk), F_GETFD) >= 0)
+			what = not_foreign(desk_fd(desk));
+	return what;
+}
+
+/* The program run by exec says by its status what it saw, before any main(). */
+static void __attribute__((constructor)) exec_main(void)
+{
+	if (getenv(EXEC_ENV))
+		_exit(!!any_not_foreign());
+}
+
+static inline void exec_self(void)
+{
+	char *argv[] = { "mod_fuzz", NULL };
+	char *envp[] = { EXEC_ENV "=1", NULL };
+
+	execve("/proc/self/exe", argv, envp);
+	_exit(1);
+}
+
+/* ---- children of a thread ---- */
+
+static inline void wait_child(struct player *p, pid_t pid)
+{
+	int status = -1;
+
+	while (waitpid(pid, &status, __WALL) < 0 && errno == EINTR)
+		;
+	if (status)
+		foul(p, "child ended with status %#x", status);
+}
+
+/* A copy of one thread of many: nothing but system calls until it ends. */
+static inline void forked_main(struct player *p, struct dice *d)
+{
+	uint32_t how = pick(d, 4), desk = pick(d, NR_DESKS);
+	const char *what = any_not_foreign();
+
+	if (what)
+		foul(p, "%s does something in a child", what);
+	if (how == 0)
+		close(desk_fd(desk));
+	if (how == 1)
+		exec_self();
+	_exit(0);
+}
+
+static void do_fork(struct player *p, struct dice *d)
+{
+	struct dice own = dice_of(d->state, 0);
+	pid_t pid = fork();
+
+	if (!pid)
+		forked_main(p, &own);
+	count(PROCESSES);
+	if (pid < 0)
+		foul(p, "fork: error %d", errno);
+	else
+		wait_child(p, pid);
+}
+
+/* On the parent's stack and in its memory: its own space it is. */
+static void __attribute__((noinline)) do_vfork(struct player *p, struct dice *d)
+{
+	struct parklot_worker worker = { .slot = pick(d, NR_WORKERS) };
+	bool joins = once_in(d, 2);
+	volatile int ret = 0;
+	pid_t pid = vfork();
+
+	if (!pid) {
+		if (joins)
+			ioctl(desk_fd(0), PARKLOT_IOC_WORKER_JOIN, &worker);
+		ret = dev_park(desk_fd(0), 0, 0, now_ns() + 20000, 0);
+		_exit(0);
+	}
+	count(PROCESSES);
+	if (ret == PARKLOT_WOKEN)
+		atomic_fetch_add(&p->team->seen, 1);
+	else if (ret <= 0 && ret != -EINTR)
+		foul(p, "error %d of a child in the same memory", -ret);
+	if (pid < 0)
+		foul(p, "vfork: error %d", errno);
+	else
+		wait_child(p, pid);
+}
+
+/* ---- signals, and blocking ---- */
+
+static inline void on_signal(int sig)
+{
+	(void)sig;
+}
+
+/* USR1 restarts what it interrupts, USR2 does not. */
+static inline void take_signals(void)
+{
+	struct sigaction action = { .sa_handler = on_signal };
+
+	sigaction(SIGUSR2, &action, NULL);
+	action.sa_flags = SA_RESTART;
+	sigaction(SIGUSR1, &action, NULL);
+}
+
+static void do_signal(struct player *p, struct dice *d)
+{
+	uint32_t whom = pick(d, NR_PLAYERS);
+	int sig = once_in(d, 3) ? SIGUSR2 : SIGUSR1;
+
+	pthread_kill(p->team->player[whom].thread, sig);
+	count(SIGNALS);
+}
+
+static void do_block(struct player *p, struct dice *d)
+{
+	uint32_t how = pick(d, 4), ns = pick(d, 200000);
+	struct pollfd pollfd = { .fd = p->team->bell, .events = POLLIN };
+	struct timespec ts = { .tv_nsec = ns };
+
+	switch (how) {
+	case 0:
+		sleep_ns(ns);
+		break;
+	case 1:
+		ppoll(&pollfd, 1, &ts, NULL);
+		break;
+	case 2:
+		sched_yield();
+		break;
+	case 3:
+		madvise(p->paper, PAPER_SIZE, MADV_DONTNEED);
+		break;
+	}
+}
+
+static void do_ring_bell(struct player *p, struct dice *d)
+{
+	uint64_t one = 1;
+	ssize_t n;
+
+	if (once_in(d, 2))
+		n = write(p->team->bell, &one, sizeof(one));
+	else
+		n = read(p->team->bell, &one, sizeof(one));
+	(void)n;
+}
+
+/* ---- over a socket ---- */
+
+union fd_message {
+	struct cmsghdr	align;
+	char		buf[CMSG_SPACE(sizeof(int))];
+};
+
+static inline bool send_fd(int sock, int fd)
+{
+	union fd_message control = {};
+	struct iovec iov = { .iov_base = "", .iov_len = 1 };
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = &control, .msg_controllen = sizeof(control),
+	};
+	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
+
+	cmsg->cmsg_level = SOL_SOCKET;
+	cmsg->cmsg_type = SCM_RIGHTS;
+	cmsg->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(cmsg), &fd, sizeof(int));
+	return sendmsg(sock, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
+}
+
+/* A descriptor, -1 if the message had none, -2 at the end. */
+static inline int receive_fd(int sock)
+{
+	union fd_message control = {};
+	char c;
+	struct iovec iov = { .iov_base = &c, .iov_len = 1 };
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = &control, .msg_controllen = sizeof(control),
+	};
+	struct cmsghdr *cmsg;
+	ssize_t n;
+	int fd = -1;
+
+	do {
+		n = recvmsg(sock, &msg, 0);
+	} while (n < 0 && errno == EINTR);
+	if (n != 1)
+		return -2;
+	cmsg = CMSG_FIRSTHDR(&msg);
+	if (cmsg && cmsg->cmsg_type == SCM_RIGHTS)
+		memcpy(&fd, CMSG_DATA(cmsg), sizeof(int));
+	return fd;
+}
+
+static void do_pass(struct player *p, struct dice *d)
+{
+	uint32_t desk = pick_desk(d);
+
+	if (send_fd(p->team->post, desk_fd(desk)))
+		count(PASSED);
+}
+
+/*
+ * A process of its own: gets what is passed, tries it, keeps some for a while
+ * after their owners are dead, and leaves some in a socket that it closes.
+ */
+static inline void stranger_main(int sock)
+{
+	struct team team = {};
+	struct player p = { .team = &team, .op = "stranger" };
+	int kept[4] = { -1, -1, -1, -1 }, pair[2], fd;
+	const char *what;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair))
+		_exit(1);
+	for (;; p.nr_op++) {
+		fd = receive_fd(sock);
+		if (fd == -2)
+			break;
+		if (fd < 0)
+			continue;
+		what = not_foreign(fd);
+		if (what)
+			foul(&p, "%s does something", what);
+		if (p.nr_op % 4 == 0)
+			send_fd(pair[0], fd);
+		close(kept[p.nr_op % 4]);
+		kept[p.nr_op % 4] = fd;
+	}
+	_exit(0);
+}
+
+/* ---- what the administrator does meanwhile ---- */
+
+static void do_features(struct player *p, struct dice *d)
+{
+	uint32_t bits = pick(d, 16);
+	bool is_to_be = once_in(d, 4);
+
+	(void)p;
+	if (is_to_be)
+		set_features(bits);
+	else
+		set_features(~0UL);
+}
+
+/* Not while a space is open, and there is the home. */
+static void do_unload(struct player *p, struct dice *d)
+{
+	(void)d;
+	if (!syscall(SYS_delete_module, "parklot", O_NONBLOCK))
+		foul(p, "the module is gone");
+}
+
+#endif /* SELFTESTS_FUZZ_PROCS_H */

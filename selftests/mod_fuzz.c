@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The whole device at random: a fuzzer.
+ *
+ *	mod_fuzz [--seconds N] [--seed S] [--round R]
+ *
+ * or MOD_FUZZ_SECONDS, MOD_FUZZ_SEED and MOD_FUZZ_ROUND in the environment.
+ * With none of these it is a test like any other, short, of a seed that is
+ * always the same and of one that is not and is printed. The same seed does
+ * the same, from its first round or from round R on; fuzz.h says how.
+ *
+ * A round is a tame team, wild ones one after the other, and a stranger who
+ * gets their descriptors. When it is over no process and no reference to the
+ * module may be left. MOD_FUZZ_MODULE=FILE.ko has the module taken away after
+ * each round and loaded anew; that machine had better be ours alone. For what
+ * the kernel says of it all, its log has to be read: "make fuzz" does, on a
+ * machine of its own.
+ */
+#include "harness.h"
+
+#include "fuzz.h"
+#include "fuzz_team.h"
+
+#include <dirent.h>
+
+#define STUCK_S		60
+#define PROGRESS_NS	(5 * NSEC_PER_SEC)
+
+/* How many device files the module says are open, or -1. */
+static int nr_open(void)
+{
+	FILE *file = fopen("/sys/module/parklot/refcnt", "re");
+	int nr = -1;
+
+	if (!file)
+		return -1;
+	if (fscanf(file, "%d", &nr) != 1)
+		nr = -1;
+	fclose(file);
+	return nr;
+}
+
+static uint64_t stuck_ns(void)
+{
+	const char *factor = getenv("TEST_TIMEOUT_FACTOR");
+
+	return STUCK_S * NSEC_PER_SEC *
+	       (factor && atoi(factor) > 0 ? atoi(factor) : 1);
+}
+
+/* ---- processes ---- */
+
+static void print_stack(int pid, const char *tid)
+{
+	char path[300], line[200];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%s/stack", pid, tid);
+	TH_LOG("%s", path);
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file)) {
+		line[strcspn(line, "\n")] = 0;
+		TH_LOG("  %s", line);
+	}
+	if (file)
+		fclose(file);
+}
+
+/* Where the threads of a process that does not end sleep. */
+static void print_stacks(int pid)
+{
+	struct dirent *entry;
+	char path[64];
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	dir = opendir(path);
+	while (dir && (entry = readdir(dir)))
+		if (entry->d_name[0] != '.')
+			print_stack(pid, entry->d_name);
+	if (dir)
+		closedir(dir);
+}
+
+/* It ends by itself, without complaint. */
+static void wait_end(pid_t pid)
+{
+	uint64_t end = now_ns() + stuck_ns();
+	int status = 0;
+
+	while (!waitpid(pid, &status, WNOHANG)) {
+		if (now_ns() > end) {
+			print_stacks(pid);
+			ASSERT_GE(end, now_ns());
+		}
+		sleep_ns(NSEC_PER_MSEC);
+	}
+	EXPECT_EQ(0, status);
+}
+
+static void print_children(void)
+{
+	char path[64];
+	FILE *file;
+	int pid;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/children", gettid());
+	file = fopen(path, "re");
+	while (file && fscanf(file, "%d", &pid) == 1)
+		print_stacks(pid);
+	if (file)
+		fclose(file);
+}
+
+/* Grandchildren whose parents were killed: they end by themselves. */
+static void wait_orphans(void)
+{
+	uint64_t end = now_ns() + stuck_ns();
+
+	while (waitpid(-1, NULL, WNOHANG) >= 0) {
+		if (now_ns() > end) {
+			print_children();
+			ASSERT_GE(end, now_ns());
+		}
+		sleep_ns(NSEC_PER_MSEC);
+	}
+}
+
+/* ---- the module ---- */
+
+static bool nr_open_becomes(int nr)
+{
+	uint64_t end = now_ns() + stuck_ns();
+
+	while (nr_open() != nr && now_ns() < end)
+		sleep_ns(NSEC_PER_MSEC);
+	return nr_open() == nr;
+}
+
+/* All processors but the first run, or do not, where that can be said. */
+static void set_online(bool is_online)
+{
+	char path[64];
+	int cpu, fd;
+	ssize_t n;
+
+	for (cpu = 1; cpu < sysconf(_SC_NPROCESSORS_CONF); cpu++) {
+		snprintf(path, sizeof(path),
+			 "/sys/devices/system/cpu/cpu%d/online", cpu);
+		fd = open(path, O_WRONLY | O_CLOEXEC);
+		if (fd < 0)
+			continue;
+		n = write(fd, is_online ? "1" : "0", 1);
+		(void)n;
+		close(fd);
+	}
+}
+
+static void set_tracing(bool is_on)
+{
+	int fd = open("/sys/kernel/tracing/events/parklot/enable",
+		      O_WRONLY | O_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0)
+		return;
+	n = write(fd, is_on ? "1" : "0", 1);
+	(void)n;
+	close(fd);
+}
+
+/* The first who joins has the scheduler's code patched. */
+static void join_once(void)
+{
+	struct parklot_worker worker = {};
+	struct space s;
+	int err = space_open_crew(&s, 1, 1);
+
+	if (err == -EOPNOTSUPP) {
+		close(s.fd);
+		return;
+	}
+	ASSERT_EQ(0, err);
+	EXPECT_EQ(0, dev_ioctl(s.fd, PARKLOT_IOC_WORKER_JOIN, &worker));
+	EXPECT_EQ(0, dev_ioctl(s.fd, PARKLOT_IOC_WORKER_LEAVE, &worker));
+	space_close(&s);
+}
+
+/*
+ * Out and in again; traced or not, as the dice want it. All of it patches code
+ * that other processors run. An emulator takes its translation away before
+ * the byte is written, and another processor may translate what was there
+ * before once more, and keep it (QEMU 10: an int3 was met that was not in
+ * memory any more). So for that time there is one processor.
+ */
+static void reload(const char *file, bool is_traced)
+{
+	int fd = open(file, O_RDONLY | O_CLOEXEC);
+
+	ASSERT_LE(0, fd);
+	set_online(false);
+	set_tracing(false);
+	ASSERT_EQ(0, syscall(SYS_delete_module, "parklot", O_NONBLOCK)) {
+		TH_LOG("round %u: not unloaded, error %d", world->round, errno);
+	}
+	ASSERT_EQ(0, syscall(SYS_finit_module, fd, "", 0)) {
+		TH_LOG("not loaded, error %d", errno);
+	}
+	set_tracing(is_traced);
+	join_once();
+	set_online(true);
+	close(fd);
+}
+
+/* ---- rounds ---- */
+
+static pid_t start(void (*fn)(int post, uint64_t seed), int post, int other,
+		   uint64_t seed)
+{
+	pid_t pid = fork();
+
+	ASSERT_LE(0, pid);
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	close(other);
+	fn(post, seed);
+	_exit(1);
+}
+
+static void stranger(int post, uint64_t seed)
+{
+	(void)seed;
+	stranger_main(post);
+}
+
+static void play_round(uint64_t seed, uint32_t round)
+{
+	const char *module = getenv("MOD_FUZZ_MODULE");
+	struct dice d = dice_of(seed, round);
+	pid_t tame, breeder, other;
+	int before = nr_open();
+	int post[2];
+
+	world->round = round;
+	atomic_store(&world->digest, 0);
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, post));
+	other = start(stranger, post[1], post[0], 0);
+	tame = start(tame_main, post[0], post[1], roll(&d));
+	breeder = start(breeder_main, post[0], post[1], roll(&d));
+	close(post[0]);
+	close(post[1]);
+	wait_end(tame);
+	wait_end(breeder);
+	wait_end(other);
+	wait_orphans();
+	set_features(~0UL);
+	EXPECT_TRUE(nr_open_becomes(before)) {
+		TH_LOG("round %u: %d references are left, %d before", round,
+		       nr_open(), before);
+	}
+	if (module && *module)
+		reload(module, once_in(&d, 4));
+}
+
+static void say_progress(uint64_t seed, uint32_t round)
+{
+	static const char *const names[NR_TALLIES] = {
+		"calls", "parks", "wakes", "commands", "mappings", "signals",
+		"forks", "killed", "passed",
+	};
+	char text[256];
+	int i, len = 0;
+
+	for (i = 0; i < NR_TALLIES; i++)
+		len += snprintf(text + len, sizeof(text) - len, ", %ld %s",
+				atomic_load(&world->tally[i]), names[i]);
+	TH_LOG("seed %llu, up to round %u%s", (unsigned long long)seed, round,
+	       text);
+}
+
+static bool has_failed(void)
+{
+	return __test_get(_metadata->state->failed);
+}
+
+/* Until the time is over, or something was foul. */
+static void play(uint64_t seed, uint32_t first, uint64_t ns)
+{
+	uint64_t end = now_ns() + ns, next = 0;
+	uint32_t round = first;
+
+	TH_LOG("MOD_FUZZ_SEED=%llu MOD_FUZZ_ROUND=%u",
+	       (unsigned long long)seed, first);
+	for (; !has_failed() && now_ns() < end; round++) {
+		play_round(seed, round);
+		if (now_ns() < next)
+			continue;
+		next = now_ns() + PROGRESS_NS;
+		say_progress(seed, round);
+	}
+	say_progress(seed, round - 1);
+	EXPECT_LT(0, atomic_load(&world->tally[PARKS]));
+	EXPECT_LT(0, atomic_load(&world->tally[WAKES]));
+}
+
+FIXTURE(fuzz)
+{
+	int fd;
+};
+
+FIXTURE_SETUP(fuzz)
+{
+	fuzz_begin(_metadata);
+	self->fd = dev_open();
+	if (self->fd == -ENOENT)
+		SKIP(return, "no " DEVICE);
+	ASSERT_LE(0, self->fd);
+	close(self->fd);
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	world = mmap(NULL, sizeof(*world), PROT_READ | PROT_WRITE,
+		     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, world);
+}
+
+FIXTURE_TEARDOWN(fuzz)
+{
+	munmap(world, sizeof(*world));
+}
+
+static uint64_t said_ns, said_seed;
+static uint32_t said_round;
+
+TEST_F(fuzz, same_seed_does_the_same)
+{
+	unsigned long digest[3];
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		play_round(i < 2 ? 7 : 8, 1);
+		digest[i] = atomic_load(&world->digest);
+	}
+	EXPECT_EQ(digest[0], digest[1]);
+	EXPECT_NE(digest[0], digest[2]);
+}
+
+TEST_F_TIMEOUT(fuzz, seed_that_is_known, 120)
+{
+	play(1, 1, 5 * NSEC_PER_SEC);
+}
+
+TEST_F_TIMEOUT(fuzz, seed_that_is_not, 120)
+{
+	play(now_ns() / 1000, 1, 5 * NSEC_PER_SEC);
+}
+
+TEST_F_TIMEOUT(fuzz, seed_as_told, 7 * 24 * 3600)
+{
+	play(said_seed ? said_seed : now_ns() / 1000,
+	     said_round ? said_round : 1,
+	     said_ns ? said_ns : NSEC_PER_SEC);
+}
+
+static const struct {
+	const char	*option, *variable;
+} settings[] = {
+	{ "--seconds", "MOD_FUZZ_SECONDS" },
+	{ "--seed", "MOD_FUZZ_SEED" },
+	{ "--round", "MOD_FUZZ_ROUND" },
+};
+
+/* What is said of it by an option or in the environment; or NULL. */
+static const char *setting(int argc, char **argv, size_t nth)
+{
+	int i;
+
+	for (i = 1; i + 1 < argc; i += 2)
+		if (!strcmp(argv[i], settings[nth].option))
+			return argv[i + 1];
+	return getenv(settings[nth].variable);
+}
+
+/* @text is a number above 0; or the program ends. */
+static uint64_t positive(const char *option, const char *text)
+{
+	char *end;
+	uint64_t n = strtoull(text, &end, 0);
+
+	if (n && !*end)
+		return n;
+	fprintf(stderr, "mod_fuzz: %s %s: not a number above 0\n", option,
+		text);
+	exit(1);
+}
+
+/* Whoever says how, means the one test that does as it is told. */
+int main(int argc, char **argv)
+{
+	char *by_hand[] = { argv[0], "-t", "seed_as_told", NULL };
+	uint64_t said[ARRAY_SIZE(settings)] = { 0 };
+	bool is_by_hand = false;
+	const char *text;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(settings); i++) {
+		text = setting(argc, argv, i);
+		if (!text)
+			continue;
+		said[i] = positive(settings[i].option, text);
+		is_by_hand = true;
+	}
+	said_ns = said[0] * NSEC_PER_SEC;
+	said_seed = said[1];
+	said_round = said[2];
+	if (is_by_hand && (argc == 1 || !strncmp(argv[1], "--se", 4) ||
+			   !strcmp(argv[1], "--round")))
+		return test_harness_run(3, by_hand);
+	return test_harness_run(argc, argv);
+}
