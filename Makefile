@@ -187,7 +187,7 @@ check-long: ## hours of stress: TIME= SEEDS= SEED= REPEAT=, tools/long.sh
 		REPEAT='$(REPEAT)' tools/check --long
 
 .PHONY: check-vm
-check-vm: ## the machine: KERNEL=6.1|6.12|7.2
+check-vm: ## the machine: KERNEL=6.1|6.12|7.2|6.1-rt|6.12-rt|debug|kcsan
 	$(Q)O='$(O)' tools/check vm-$(KERNEL)
 
 .PHONY: fuzz

@@ -151,6 +151,15 @@ part_vm-6.12-rt() {
 	LIB_TEST_SCALE=100 in_machine 6.12-rt
 }
 
+# Kernels that are built here, which takes a quarter of an hour each at first.
+part_vm-debug() {
+	BOOT_TIMEOUT=7200 BOOT_FACTOR=12 LIB_TEST_SCALE=200 in_machine debug
+}
+
+part_vm-kcsan() {
+	BOOT_TIMEOUT=7200 BOOT_FACTOR=12 LIB_TEST_SCALE=200 in_machine kcsan
+}
+
 part_vm-6.1-arm64-all() {
 	in_arm64 6.1-arm64
 }

@@ -4,7 +4,7 @@
 # a suite newer than the machine, all that it takes to compile there.
 # shellcheck shell=bash
 
-KERNELS="6.1 6.12 7.2 6.1-rt 6.12-rt 7.2-rt rt 6.1-arm64 6.12-arm64"
+KERNELS="6.1 6.12 7.2 6.1-rt 6.12-rt 7.2-rt rt 6.1-arm64 6.12-arm64 debug kcsan"
 
 # kernel_name KERNEL: the same, short names made long.
 kernel_name() {
@@ -21,14 +21,47 @@ kernel_name() {
 kernel_suite() {
 	case $1 in
 	6.1 | 6.1-*) echo bookworm ;;
-	6.12 | 6.12-*) echo bookworm-backports ;;
+	6.12 | 6.12-* | debug | kcsan) echo bookworm-backports ;;
 	7.2 | 7.2-*) echo sid ;;
 	esac
 }
 
 # kernel_version NAME: the first two numbers of its release.
 kernel_version() {
-	printf '%s\n' "${1%%-*}"
+	case $1 in
+	debug | kcsan) echo 6.12 ;;
+	*) printf '%s\n' "${1%%-*}" ;;
+	esac
+}
+
+# kernel_built NAME: is it built here, from Debian's source, as configs/ says?
+kernel_built() {
+	[[ $1 == debug || $1 == kcsan ]]
+}
+
+# kernel_mem NAME: how many MB it takes for the tests.
+kernel_mem() {
+	case $1 in
+	debug) echo 2048 ;;
+	*) echo 1024 ;;
+	esac
+}
+
+# kernel_sockets NAME SMP: processors as QEMU is told of them. What has no
+# ACPI finds those of the first socket only.
+kernel_sockets() {
+	if kernel_built "$1"; then
+		printf '%s,sockets=%s\n' "$2" "$2"
+	else
+		printf '%s\n' "$2"
+	fi
+}
+
+# kernel_append NAME: what it is to be told.
+kernel_append() {
+	case $1 in
+	debug) echo kmemleak=on ;;
+	esac
 }
 
 # kernel_arch NAME: what it runs on, as Debian calls it.
@@ -62,9 +95,12 @@ kernel_foreign() {
 	[[ $(kernel_suite "$1") == sid ]]
 }
 
-# kernel_dir NAME: its place in the cache, fetched if it is not there.
+# kernel_dir NAME: its place in the cache, made if it is not there.
 kernel_dir() {
-	cache_get "kernels/$1" "$VM_DIR/lib/fetch-kernel" "$1"
+	local how=fetch-kernel
+
+	! kernel_built "$1" || how=build-kernel
+	cache_get "kernels/$1" "$VM_DIR/lib/$how" "$1"
 }
 
 kernel_release() {
@@ -94,4 +130,14 @@ kernel_headers() {
 	release=$(<"$dir/release")
 
 	printf '%s\n' "$dir/root/usr/src/linux-headers-$release"
+}
+
+# kernel_source NAME: the archive of the sources that Debian built it from.
+kernel_source() {
+	local dir version
+	version=$(kernel_version "$1")
+	dir=$(cache_get "source-$version" "$VM_DIR/lib/fetch-source" \
+		"$(kernel_suite "$1")" "$version")
+
+	printf '%s\n' "$dir/source.tar.xz"
 }
