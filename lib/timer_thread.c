@@ -6,6 +6,12 @@
 #include "inject.h"
 #include "self.h"
 
+/*
+ * What is later than this counts as just so late.  So who adds timers of long
+ * ago for ever holds up those that are due by no more than this.
+ */
+#define LATE_MAX_NS	(100 * 1000 * 1000)
+
 /* One state on, unless a deleter is first. */
 static bool advance(struct pl__timer *r, enum timer_state from)
 {
@@ -19,25 +25,28 @@ static bool advance(struct pl__timer *r, enum timer_state from)
 					      version + 1);
 }
 
-/* Frees it if it is dead. */
-static bool to_heap(struct pl__timers *t, struct pl__timer *r)
+/* Frees it if it is dead; counts as due at @first_ns if it is before. */
+static bool to_heap(struct pl__timers *t, struct pl__timer *r,
+		    uint64_t first_ns)
 {
+	uint64_t ns = r->deadline_ns;
+
 	if (!advance(r, LISTED)) {
 		/* [timer-d] pairs with pl__timer_del(): it is done with r. */
 		PL_BUG_ON(!is_dead(r));
 		pl__slab_free(&t->slab, &t->cache, r);
 		return false;
 	}
-	pl__heap_push(&t->heap, r->deadline_ns, r);
+	pl__heap_push(&t->heap, ns > first_ns ? ns : first_ns, r);
 	return true;
 }
 
 /* All of a bucket goes to the heap, at its earliest's behest. */
 static void pull(struct pl__timers *t, struct bucket *b, uint64_t now)
 {
+	uint64_t first = now > LATE_MAX_NS ? now - LATE_MAX_NS : 0, earliest;
 	struct pl__slab_obj *obj, *next;
 	int64_t dead, known;
-	uint64_t earliest;
 
 	pl__lock(&b->lock);
 	obj = b->head;
@@ -53,7 +62,8 @@ static void pull(struct pl__timers *t, struct bucket *b, uint64_t now)
 
 	for (dead = 0; obj; obj = next) {
 		next = obj->next;
-		dead += !to_heap(t, container_of(obj, struct pl__timer, obj));
+		dead += !to_heap(t, container_of(obj, struct pl__timer, obj),
+				 first);
 	}
 	store_relaxed(&t->heap_nr, t->heap.nr);
 	if (earliest > now && earliest < t->pulled_ns)

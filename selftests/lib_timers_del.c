@@ -185,6 +185,7 @@ struct busybody {
 	int			left;
 	char			order[8];
 	int			nr_order;
+	uint64_t		due_ns;		/* of those in order */
 };
 
 static void delete_self_and_other(void *arg)
@@ -255,15 +256,16 @@ static void mark_1(void *arg)
 	struct busybody *b = arg;
 
 	mark(b, '1');
-	add(b->t, 5, 2, mark_2, b);
+	add(b->t, 5, b->due_ns + 2, mark_2, b);
 }
 
 static void add_two(void *arg)
 {
 	struct busybody *b = arg;
 
-	add(b->t, 1, 3, mark_3, b);
-	add(b->t, 2, 1, mark_1, b);
+	b->due_ns = pl__now_ns() - 3;
+	add(b->t, 1, b->due_ns + 3, mark_3, b);
+	add(b->t, 2, b->due_ns + 1, mark_1, b);
 }
 
 /* Due ones too: what is added meanwhile takes its place among them. */
