@@ -7,9 +7,11 @@
 /*
  * One task in so many is the oldest there is; completions and the inbox are
  * looked at then.  So nothing ready waits longer than the queue is long times
- * this, however fast new tasks come on top.
+ * this, however fast new tasks come on top; or twice this, as each second time
+ * is for what waits behind others, if there are such.  parklot(7) promises it.
  */
 #define FAIR_EVERY	32	/* a power of 2 */
+#define OTHERS_EVERY	(32 * FAIR_EVERY)
 
 struct pl__rt pl__rt;
 void (*pl__wake_joiners)(struct pl__task *t);
@@ -166,13 +168,14 @@ static struct pl__task *next_oldest(struct pl__worker *w)
 	return pl__deque_steal(&w->deque);
 }
 
-/* Whose worker is blocked or surplus may wait for us, who are never idle. */
+/* Whose worker does not come to it may wait for us, who are never idle. */
 static struct pl__task *next_of_others(struct pl__worker *w)
 {
 	struct pl__task *t = NULL;
 
-	if (load_relaxed(&pl__rt.nr_blocked) || pl__has_extra_workers())
-		t = pl__steal(w, false);
+	if (w->tick % OTHERS_EVERY == 0 || pl__has_extra_workers() ||
+	    load_relaxed(&pl__rt.nr_blocked))
+		t = pl__steal_held(w);
 	return t ? t : next_oldest(w);
 }
 

@@ -132,6 +132,8 @@ struct pl__worker {
 	uint32_t		spin_ns;	/* O: before it parks */
 	bool			is_searching;	/* O: has the token */
 	int			ring_error;	/* O: why there is none */
+	uint32_t		next_held;	/* O: which may be held up */
+	uint64_t		held_moves;	/* O: its, when last looked */
 	struct pl__ctx		loop;		/* O */
 	struct pl__slab_cache	tasks;		/* O */
 	struct pl__slab_cache	timers;		/* O */
@@ -362,6 +364,12 @@ void __attribute__((noreturn)) pl__task_exit(struct pl__task *t);
  * runs what it may be about to take itself.
  */
 struct pl__task *pl__steal(struct pl__worker *w, bool has_time);
+
+/*
+ * The same, but only of one that took none since the call before: it is in a
+ * long task, blocked or surplus.  Looks at all others in turn.
+ */
+struct pl__task *pl__steal_held(struct pl__worker *w);
 
 /* Whether there is a task in anybody's queue. */
 bool pl__work_anywhere(void);

@@ -81,8 +81,8 @@ static bool is_to_lie(struct pl__deque *d)
 	       !is_left_lying(d);
 }
 
-static struct pl__task *steal_from(struct pl__worker *w,
-				   struct pl__worker *victim, bool has_time)
+static struct pl__task *steal_one(struct pl__worker *w,
+				  struct pl__worker *victim, bool has_time)
 {
 	struct pl__task *t = NULL;
 
@@ -92,10 +92,18 @@ static struct pl__task *steal_from(struct pl__worker *w,
 		pl__drain(w, &victim->inbox);
 		t = pl__deque_pop(&w->deque);
 	}
-	if (!t)
-		return NULL;
-	counter_inc(&w->stat.steals);
-	steal_more(w, victim);
+	if (t)
+		counter_inc(&w->stat.steals);
+	return t;
+}
+
+static struct pl__task *steal_from(struct pl__worker *w,
+				   struct pl__worker *victim, bool has_time)
+{
+	struct pl__task *t = steal_one(w, victim, has_time);
+
+	if (t)
+		steal_more(w, victim);
 	return t;
 }
 
@@ -119,4 +127,25 @@ struct pl__task *pl__steal(struct pl__worker *w, bool has_time)
 		return t;
 	}
 	return NULL;
+}
+
+/* Tasks that it took, as far as these are counted: it is enough to differ. */
+static uint64_t nr_moves(struct pl__worker *w)
+{
+	return load_relaxed(&w->stat.switches) + load_relaxed(&w->stat.ended);
+}
+
+/* Only its counts are looked at, unless they stand still: they are one line. */
+struct pl__task *pl__steal_held(struct pl__worker *w)
+{
+	uint32_t nr = load_acquire(&pl__rt.nr_started), i = w->next_held;
+	struct pl__worker *v = worker_of(i);
+	bool is_held = v != w && nr_moves(v) == w->held_moves;
+
+	i = i + 1 < nr ? i + 1 : 0;
+	if (i == w->index)
+		i = i + 1 < nr ? i + 1 : 0;
+	w->next_held = i;
+	w->held_moves = nr_moves(worker_of(i));
+	return is_held ? steal_one(w, v, false) : NULL;
 }
