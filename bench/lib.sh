@@ -8,7 +8,7 @@ ECHO_SECONDS=${ECHO_SECONDS:-2}
 
 # shellcheck disable=SC2034 # for who reads this
 SUBJECTS="switch yield spawn pingpong mutex fib skynet wake producer timer
-sleep memory blocking idle echo"
+sleep memory blocking idle fairness echo"
 # Only by its name: it needs the module, and to be root.
 # shellcheck disable=SC2034
 BY_NAME="device"
