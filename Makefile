@@ -257,6 +257,15 @@ bench-peers: ## the same in turn with futexes, epoll, Boost, Go
 	$(call measured_by,examples benches peers)
 	$(Q)O='$(O)' bench/compare
 
+.PHONY: bench-growth bench-cliff
+bench-growth: ## what one costs as they become more, and charts
+	$(Q)tools/setup bench >&2
+	$(call measured_by,examples benches)
+	$(Q)O='$(O)' bench/run growth
+bench-cliff: ## growth, and all subjects with 1, 2, 4, 8 workers: what jumps?
+	$(call measured_by,examples benches)
+	$(Q)O='$(O)' bench/cliff
+
 # For the guest, as check builds it.
 .PHONY: bench-vm
 bench-vm: ## the module against futex in virtual machines: KERNELS=

@@ -23,7 +23,7 @@
 #include "util.h"
 
 #define BENCH_RUNS_MAX	101
-#define BENCH_NAMES_MAX	64
+#define BENCH_NAMES_MAX	160
 #define BENCH_SECONDS	60		/* a run that takes longer hangs */
 #define BENCH_SWING	0.15
 
@@ -48,6 +48,9 @@ struct bench_opts {
 
 /* Where bench_put() writes to: the pipe of the run. */
 static FILE *bench_out;
+
+/* Of the case that runs. */
+static const char *bench_name;
 
 /* One result of this run. */
 static inline void bench_put(const char *name, const char *unit, double value)
@@ -155,6 +158,7 @@ static inline void bench_child(const struct bench_case *c, int fd)
 	bench_out = fdopen(fd, "w");
 	if (!bench_out)
 		die("%s: %s", c->name, strerror(errno));
+	bench_name = c->name;
 	alarm(BENCH_SECONDS);
 	c->run();
 	fflush(bench_out);

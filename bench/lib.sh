@@ -13,6 +13,10 @@ sleep memory blocking idle fairness echo"
 # shellcheck disable=SC2034
 BY_NAME="device"
 
+# Its results are lines, not numbers: what one costs as they become more.
+# shellcheck disable=SC2034
+LINES_OF="growth"
+
 # Everything is started so that it ends with us, even if we are killed.
 bound() {
 	if command -v setpriv >/dev/null; then

@@ -16,8 +16,8 @@ static inline uint64_t memory_kb(const char *status, const char *key)
 	return strtoull(line + strlen(key), NULL, 10);
 }
 
-/* In bytes. */
-static inline uint64_t memory_used(void)
+/* In bytes: what counts under @key, and tables. */
+static inline uint64_t memory_of(const char *key)
 {
 	FILE *f = fopen("/proc/self/status", "r");
 	char text[8192];
@@ -28,7 +28,18 @@ static inline uint64_t memory_used(void)
 	n = fread(text, 1, sizeof(text) - 1, f);
 	text[n] = '\0';
 	fclose(f);
-	return 1024 * (memory_kb(text, "VmRSS:") + memory_kb(text, "VmPTE:"));
+	return 1024 * (memory_kb(text, key) + memory_kb(text, "VmPTE:"));
+}
+
+static inline uint64_t memory_used(void)
+{
+	return memory_of("VmRSS:");
+}
+
+/* The most that it ever was. */
+static inline uint64_t memory_peak(void)
+{
+	return memory_of("VmHWM:");
 }
 
 /* More than @before, for each of @nr; never less than none. */

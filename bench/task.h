@@ -19,11 +19,17 @@ static inline int must(const char *what, int ret)
 	return ret;
 }
 
-/* All @nr workers are started at once, so that none is in the measurement. */
+/*
+ * All @nr workers are started at once, so that none is in the measurement; or
+ * as many as PARKLOT_WORKERS says, by which cliff asks for them.
+ */
 static inline void start_workers(uint32_t nr)
 {
 	struct pl_config cfg = PL_CONFIG_INIT;
+	const char *s = getenv("PARKLOT_WORKERS");
 
+	if (s && *s)
+		nr = whole(s, 1024);
 	cfg.nr_workers = nr;
 	cfg.min_workers = nr;
 	must("start", pl_runtime_start(&cfg));
