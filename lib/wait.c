@@ -349,15 +349,6 @@ static int pending_of(struct pl__task *t)
 	return 0;
 }
 
-/* The same, but consumes nothing. */
-static bool is_called(struct pl__task *t)
-{
-	return !t->waiter.uninterruptible &&
-	       (atomic_load(&t->state) &
-			(PL__TASK_CANCELLED | PL__TASK_INTERRUPTED) ||
-		pl__rt_is_stopping());
-}
-
 int pl__wait_pending(void)
 {
 	struct pl__task *t = pl__current();
@@ -542,7 +533,16 @@ int pl__wait(_Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns,
 
 /* ---- alone ---- */
 
-/* Once it is in its place it may be gone. */
+/* Like pending_of(), but consumes nothing. */
+static bool is_called(const struct pl__alone *a)
+{
+	return !a->uninterruptible &&
+	       (atomic_load(&a->t->state) &
+			(PL__TASK_CANCELLED | PL__TASK_INTERRUPTED) ||
+		pl__rt_is_stopping());
+}
+
+/* Once it is in its place it may be gone, and be anywhere. */
 void pl__alone_sit(void *arg)
 {
 	struct pl__alone a = *(struct pl__alone *)arg;
@@ -555,7 +555,7 @@ void pl__alone_sit(void *arg)
 	if (atomic_compare_exchange_strong(a.place, &empty, (uintptr_t)wt)) {
 		PL_INJECT("alone-a");
 		if (likely(load_acquire(a.word) == a.expected &&
-			   !is_called(a.t)))
+			   !is_called(&a)))
 			return;
 		if (pl__alone_take_back(a.place, wt, -EAGAIN))
 			pl__ready(a.t);

@@ -73,6 +73,7 @@ struct pl__alone {
 	pl__place		*place;
 	_Atomic uint32_t	*word;
 	uint32_t		expected;
+	bool			uninterruptible;
 };
 
 /* An after-switch callback, of a struct pl__alone. */
@@ -86,14 +87,14 @@ void pl__alone_sit(void *arg);
 static inline int pl__wait_alone(struct pl__task *t, pl__place *place,
 				 _Atomic uint32_t *word, uint32_t expected)
 {
-	struct pl__alone alone = { t, place, word, expected };
+	struct pl__alone alone = { t, place, word, expected, false };
 
 	if (!t || t->cls == PL_STACK_WORKER || load_relaxed(place))
 		return -EBUSY;
 	if (load_acquire(word) != expected)
 		return -EAGAIN;
 	t->waiter.is_thread = false;
-	t->waiter.uninterruptible = t->is_ending;
+	t->waiter.uninterruptible = alone.uninterruptible = t->is_ending;
 	/* A timer of an earlier wait that comes late is not for this one. */
 	t->waiter.nr++;
 	pl__block(pl__alone_sit, &alone);

@@ -18,9 +18,9 @@
 struct pl__waiter {
 	union {
 		struct pl__list	list;		/* B: in its bucket */
-		char		name[16];	/* O: the task's, till it runs */
+		char		name[16];	/* O: task's, till it runs */
 	};
-	/* B, A: waited on, or NULL; odd: alone, a place */
+	/* B, A: waited on, or NULL; odd: a place */
 	_Atomic(_Atomic uint32_t *) word;
 	union {
 		pl_timer_t	timer;		/* B: a task's, armed, or 0 */

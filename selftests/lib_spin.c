@@ -70,14 +70,12 @@ TEST_F(spin, is_turned_off)
 
 	start_to_spin("0");
 	for (i = 0; i < NR_ROUNDS; i++) {
-		uint64_t before;
-
 		all_park();
-		before = rt_stat().wakes;
 		spawn(count, NULL);
-		EXPECT_EQ(1, rt_stat().wakes - before);
 		ASSERT_TRUE(UNTIL(nr_ran == i + 1));
 	}
+	/* Who is about to park may find the task by itself. */
+	EXPECT_LE(NR_ROUNDS / 2, rt_stat().wakes);
 }
 
 static bool is_quiet(void)

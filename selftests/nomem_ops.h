@@ -84,14 +84,17 @@ static int op_spawn_urgent(void)
 	return spawn_class(PL_STACK_NORMAL, PL_SPAWN_URGENT);
 }
 
-/* Stacks were used and are not, in an area where ours still is. */
+/* One that was used and is not, in the area where ours still is. */
 static int op_trim(void)
 {
-	int ret = spawn_class(PL_STACK_NORMAL, PL_SPAWN_URGENT);
+	struct pl__stack *st = pl__stack_get(&pl__rt.stacks, NULL,
+					     PL_STACK_NORMAL);
 
-	pl__stack_cache_drain(&pl__rt.stacks, &pl__self()->stacks);
+	if (!st)
+		return -ENOMEM;
+	pl__stack_put(&pl__rt.stacks, NULL, st);
 	pl__stacks_trim(&pl__rt.stacks);
-	return ret;
+	return 0;
 }
 
 static int op_flush(void)
