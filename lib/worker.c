@@ -103,14 +103,15 @@ static struct pl__task *find(struct pl__worker *w)
 /*
  * Before it parks a worker looks for work a while longer, if that was of use
  * before: whoever queues a task meanwhile pays for no system call.  It has the
- * token all the time, so that one worker at most spins.
+ * token all the time, so that one worker at most spins.  One that does I/O does
+ * not: what it waits for comes by the kernel, and from others who need the CPU.
  */
 static bool may_spin(struct pl__worker *w)
 {
 	uint32_t none = 0;
 
-	if (!w->spin_ns || (w->ring && pl__ring_is_busy(w->ring)) ||
-	    pl__nr_running() > pl__rt.nr_cpus || pl__is_surplus())
+	if (!w->spin_ns || w->ring || pl__nr_running() > pl__rt.nr_cpus ||
+	    pl__is_surplus())
 		return false;
 	if (w->is_searching)
 		return true;
