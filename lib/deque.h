@@ -18,7 +18,8 @@
  * still take n?  That thief read top as n, so top had become n before it; then
  * it read bottom as above n.  All four are seq_cst, so that bottom was read
  * before the owner lowered it, and the owner's read of top came after that:
- * it would have found n.  At t == n both ask, by compare-and-swap of top.
+ * it would have found n.  At t == n both ask, by compare-and-swap of top; as
+ * the owner does at once, and leaves bottom, if it sees that n is all there is.
  *
  *	owner's push, full		thief
  *	copy into new array		t = top

@@ -14,6 +14,7 @@
  * MUTANT 5: the thief looks into the slot once it has moved top [deque-e]
  * MUTANT 6: the new array is published before it is filled [deque-c]
  * MUTANT 7: the thief moves top without comparing it
+ * MUTANT 8: the owner takes the only element without moving top
  *
  * LARGER: NR=4
  */
@@ -84,8 +85,19 @@ inline push(p)
 /* What the owner finds in slot n: its own store, or an older one of its own. */
 inline pop()
 {
+	t = top;
 	if
-	:: top >= bottom
+	:: t >= bottom
+	:: t == bottom - 1 ->			/* the only one: bottom stays */
+#if MUTANT == 8
+		take(element[t])
+#else
+		if
+		:: atomic { top == t -> top++ };
+			take(element[t])
+		:: else
+		fi
+#endif
 	:: else ->
 		bottom--;
 		store(BOTTOM, bottom);		/* [deque-a] */
