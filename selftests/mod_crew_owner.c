@@ -27,19 +27,6 @@ FIXTURE_TEARDOWN(hands)
 	space_close(&self->s);
 }
 
-static long nr_references(void)
-{
-	FILE *file = fopen("/sys/module/parklot/refcnt", "re");
-	long nr = -1;
-
-	if (!file)
-		return -1;
-	if (fscanf(file, "%ld", &nr) != 1)
-		nr = -1;
-	fclose(file);
-	return nr;
-}
-
 static int child_status(pid_t pid)
 {
 	int status = 0;
@@ -202,7 +189,7 @@ static void *exit_main(void *arg)
 
 TEST_F(hands, a_thread_that_ends_has_left)
 {
-	long before = nr_references();
+	long before = nr_open();
 	pthread_t thread;
 	void *err;
 	int i;
@@ -216,7 +203,7 @@ TEST_F(hands, a_thread_that_ends_has_left)
 	}
 	UNTIL(!nr_running(&self->s));
 	EXPECT_EQ(0, nr_blocked(&self->s));
-	UNTIL(nr_references() == before);
+	UNTIL(nr_open() == before);
 	EXPECT_EQ(0, dev_join(self->s.fd, 0));
 	EXPECT_EQ(0, dev_leave(self->s.fd, 0));
 }
@@ -282,7 +269,7 @@ static void become_manned(struct space *s)
 
 TEST_F(hands, killed_process_leaves_nothing)
 {
-	long before = nr_references();
+	long before = nr_open();
 	struct space s;
 	int i, pipefd[2];
 	pid_t pid;
@@ -307,13 +294,13 @@ TEST_F(hands, killed_process_leaves_nothing)
 		close(pipefd[0]);
 		close(pipefd[1]);
 	}
-	UNTIL(nr_references() == before);
-	EXPECT_EQ(before, nr_references());
+	UNTIL(nr_open() == before);
+	EXPECT_EQ(before, nr_open());
 }
 
 TEST_F(hands, exit_leaves_nothing)
 {
-	long before = nr_references();
+	long before = nr_open();
 	struct space s;
 	pid_t pid = fork();
 
@@ -322,8 +309,8 @@ TEST_F(hands, exit_leaves_nothing)
 		_exit(7);
 	}
 	EXPECT_EQ(7, child_status(pid));
-	UNTIL(nr_references() == before);
-	EXPECT_EQ(before, nr_references());
+	UNTIL(nr_open() == before);
+	EXPECT_EQ(before, nr_open());
 }
 
 /*
@@ -353,7 +340,7 @@ static void __attribute__((constructor)) exec_main(void)
 TEST_F(hands, exec_ends_the_crew)
 {
 	char *argv[] = { "exec", NULL }, fd[16];
-	long before = nr_references();
+	long before = nr_open();
 	struct space s;
 	pid_t pid = fork();
 
@@ -366,8 +353,8 @@ TEST_F(hands, exec_ends_the_crew)
 		_exit(104);
 	}
 	EXPECT_EQ(0, child_status(pid));
-	UNTIL(nr_references() == before);
-	EXPECT_EQ(before, nr_references());
+	UNTIL(nr_open() == before);
+	EXPECT_EQ(before, nr_open());
 }
 
 /* The space goes while its workers run, block and dwell. */
@@ -378,7 +365,7 @@ TEST_F(hands, close_lets_them_go)
 	int round;
 
 	for (round = 0; round < 10; round++) {
-		before = nr_references();
+		before = nr_open();
 		memset(self->w, 0, sizeof(self->w));
 		ASSERT_EQ(0, space_open_crew(&s, 1, 4));
 		ASSERT_EQ(0, worker_start(&self->w[0], &s, 0, NULL));
@@ -393,9 +380,9 @@ TEST_F(hands, close_lets_them_go)
 		worker_finish(&self->w[0]);
 		worker_finish(&self->w[1]);
 		worker_finish(&self->w[2]);
-		UNTIL(nr_references() == before);
+		UNTIL(nr_open() == before);
 	}
-	EXPECT_EQ(before, nr_references());
+	EXPECT_EQ(before, nr_open());
 }
 
 TEST_F(hands, may_join_another_when_the_space_is_closed)

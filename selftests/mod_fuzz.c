@@ -26,20 +26,6 @@
 #define STUCK_S		60
 #define PROGRESS_NS	(5 * NSEC_PER_SEC)
 
-/* How many device files the module says are open, or -1. */
-static int nr_open(void)
-{
-	FILE *file = fopen("/sys/module/parklot/refcnt", "re");
-	int nr = -1;
-
-	if (!file)
-		return -1;
-	if (fscanf(file, "%d", &nr) != 1)
-		nr = -1;
-	fclose(file);
-	return nr;
-}
-
 static uint64_t stuck_ns(void)
 {
 	const char *factor = getenv("TEST_TIMEOUT_FACTOR");

@@ -79,20 +79,6 @@ static int child_status(pid_t pid)
 				     WEXITSTATUS(status);
 }
 
-/* How many device files the module says are open, or -1. */
-static int nr_open(void)
-{
-	FILE *file = fopen("/sys/module/parklot/refcnt", "re");
-	int nr = -1;
-
-	if (!file)
-		return -1;
-	if (fscanf(file, "%d", &nr) != 1)
-		nr = -1;
-	fclose(file);
-	return nr;
-}
-
 /* The last reference to a file may be put after its process is gone. */
 static bool nr_open_becomes(int nr)
 {
