@@ -136,9 +136,9 @@ int pl__config_resolve(const struct pl_config *cfg, struct pl_config *out)
 	return 0;
 }
 
-int pl__config_spin(uint32_t *ns)
+int pl__config_spin(uint32_t nr_cpus, uint32_t *ns)
 {
-	uint32_t us = pl__cpus_usable() > 1 ? SPIN_US : 0;
+	uint32_t us = nr_cpus > 1 ? SPIN_US : 0;
 	int ret = env_number("PARKLOT_SPIN_US", 0, &us);
 
 	*ns = us * 1000;

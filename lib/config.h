@@ -26,7 +26,7 @@ int pl__config_resolve(const struct pl_config *cfg, struct pl_config *out);
  * How long a worker may look for work before it parks, at most, as the
  * environment says; 0: with one processor nobody could bring any.
  */
-int pl__config_spin(uint32_t *ns);
+int pl__config_spin(uint32_t nr_cpus, uint32_t *ns);
 
 /* Whether the environment, not the program, chose the back end. */
 bool pl__config_backend_is_env(void);

@@ -46,7 +46,7 @@ static int wait_with_others(struct pl__task *t, uint32_t version,
 }
 
 static inline int wait_once(struct pl__task *t, uint32_t version,
-		     uint64_t deadline_ns)
+			    uint64_t deadline_ns)
 {
 	int ret = -EBUSY;
 

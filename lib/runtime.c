@@ -74,12 +74,12 @@ static int start(struct pl__rt *rt, const struct pl_config *cfg)
 {
 	int ret;
 
+	rt->nr_cpus = pl__cpus_usable();
 	ret = pl__config_resolve(cfg, &rt->cfg);
 	if (!ret)
-		ret = pl__config_spin(&rt->spin_ns_max);
+		ret = pl__config_spin(rt->nr_cpus, &rt->spin_ns_max);
 	if (ret)
 		return ret;
-	rt->nr_cpus = pl__cpus_usable();
 	ret = pl__tasks_init();
 	if (ret)
 		return ret;

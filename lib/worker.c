@@ -16,11 +16,6 @@
 #define SPIN_NS_MIN	(4 * 1000)
 #define LOOK_NS		500		/* between looks */
 
-static struct pl__worker *worker_of(uint32_t i)
-{
-	return pl__rt.workers[i];
-}
-
 /* ---- searching ---- */
 
 /*
@@ -253,17 +248,17 @@ static bool idle(struct pl__worker *w)
  */
 static void run_on_loop(struct pl__worker *w, struct pl__task *t)
 {
-	struct pl__stack user = { .cls = PL_STACK_WORKER };
+	struct pl__stack st = { .cls = PL_STACK_WORKER };
 	struct pl__task *joiner;
 	jmp_buf here;
 
-	pl__task_move_in(t, &user);
-	user.user.exit_to = &here;
+	pl__task_move_in(t, &st);
+	st.user.exit_to = &here;
 	w->current = t;
 	if (!setjmp(here))
 		t->fn(t->arg);
 	pl__self_end_orphan();
-	user.user.exit_to = NULL;
+	st.user.exit_to = NULL;
 	pl__task_end_locals(t);
 	joiner = pl__task_end(w, t);
 	w->current = NULL;
@@ -470,7 +465,7 @@ void pl__worker_join_all(void)
 	pl__unlock(&pl__rt.start_lock);
 
 	for (i = 0; i < nr; i++)
-		pthread_join(worker_of(i)->thread, NULL);
+		pthread_join(pl__rt.workers[i]->thread, NULL);
 }
 
 void pl__worker_free_all(void)
@@ -479,5 +474,5 @@ void pl__worker_free_all(void)
 
 	store_relaxed(&pl__rt.nr_started, 0);
 	for (i = 0; i < nr; i++)
-		worker_free(worker_of(i));
+		worker_free(pl__rt.workers[i]);
 }
