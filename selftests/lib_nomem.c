@@ -290,19 +290,38 @@ static bool may_be_left_out(const struct pl__fault_site *site)
 	       (!has_ring && strstr(site->file, "ring.c"));
 }
 
-TEST_F_TIMEOUT(nomem, no_place_was_left_out, 120)
+static bool is_left_out(const struct pl__fault_site *sites, size_t i)
+{
+	return !shared->hits[i] && !may_be_left_out(&sites[i]);
+}
+
+static size_t nr_left_out(const struct pl__fault_site *sites, size_t nr)
+{
+	size_t i, nr_out = 0;
+
+	for (i = 0; i < nr; i++)
+		nr_out += is_left_out(sites, i);
+	return nr_out;
+}
+
+/*
+ * Run alone, it has to do the others' work first.  Who takes the first, the
+ * second ... thing is left to the scheduler: a place may need another round.
+ */
+TEST_F_TIMEOUT(nomem, no_place_was_left_out, 240)
 {
 	const struct pl__fault_site *sites;
 	size_t i, nr = pl__fault_sites(&sites);
+	int round;
 
 	ASSERT_GE(SITES_MAX, nr);
 	ASSERT_LT(20, nr);
-	/* Run alone, it has to do the others' work first. */
-	for (i = 0; i < ARRAY_SIZE(groups); i++)
-		if (!shared->is_done[i])
-			try_group(i);
+	for (round = 0; round < 3 && nr_left_out(sites, nr); round++)
+		for (i = 0; i < ARRAY_SIZE(groups); i++)
+			if (round || !shared->is_done[i])
+				try_group(i);
 	for (i = 0; i < nr; i++) {
-		EXPECT_TRUE(shared->hits[i] || may_be_left_out(&sites[i])) {
+		EXPECT_FALSE(is_left_out(sites, i)) {
 			TH_LOG("%s:%llu never failed: %s", sites[i].file,
 			       (unsigned long long)sites[i].line,
 			       sites[i].call);

@@ -84,17 +84,29 @@ static int op_spawn_urgent(void)
 	return spawn_class(PL_STACK_NORMAL, PL_SPAWN_URGENT);
 }
 
-/* One that was used and is not, in the area where ours still is. */
+/* One that was used and is not, in an area where another still is. */
 static int op_trim(void)
 {
-	struct pl__stack *st = pl__stack_get(&pl__rt.stacks, NULL,
-					     PL_STACK_NORMAL);
+	struct pl__stacks *s = &pl__rt.stacks;
+	struct pl__stack *st[64];
+	bool is_beside = false;
+	uint32_t i, nr = 0;
 
-	if (!st)
-		return -ENOMEM;
-	pl__stack_put(&pl__rt.stacks, NULL, st);
-	pl__stacks_trim(&pl__rt.stacks);
-	return 0;
+	while (!is_beside && nr < ARRAY_SIZE(st)) {
+		st[nr] = pl__stack_get(s, NULL, PL_STACK_NORMAL);
+		if (!st[nr])
+			break;
+		for (i = 0; i < nr; i++)
+			is_beside |= st[i]->area == st[nr]->area;
+		nr++;
+	}
+	if (is_beside) {
+		pl__stack_put(s, NULL, st[--nr]);
+		pl__stacks_trim(s);
+	}
+	while (nr)
+		pl__stack_put(s, NULL, st[--nr]);
+	return is_beside ? 0 : -ENOMEM;
 }
 
 static int op_flush(void)
