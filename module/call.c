@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * What calls have in common, by ioctl or by io_uring: structs from user space,
- * deadlines, and a WAKE, of which all is checked before anything is done.
+ * deadlines, the end of the last descriptor, and a WAKE, of which all is
+ * checked before anything is done.
  */
+#include <linux/fdtable.h>
 #include <linux/ktime.h>
 #include <linux/minmax.h>
 #include <linux/parklot.h>
@@ -51,6 +53,42 @@ ktime_t parklot_deadline(u64 deadline_ns)
 	if (offset > 0 && deadline_ns < offset)
 		return 0;
 	return min_t(u64, deadline_ns - offset, KTIME_MAX);
+}
+
+static int is_this_file(const void *file, struct file *other, unsigned int fd)
+{
+	return file == other;
+}
+
+/**
+ * parklot_call_is_lost() - could nobody wake who parks now?
+ * @lot:	   where it is going to park
+ * @nr_interrupts: the lot's, looked at before
+ * @file:	   by which it came
+ *
+ * So it is if the process has no descriptor of this space any more. Looked up
+ * only after a close, once a close and lot.
+ *
+ *	park				close
+ *	n = nr_interrupts [close-b]	the descriptor is gone
+ *	if (no descriptor)		under lock:
+ *	    return			    nr_interrupts++	[close-a]
+ *	under lock:			    everybody off the list
+ *	    if (nr_interrupts == n)
+ *		onto the list
+ *
+ * A close that the look at n missed is met under the lock; one that it saw
+ * has taken its descriptor away before.
+ */
+bool parklot_call_is_lost(struct parklot_lot *lot, u32 nr_interrupts,
+			  struct file *file)
+{
+	if (nr_interrupts == READ_ONCE(lot->nr_settled))
+		return false;
+	if (!iterate_fd(current->files, 0, is_this_file, file))
+		return true;
+	WRITE_ONCE(lot->nr_settled, nr_interrupts);
+	return false;
 }
 
 /*

@@ -8,6 +8,8 @@
 #include <linux/types.h>
 #include <linux/uaccess.h>
 
+struct file;
+struct parklot_lot;
 struct parklot_yard;
 
 /* One WAKE, checked. */
@@ -22,6 +24,8 @@ struct parklot_round {
 int parklot_copy_in_other(void *dst, size_t ksize, const void __user *src,
 			  size_t size);
 ktime_t parklot_deadline(u64 deadline_ns);
+bool parklot_call_is_lost(struct parklot_lot *lot, u32 nr_interrupts,
+			  struct file *file);
 
 int parklot_round_prepare(struct parklot_round *round,
 			  struct parklot_yard *yard,

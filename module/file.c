@@ -6,7 +6,6 @@
  * while nothing has happened yet.
  */
 #include <linux/err.h>
-#include <linux/fdtable.h>
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/ioctl.h>
@@ -68,37 +67,6 @@ static long ioctl_setup(struct parklot_space *space,
 	return 0;
 }
 
-static int is_this_file(const void *file, struct file *other, unsigned int fd)
-{
-	return file == other;
-}
-
-/*
- * Has the process no descriptor of this space any more? Then nobody could wake
- * whoever parks now. Looked up only after a close, once a close and lot.
- *
- *	park				close
- *	n = nr_interrupts [close-b]	the descriptor is gone
- *	if (no descriptor)		under lock:
- *	    return			    nr_interrupts++	[close-a]
- *	under lock:			    everybody off the list
- *	    if (nr_interrupts == n)
- *		onto the list
- *
- * A close that the look at n missed is met under the lock; one that it saw
- * has taken its descriptor away before.
- */
-static bool is_lost(struct parklot_lot *lot, u32 nr_interrupts,
-		    struct file *file)
-{
-	if (nr_interrupts == READ_ONCE(lot->nr_settled))
-		return false;
-	if (!iterate_fd(current->files, 0, is_this_file, file))
-		return true;
-	WRITE_ONCE(lot->nr_settled, nr_interrupts);
-	return false;
-}
-
 /* One PARK, checked. */
 struct parklot_rest {
 	struct parklot_yard	*yard;
@@ -154,7 +122,7 @@ static int rest_park(struct parklot_rest *rest, struct file *file,
 
 	/* [close-b] pairs with [close-a] in parklot_lot_interrupt(). */
 	stay.nr_interrupts = smp_load_acquire(&lot->nr_interrupts);
-	if (is_lost(lot, stay.nr_interrupts, file))
+	if (parklot_call_is_lost(lot, stay.nr_interrupts, file))
 		return PARKLOT_INTERRUPTED;
 	PARKLOT_INJECT("close-b");
 	if (rest->poll.file)

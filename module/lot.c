@@ -452,7 +452,7 @@ void parklot_lot_interrupt(struct parklot_lot *lot)
 	struct parklot_batch batch;
 
 	raw_spin_lock_irq(&lot->lock);
-	/* [close-a] pairs with [close-b] in do_park(). */
+	/* [close-a] pairs with [close-b] in rest_park(), uring_park(). */
 	smp_store_release(&lot->nr_interrupts, lot->nr_interrupts + 1);
 	raw_spin_unlock_irq(&lot->lock);
 	PARKLOT_INJECT("close-a");

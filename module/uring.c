@@ -152,6 +152,15 @@ out:
 	return -EIOCBQUEUED;
 }
 
+/*
+ * Of a file that its ring holds: that can wake it, with no descriptor left. If
+ * the SQE has changed since, the command stays until its ring ends, at worst.
+ */
+static bool is_registered(const struct io_uring_cmd *cmd)
+{
+	return READ_ONCE(cmd->sqe->flags) & IOSQE_FIXED_FILE;
+}
+
 static int uring_park(struct io_uring_cmd *cmd, struct parklot_yard *yard,
 		      const void __user *upark, unsigned int issue_flags)
 {
@@ -169,7 +178,12 @@ static int uring_park(struct io_uring_cmd *cmd, struct parklot_yard *yard,
 	stay.seq = park.expected_seq;
 	stay.fifo = park.flags & PARKLOT_PARK_FIFO;
 	stay.deadline = parklot_deadline(park.deadline_ns);
+	/* [close-b] pairs with [close-a] in parklot_lot_interrupt(). */
 	stay.nr_interrupts = smp_load_acquire(&lot->nr_interrupts);
+	if (!is_registered(cmd) &&
+	    parklot_call_is_lost(lot, stay.nr_interrupts, cmd->file))
+		return PARKLOT_INTERRUPTED;
+	PARKLOT_INJECT("close-b");
 	if (READ_ONCE(*lot->seq) != stay.seq)
 		return PARKLOT_CHANGED;
 	if (stay.deadline != KTIME_MAX && stay.deadline <= ktime_get())

@@ -3,6 +3,9 @@
 #include "harness.h"
 
 #include <liburing.h>
+#include <linux/userfaultfd.h>
+#include <poll.h>
+#include <sys/syscall.h>
 #include "mod.h"
 
 #define NR_MANY	20
@@ -28,8 +31,8 @@ FIXTURE_TEARDOWN(uring)
 	space_close(&self->s);
 }
 
-static void prep(struct io_uring *ring, int fd, uint32_t op, const void *arg,
-		 uint64_t data)
+static struct io_uring_sqe *prep(struct io_uring *ring, int fd, uint32_t op,
+				 const void *arg, uint64_t data)
 {
 	struct io_uring_sqe *sqe = io_uring_get_sqe(ring);
 	struct parklot_uring *area = (void *)sqe->cmd;
@@ -41,6 +44,7 @@ static void prep(struct io_uring *ring, int fd, uint32_t op, const void *arg,
 	sqe->user_data = data;
 	area->arg = (uintptr_t)arg;
 	area->reserved = 0;
+	return sqe;
 }
 
 /* The struct need not outlive the submission. */
@@ -192,6 +196,99 @@ TEST_F(uring, close_sends_commands_home)
 	ASSERT_EQ(1, submit_park(&self->ring, &self->s, 0, PARKLOT_FOREVER, 1));
 	EXPECT_EQ(0, close(self->s.fd));
 	EXPECT_EQ(PARKLOT_INTERRUPTED, result(&self->ring, NULL));
+	self->s.fd = dev_open();
+}
+
+/* Memory that is not there yet: who reads it waits, and says so on @uffd. */
+static void *memory_to_come(int uffd)
+{
+	size_t size = sysconf(_SC_PAGESIZE);
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register reg = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+	void *page = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	reg.range.start = (uintptr_t)page;
+	reg.range.len = size;
+	if (page == MAP_FAILED || ioctl(uffd, UFFDIO_API, &api) ||
+	    ioctl(uffd, UFFDIO_REGISTER, &reg))
+		return NULL;
+	return page;
+}
+
+static int let_it_come(int uffd, void *page, const struct parklot_park *park)
+{
+	unsigned char copy[sysconf(_SC_PAGESIZE)];
+	struct uffdio_copy come = {
+		.dst = (uintptr_t)page, .src = (uintptr_t)copy,
+		.len = sizeof(copy),
+	};
+
+	memset(copy, 0, sizeof(copy));
+	memcpy(copy, park, sizeof(*park));
+	return ioctl(uffd, UFFDIO_COPY, &come);
+}
+
+static void *submit(void *ring)
+{
+	return (void *)(intptr_t)io_uring_submit(ring);
+}
+
+/* It holds the file already, and has not looked at its lot. */
+TEST_F(uring, last_close_before_a_command_parks)
+{
+	int uffd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+	struct pollfd pollfd = { .fd = uffd, .events = POLLIN };
+	struct parklot_park park = {
+		.deadline_ns = PARKLOT_FOREVER, .pollfd = -1,
+	};
+	pthread_t thread;
+	void *page, *nr;
+
+	if (uffd < 0)
+		SKIP(return, "no userfaultfd");
+	page = memory_to_come(uffd);
+	ASSERT_NE(NULL, page);
+	prep(&self->ring, self->s.fd, PARKLOT_IOC_PARK, page, 0);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, submit, &self->ring));
+	EXPECT_EQ(1, poll(&pollfd, 1, -1));
+	EXPECT_EQ(0, close(self->s.fd));
+	EXPECT_EQ(0, let_it_come(uffd, page, &park));
+	pthread_join(thread, &nr);
+	EXPECT_EQ(1, (intptr_t)nr);
+	EXPECT_EQ(PARKLOT_INTERRUPTED, result(&self->ring, NULL));
+	self->s.fd = dev_open();
+	close(uffd);
+}
+
+/* A file that the ring holds needs no descriptor, to wake by neither. */
+TEST_F(uring, registered_file_parks_and_wakes)
+{
+	struct parklot_park park = {
+		.deadline_ns = PARKLOT_FOREVER, .pollfd = -1,
+	};
+	struct parklot_wake_entry entry = { .nr = 1 };
+	struct parklot_wake wake = {
+		.entries = (uintptr_t)&entry, .nr_entries = 1, .limit = ~0U,
+	};
+	uint64_t data;
+	int res;
+
+	ASSERT_EQ(0, io_uring_register_files(&self->ring, &self->s.fd, 1));
+	EXPECT_EQ(0, close(self->s.fd));
+	prep(&self->ring, 0, PARKLOT_IOC_PARK, &park, 1)->flags =
+		IOSQE_FIXED_FILE;
+	ASSERT_EQ(1, io_uring_submit(&self->ring));
+	EXPECT_EQ(1, nr_parked(&self->s, 0));
+	prep(&self->ring, 0, PARKLOT_IOC_WAKE, &wake, 2)->flags =
+		IOSQE_FIXED_FILE;
+	ASSERT_EQ(1, io_uring_submit(&self->ring));
+	/* In either order, a result each. */
+	res = result(&self->ring, &data);
+	EXPECT_EQ(data == 1 ? PARKLOT_WOKEN : 1, res);
+	res = result(&self->ring, &data);
+	EXPECT_EQ(data == 1 ? PARKLOT_WOKEN : 1, res);
+	EXPECT_EQ(1, wake.woken);
 	self->s.fd = dev_open();
 }
 
