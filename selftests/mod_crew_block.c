@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include "mod_crew.h"
+#include "slow_file.h"
 
 FIXTURE(block)
 {
@@ -145,6 +146,30 @@ TEST_F(block, on_a_file_lock)
 	EXPECT_EQ(0, flock(fd, LOCK_UN));
 	EXPECT_BACK(&self->s, &self->w);
 	unlink(path);
+}
+
+static void do_fsync(struct worker *w)
+{
+	atomic_store(&w->result, fsync(w->fd[0]));
+}
+
+TEST_F(block, in_an_fsync)
+{
+	struct slow_file file;
+	int err = slow_file_open(&file);
+
+	if (err == -ENOENT || err == -ENODEV)
+		SKIP(return, "this kernel has no FUSE built in");
+	ASSERT_EQ(0, err);
+	self->w.fd[0] = file.fd;
+	atomic_store(&self->w.result, -1);
+	ASSERT_EQ(0, worker_start(&self->w, &self->s, 0, do_fsync));
+	worker_begin(&self->w);
+	EXPECT_BLOCKED(&self->s);
+	slow_file_let_through(&file);
+	EXPECT_BACK(&self->s, &self->w);
+	EXPECT_EQ(0, atomic_load(&self->w.result));
+	slow_file_close(&file);
 }
 
 /* A page that is not there until fill() gives it. */
