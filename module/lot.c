@@ -252,33 +252,6 @@ static int park(struct parklot_lot *lot, const struct parklot_stay *stay)
 	return reason;
 }
 
-/**
- * parklot_lot_park() - sleep on @lot until something comes up
- * @lot:  where
- * @stay: how
- *
- * Return: PARKLOT_WOKEN, _CHANGED, _TIMEDOUT, _POLLED, _INTERRUPTED or _CALLED,
- * or -ERESTARTSYS; never a signal, an alarm or a timeout when a waker has
- * counted the caller.
- */
-int parklot_lot_park(struct parklot_lot *lot, const struct parklot_stay *stay)
-{
-	u64 begun = 0;
-	int reason;
-
-	if (READ_ONCE(*lot->seq) != stay->seq)
-		return PARKLOT_CHANGED;
-	if (stay->deadline != KTIME_MAX && stay->deadline <= ktime_get())
-		return PARKLOT_TIMEDOUT;
-
-	if (trace_parklot_park_enabled())
-		begun = ktime_get_ns();
-	reason = park(lot, stay);
-	if (begun)
-		trace_parklot_park(lot->nr, reason, ktime_get_ns() - begun);
-	return reason;
-}
-
 /* @sleeper, who is listed, into @batch, which has room. */
 static void take_one(struct parklot_lot *lot, struct parklot_sleeper *sleeper,
 		     int reason, struct parklot_batch *batch)
@@ -438,6 +411,49 @@ u32 parklot_lot_wake(struct parklot_lot *lot, u32 nr,
 
 	trace_parklot_wake(lot->nr, nr, woken);
 	return woken;
+}
+
+/*
+ * The caller was counted by a waker, and is dying: he will not look for what he
+ * was woken for. Of the threads of one process all die; it is for processes
+ * that share their memory.
+ */
+static void pass_on(struct parklot_lot *lot)
+{
+	struct parklot_batch batch;
+
+	parklot_batch_begin(&batch, false);
+	parklot_lot_wake(lot, 1, &batch);
+	parklot_batch_end(&batch);
+}
+
+/**
+ * parklot_lot_park() - sleep on @lot until something comes up
+ * @lot:  where
+ * @stay: how
+ *
+ * Return: PARKLOT_WOKEN, _CHANGED, _TIMEDOUT, _POLLED, _INTERRUPTED or _CALLED,
+ * or -ERESTARTSYS; never a signal, an alarm or a timeout when a waker has
+ * counted the caller.
+ */
+int parklot_lot_park(struct parklot_lot *lot, const struct parklot_stay *stay)
+{
+	u64 begun = 0;
+	int reason;
+
+	if (READ_ONCE(*lot->seq) != stay->seq)
+		return PARKLOT_CHANGED;
+	if (stay->deadline != KTIME_MAX && stay->deadline <= ktime_get())
+		return PARKLOT_TIMEDOUT;
+
+	if (trace_parklot_park_enabled())
+		begun = ktime_get_ns();
+	reason = park(lot, stay);
+	if (reason == PARKLOT_WOKEN && fatal_signal_pending(current))
+		pass_on(lot);
+	if (begun)
+		trace_parklot_park(lot->nr, reason, ktime_get_ns() - begun);
+	return reason;
 }
 
 /**

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Who means ill, or has bad luck: words overwritten while the kernel reads
+ * them, opens without end, a kill at the worst moment, a machine that freezes.
+ * Bad input is in mod_input.c, other processes' descriptors in mod_owner.c,
+ * the areas in mod_map.c.
+ */
+#include "harness.h"
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include "mod_crew.h"
+
+#define NR_LOTS		4
+#define NR_PARKERS	3
+#define NR_ROUNDS	500
+#define NR_OPENS	100000
+#define MAX_SPACES	1024
+
+FIXTURE(attack)
+{
+	struct space s;
+	uint32_t nr_hands;
+};
+
+FIXTURE_SETUP(attack)
+{
+	SPACE_SETUP(&self->s, NR_LOTS);
+	if (!(dev_features(self->s.fd) & PARKLOT_FEAT_CREW))
+		return;
+	space_close(&self->s);
+	self->nr_hands = NR_PARKERS;
+	ASSERT_EQ(0, space_open_crew(&self->s, NR_LOTS, self->nr_hands));
+}
+
+FIXTURE_TEARDOWN(attack)
+{
+	space_close(&self->s);
+}
+
+static uint64_t next_of(uint64_t *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	return *state ^= *state << 17;
+}
+
+/* All that runs at once in scribbled_words_break_no_count. */
+struct mess {
+	struct space	*s;
+	uint32_t	nr_hands;
+	atomic_int	nr_left;	/* who still park */
+	atomic_int	nr_slots;
+	atomic_int	nr_woken;	/* as the wakees say */
+	atomic_int	err;
+};
+
+/* Anything at all, anywhere in the words. */
+static void *scribble(void *arg)
+{
+	struct mess *mess = arg;
+	uint32_t *words = (uint32_t *)mess->s->words;
+	size_t nr = mess->s->setup.words_size / sizeof(*words);
+	uint64_t state = 88172645463325252;
+
+	while (atomic_load(&mess->nr_left)) {
+		uint64_t now = next_of(&state);
+
+		__atomic_store_n(&words[now % nr],
+				 now & 1 << 20 ? now >> 32 : now >> 62,
+				 __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+static void *park_in_a_mess(void *arg)
+{
+	struct mess *mess = arg;
+	struct space *s = mess->s;
+	uint32_t slot = atomic_fetch_add(&mess->nr_slots, 1);
+	int i, err = mess->nr_hands ? dev_join(s->fd, slot) : 0;
+
+	for (i = 0; !err && i < NR_ROUNDS; i++) {
+		uint32_t lot = (slot + i) % NR_LOTS;
+		int reason = dev_park(s->fd, lot, seq_read(s, lot),
+				      now_ns() + 200000, i & 1);
+
+		if (reason == PARKLOT_WOKEN)
+			atomic_fetch_add(&mess->nr_woken, 1);
+		else if (reason < 0 || reason == PARKLOT_INTERRUPTED)
+			err = reason;
+	}
+	if (mess->nr_hands && !err)
+		err = dev_leave(s->fd, slot);
+	if (err)
+		atomic_store(&mess->err, err);
+	atomic_fetch_sub(&mess->nr_left, 1);
+	return NULL;
+}
+
+static int wake_in_a_mess(struct mess *mess)
+{
+	struct parklot_wake_entry entry[NR_LOTS];
+	int i, woken, all = 0;
+
+	while (atomic_load(&mess->nr_left)) {
+		for (i = 0; i < NR_LOTS; i++)
+			entry[i] = (struct parklot_wake_entry){
+				.lot = i, .nr = 1,
+			};
+		woken = dev_wake_batch(mess->s->fd, entry, NR_LOTS, ~0U);
+		if (woken < 0)
+			return woken;
+		all += woken;
+		sleep_ns(50000);
+	}
+	return all;
+}
+
+TEST_F_TIMEOUT(attack, scribbled_words_break_no_count, 60)
+{
+	struct mess mess = {
+		.s = &self->s, .nr_hands = self->nr_hands,
+		.nr_left = NR_PARKERS,
+	};
+	pthread_t parker[NR_PARKERS], scribbler;
+	int i, all;
+
+	if (self->nr_hands)
+		EXPECT_EQ(0, dev_crew(self->s.fd, 2, NR_PARKERS, 0));
+	ASSERT_EQ(0, pthread_create(&scribbler, NULL, scribble, &mess));
+	for (i = 0; i < NR_PARKERS; i++)
+		ASSERT_EQ(0, pthread_create(&parker[i], NULL, park_in_a_mess,
+					    &mess));
+	all = wake_in_a_mess(&mess);
+	for (i = 0; i < NR_PARKERS; i++)
+		pthread_join(parker[i], NULL);
+	pthread_join(scribbler, NULL);
+	EXPECT_EQ(0, atomic_load(&mess.err));
+	EXPECT_EQ(all, atomic_load(&mess.nr_woken));
+	for (i = 0; i < NR_LOTS; i++)
+		EXPECT_EQ(0, nr_parked(&self->s, i));
+	EXPECT_EQ(0, nr_running(&self->s));
+	EXPECT_EQ(0, nr_blocked(&self->s));
+	EXPECT_EQ(0, nr_idle_hands(&self->s));
+}
+
+/* Whoever may exceed resource limits may exceed this one. */
+TEST_F_TIMEOUT(attack, hundred_thousand_opens_are_1024, 120)
+{
+	struct rlimit limit = { MAX_SPACES * 2, MAX_SPACES * 2 };
+	int i, fd, nr_open = 0, nr_refused = 0, last = -1;
+
+	if (setrlimit(RLIMIT_NOFILE, &limit) || setgid(65534) || setuid(65534))
+		SKIP(return, "cannot become nobody with many files");
+	for (i = 0; i < NR_OPENS; i++) {
+		fd = dev_open();
+		nr_open += fd >= 0;
+		nr_refused += fd == -EMFILE;
+		if (fd >= 0)
+			last = fd;
+	}
+	EXPECT_EQ(MAX_SPACES, nr_open);
+	EXPECT_EQ(NR_OPENS - MAX_SPACES, nr_refused);
+	EXPECT_EQ(0, dev_setup(last, 1));
+	EXPECT_EQ(0, dev_wake(last, 0, 1));
+}
+
+/*
+ * In a process of its own that shares our memory, and so the space: it can be
+ * killed alone.
+ */
+static int park_apart(void *arg)
+{
+	parker_main(arg);
+	return 0;
+}
+
+static pid_t parker_apart(struct parker *p, struct space *s, void *stack,
+			  size_t size)
+{
+	pid_t pid;
+
+	memset(p, 0, sizeof(*p));
+	p->space = s;
+	p->deadline = PARKLOT_FOREVER;
+	p->seq = seq_read(s, 0);
+	pid = clone(park_apart, (char *)stack + size,
+		    CLONE_VM | CLONE_FILES | SIGCHLD, p);
+	wait_parked(s, 0, 2);
+	return pid;
+}
+
+/* From now on what is bound to our processor runs only when we sleep. */
+static bool rule_processor(void)
+{
+	struct sched_param param = { .sched_priority = 1 };
+
+	return !sched_setscheduler(0, SCHED_FIFO, &param);
+}
+
+static bool bind_to_one(void)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(sched_getcpu(), &set);
+	return !sched_setaffinity(0, sizeof(set), &set);
+}
+
+/* The first of two parkers: woken, and killed before it runs. */
+#define KILL_ONE(wakes_first) do { \
+	static char stack[64 << 10] __attribute__((aligned(64))); \
+	struct parker stays, goes; \
+	int status; \
+	pid_t pid; \
+	\
+	ASSERT_EQ(0, parker_start(&stays, &self->s, 0, 0, PARKLOT_FOREVER)); \
+	ASSERT_TRUE(bind_to_one()); \
+	pid = parker_apart(&goes, &self->s, stack, sizeof(stack)); \
+	ASSERT_LT(0, pid); \
+	if (!rule_processor()) \
+		SKIP(return, "not root"); \
+	if (!(wakes_first)) \
+		EXPECT_EQ(0, kill(pid, SIGKILL)); \
+	EXPECT_EQ(1, dev_wake(self->s.fd, 0, 1)); \
+	if (wakes_first) \
+		EXPECT_EQ(0, kill(pid, SIGKILL)); \
+	EXPECT_EQ(pid, waitpid(pid, &status, 0)); \
+	EXPECT_EQ(0, atomic_load(&goes.result)); \
+	EXPECT_EQ(PARKLOT_WOKEN, parker_join(&stays)); \
+	EXPECT_EQ(0, nr_parked(&self->s, 0)); \
+} while (0)
+
+TEST_F(attack, wake_of_one_who_is_killed_goes_on)
+{
+	KILL_ONE(true);
+}
+
+TEST_F(attack, wake_of_one_who_was_killed_goes_on)
+{
+	KILL_ONE(false);
+}
+
+static bool write_file(const char *path, const char *text)
+{
+	FILE *file = fopen(path, "we");
+	bool is_written;
+
+	if (!file)
+		return false;
+	is_written = fputs(text, file) >= 0;
+	return !fclose(file) && is_written;
+}
+
+/* All but who asks for it are frozen, and thawed again. */
+TEST_F(attack, machine_freezes_and_sleepers_stay)
+{
+	struct parker parker[2];
+	int i;
+
+	if (!write_file("/sys/power/pm_test", "freezer") ||
+	    !write_file("/sys/module/suspend/parameters/pm_test_delay", "0"))
+		SKIP(return, "this kernel cannot freeze for a test");
+	for (i = 0; i < 2; i++)
+		ASSERT_EQ(0, parker_start(&parker[i], &self->s, i, 0,
+					  PARKLOT_FOREVER));
+	EXPECT_TRUE(write_file("/sys/power/state", "freeze"));
+	EXPECT_TRUE(write_file("/sys/power/pm_test", "none"));
+	for (i = 0; i < 2; i++) {
+		EXPECT_EQ(1, nr_parked(&self->s, i));
+		EXPECT_EQ(0, atomic_load(&parker[i].result));
+		EXPECT_EQ(1, dev_wake(self->s.fd, i, 1));
+		EXPECT_EQ(PARKLOT_WOKEN, parker_join(&parker[i]));
+	}
+}
+
+TEST_HARNESS_MAIN
