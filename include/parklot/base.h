@@ -19,7 +19,7 @@
 /* A struct of options that knows its size, so that it can grow. */
 #ifdef __cplusplus
 # define PL_ATOMIC_U32		uint32_t
-# define PL__SIZED(type)	type { sizeof(type) }
+# define PL__SIZED(type)	pl__sized<type>()
 # define PL_BEGIN_DECLS		extern "C" {
 # define PL_END_DECLS		}
 #else
@@ -27,6 +27,16 @@
 # define PL__SIZED(type)	(type){ .size = sizeof(type) }
 # define PL_BEGIN_DECLS
 # define PL_END_DECLS
+#endif
+
+#ifdef __cplusplus
+template <typename T> static inline T pl__sized()
+{
+	T t = T();
+
+	t.size = sizeof(t);
+	return t;
+}
 #endif
 
 /* A deadline that never comes. */
