@@ -72,6 +72,11 @@ LIB_OBJS	:= $(addprefix $(O)/,$(addsuffix .o,$(LIB_SRCS)))
 PIC_OBJS	:= $(addprefix $(O)/pic/,$(addsuffix .o,$(LIB_SRCS)))
 LIB_A		:= $(O)/libparklot.a
 LIB_SO		:= $(O)/libparklot.so.$(SOVERSION)
+PC		:= $(O)/parklot.pc
+CMAKE		:= $(O)/parklot-config.cmake $(O)/parklot-config-version.cmake
+CMAKEDIR	= $(LIBDIR)/cmake/parklot
+INCLUDE_FROM_CMAKE = $(shell realpath -m --relative-to='$(CMAKEDIR)' \
+			'$(INCLUDEDIR)')
 
 programs	= $(patsubst %.c,$(O)/%,$(sort $(wildcard $(1))))
 LIB_TESTS	:= $(call programs,selftests/lib_*.c)
@@ -91,7 +96,7 @@ MAN_PAGES	:= $(sort $(wildcard man/*.[1-9]))
 all: lib examples benches ## the library, examples and benchmarks
 
 .PHONY: lib
-lib: $(LIB_A) $(LIB_SO) $(O)/parklot.pc ## libparklot.a, libparklot.so
+lib: $(LIB_A) $(LIB_SO) $(PC) $(CMAKE) ## libparklot.a, libparklot.so
 
 .PHONY: examples benches selftests lib-tests mod-tests
 examples: $(EXAMPLES) ## examples/*
@@ -139,10 +144,12 @@ $(LIB_SO): $(PIC_OBJS) lib/parklot.map lib/LAYERS
 		$(PIC_OBJS) $(LDFLAGS) $(LIBURING_LIBS)
 	@ln -sf $(@F) $(O)/libparklot.so
 
-$(O)/parklot.pc: lib/parklot.pc.in Makefile FORCE
+$(PC) $(CMAKE): $(O)/%: lib/%.in Makefile FORCE
 	@mkdir -p $(@D)
 	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' \
 		-e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
+		-e 's|@INCLUDE@|$(INCLUDE_FROM_CMAKE)|' \
+		-e 's|@SOVERSION@|$(SOVERSION)|' \
 		-e 's|@VERSION@|$(VERSION)|' $< >$@
 
 # Each program is one file and the library's archive, hidden symbols included.
@@ -289,14 +296,15 @@ bench-%: FORCE
 
 .PHONY: install
 install: lib ## to DESTDIR/PREFIX
-	$(INSTALL) -d $(DESTDIR)$(LIBDIR)/pkgconfig \
+	$(INSTALL) -d $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(CMAKEDIR) \
 		$(DESTDIR)$(INCLUDEDIR)/linux $(DESTDIR)$(INCLUDEDIR)/parklot
 	$(INSTALL) -m 755 $(LIB_SO) $(DESTDIR)$(LIBDIR)/libparklot.so.$(VERSION)
 	ln -sf libparklot.so.$(VERSION) \
 		$(DESTDIR)$(LIBDIR)/libparklot.so.$(SOVERSION)
 	ln -sf libparklot.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libparklot.so
 	$(INSTALL) -m 644 $(LIB_A) $(DESTDIR)$(LIBDIR)/
-	$(INSTALL) -m 644 $(O)/parklot.pc $(DESTDIR)$(LIBDIR)/pkgconfig/
+	$(INSTALL) -m 644 $(PC) $(DESTDIR)$(LIBDIR)/pkgconfig/
+	$(INSTALL) -m 644 $(CMAKE) $(DESTDIR)$(CMAKEDIR)/
 	$(INSTALL) -m 644 include/parklot.h $(DESTDIR)$(INCLUDEDIR)/
 	$(INSTALL) -m 644 $(HEADERS) $(DESTDIR)$(INCLUDEDIR)/parklot/
 	$(INSTALL) -m 644 include/uapi/linux/parklot.h \
@@ -311,12 +319,13 @@ uninstall: ## takes away what install put there
 		$(DESTDIR)$(LIBDIR)/libparklot.so \
 		$(DESTDIR)$(LIBDIR)/libparklot.a \
 		$(DESTDIR)$(LIBDIR)/pkgconfig/parklot.pc \
+		$(addprefix $(DESTDIR)$(CMAKEDIR)/,$(notdir $(CMAKE))) \
 		$(DESTDIR)$(INCLUDEDIR)/parklot.h \
 		$(DESTDIR)$(INCLUDEDIR)/linux/parklot.h \
 		$(addprefix $(DESTDIR)$(INCLUDEDIR)/parklot/,$(notdir $(HEADERS))) \
 		$(foreach p,$(MAN_PAGES),\
 		$(DESTDIR)$(MANDIR)/man$(subst .,,$(suffix $(p)))/$(notdir $(p)))
-	-rmdir $(DESTDIR)$(INCLUDEDIR)/parklot 2>/dev/null
+	-rmdir $(DESTDIR)$(INCLUDEDIR)/parklot $(DESTDIR)$(CMAKEDIR) 2>/dev/null
 
 .PHONY: dkms-source
 dkms-source: ## the module's source and its udev rule, to DESTDIR/usr
