@@ -7,6 +7,7 @@
 
 VERSION		:= 0.1.0
 SOVERSION	:= 0
+DISTNAME	:= parklot-$(VERSION)
 
 O		?= build
 PREFIX		?= /usr/local
@@ -346,12 +347,10 @@ dkms-uninstall: ## take the module from all kernels, and its source
 	dkms remove parklot/$(VERSION) --all
 	rm -rf $(DKMSDIR) $(UDEVDIR)/60-parklot.rules
 
-.PHONY: dist
+.PHONY: dist distcheck
 dist: ## $(O)/parklot-VERSION.tar.gz of what git tracks
-	@mkdir -p $(O)
-	git ls-files | LC_ALL=C sort | tar -czf $(O)/parklot-$(VERSION).tar.gz \
-		--transform='s,^,parklot-$(VERSION)/,' --owner=0 --group=0 \
-		--numeric-owner --mtime="@$$(git log -1 --format=%ct)" -T -
+	$(Q)O='$(O)' tools/dist $(O)/$(DISTNAME).tar.gz
+distcheck: check-dist ## unpack it: it builds, checks itself, makes the same
 
 .PHONY: clean
 clean: ## what was built
