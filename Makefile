@@ -11,6 +11,7 @@ DISTNAME	:= parklot-$(VERSION)
 
 O		?= build
 PREFIX		?= /usr/local
+BINDIR		?= $(PREFIX)/bin
 LIBDIR		?= $(PREFIX)/lib
 INCLUDEDIR	?= $(PREFIX)/include
 MANDIR		?= $(PREFIX)/share/man
@@ -84,7 +85,8 @@ LIB_TESTS	:= $(call programs,selftests/lib_*.c)
 MOD_TESTS	:= $(call programs,selftests/mod_*.c)
 EXAMPLES	:= $(call programs,examples/*.c)
 BENCHES		:= $(call programs,bench/*.c)
-PROGRAMS	:= $(LIB_TESTS) $(MOD_TESTS) $(EXAMPLES) $(BENCHES)
+TOOLS		:= $(call programs,tools/pl*.c)
+PROGRAMS	:= $(LIB_TESTS) $(MOD_TESTS) $(EXAMPLES) $(BENCHES) $(TOOLS)
 
 MODULE_SRCS	:= Kbuild dkms.conf module include
 HEADERS		:= $(sort $(wildcard include/parklot/*.h))
@@ -94,12 +96,13 @@ MAN_PAGES	:= $(sort $(wildcard man/*.[1-9]))
 .SUFFIXES:
 
 .PHONY: all
-all: lib examples benches ## the library, examples and benchmarks
+all: lib tools examples benches ## the library, tools, examples, benchmarks
 
 .PHONY: lib
 lib: $(LIB_A) $(LIB_SO) $(PC) $(CMAKE) ## libparklot.a, libparklot.so
 
-.PHONY: examples benches selftests lib-tests mod-tests
+.PHONY: tools examples benches selftests lib-tests mod-tests
+tools: $(TOOLS) ## what operators look at programs with
 examples: $(EXAMPLES) ## examples/*
 benches: $(BENCHES) ## bench/*, to be run by bench
 lib-tests: $(LIB_TESTS)
@@ -154,7 +157,7 @@ $(PC) $(CMAKE): $(O)/%: lib/%.in Makefile FORCE
 		-e 's|@VERSION@|$(VERSION)|' $< >$@
 
 # Each program is one file and the library's archive, hidden symbols included.
-$(LIB_TESTS) $(EXAMPLES) $(BENCHES): $(O)/%: $(O)/%.c.o $(LIB_A)
+$(LIB_TESTS) $(EXAMPLES) $(BENCHES) $(TOOLS): $(O)/%: $(O)/%.c.o $(LIB_A)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(LIBURING_LIBS)
 
@@ -296,9 +299,11 @@ bench-%: FORCE
 # ---- install ----
 
 .PHONY: install
-install: lib ## to DESTDIR/PREFIX
+install: lib tools ## to DESTDIR/PREFIX
 	$(INSTALL) -d $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(CMAKEDIR) \
-		$(DESTDIR)$(INCLUDEDIR)/linux $(DESTDIR)$(INCLUDEDIR)/parklot
+		$(DESTDIR)$(BINDIR) $(DESTDIR)$(INCLUDEDIR)/linux \
+		$(DESTDIR)$(INCLUDEDIR)/parklot
+	$(INSTALL) -m 755 $(TOOLS) $(DESTDIR)$(BINDIR)/
 	$(INSTALL) -m 755 $(LIB_SO) $(DESTDIR)$(LIBDIR)/libparklot.so.$(VERSION)
 	ln -sf libparklot.so.$(VERSION) \
 		$(DESTDIR)$(LIBDIR)/libparklot.so.$(SOVERSION)
@@ -319,6 +324,7 @@ uninstall: ## takes away what install put there
 		$(DESTDIR)$(LIBDIR)/libparklot.so.$(SOVERSION) \
 		$(DESTDIR)$(LIBDIR)/libparklot.so \
 		$(DESTDIR)$(LIBDIR)/libparklot.a \
+		$(addprefix $(DESTDIR)$(BINDIR)/,$(notdir $(TOOLS))) \
 		$(DESTDIR)$(LIBDIR)/pkgconfig/parklot.pc \
 		$(addprefix $(DESTDIR)$(CMAKEDIR)/,$(notdir $(CMAKE))) \
 		$(DESTDIR)$(INCLUDEDIR)/parklot.h \
