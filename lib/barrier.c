@@ -86,7 +86,8 @@ static int wait_for_others(struct pl_barrier *b, uint32_t round)
 		PL_INJECT("barrier-a");
 		if (is_over(b, round))
 			return 0;
-		ret = pl__wait(&b->word.value, seen, PL_FOREVER, 0);
+		ret = pl__wait(&b->word.value, seen, PL_FOREVER,
+			      PL__FOR_BARRIER);
 	} while (!ret || ret == -EAGAIN);
 
 	if (take_back(b, round))

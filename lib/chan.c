@@ -94,7 +94,8 @@ int pl__chan_wait(struct pl__chan_call *call, uint64_t deadline_ns)
 	int ret;
 
 	do {
-		ret = pl__wait(&call->state, PL__CHAN_WAITING, deadline_ns, 0);
+		ret = pl__wait(&call->state, PL__CHAN_WAITING, deadline_ns,
+			      PL__FOR_CHAN);
 	} while (!ret && load_relaxed(&call->state) == PL__CHAN_WAITING);
 
 	if (ret && ret != -EAGAIN) {
@@ -107,7 +108,8 @@ int pl__chan_wait(struct pl__chan_call *call, uint64_t deadline_ns)
 	/* [chan-b] pairs with [chan-b] in pl__chan_let_go(). */
 	while (load_acquire(&call->state) != PL__CHAN_DONE)
 		if (pl__wait(&call->state, PL__CHAN_CLAIMED, PL_FOREVER,
-			     PL__WAIT_UNINTERRUPTIBLE) == -ENOMEM)
+			     PL__WAIT_UNINTERRUPTIBLE |
+			     PL__FOR_CHAN) == -ENOMEM)
 			pl_yield();
 	return 0;
 }

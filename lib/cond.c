@@ -34,7 +34,7 @@ int pl_cond_wait_until(struct pl_cond *c, struct pl_mutex *m,
 	seq = atomic_load(&c->seq.value);
 	PL_INJECT("cond-a");
 	pl_mutex_unlock(m);
-	ret = pl__wait(&c->seq.value, seq, deadline_ns, 0);
+	ret = pl__wait(&c->seq.value, seq, deadline_ns, PL__FOR_COND);
 	while (pl__mutex_lock_contended(m, PL_FOREVER,
 					PL__WAIT_UNINTERRUPTIBLE))
 		pl_yield();

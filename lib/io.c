@@ -68,7 +68,8 @@ static bool is_done(struct request *r)
 static void wait_uninterruptible(struct request *r)
 {
 	while (!is_done(r))
-		pl__wait(&r->done, 0, PL_FOREVER, PL__WAIT_UNINTERRUPTIBLE);
+		pl__wait(&r->done, 0, PL_FOREVER,
+			PL__WAIT_UNINTERRUPTIBLE | PL__FOR_IO);
 }
 
 static int wait_as_task(const struct io_uring_sqe *sqe, uint64_t deadline_ns)
@@ -86,7 +87,7 @@ static int wait_as_task(const struct io_uring_sqe *sqe, uint64_t deadline_ns)
 	 * its done is no news of ours, and the deadline still holds.
 	 */
 	do {
-		ret = pl__wait(&r.done, 0, deadline_ns, 0);
+		ret = pl__wait(&r.done, 0, deadline_ns, PL__FOR_IO);
 	} while (!is_done(&r) && (!ret || ret == -EAGAIN));
 	if (is_done(&r)) {
 		pl__wait_repend(ret);
@@ -129,7 +130,7 @@ static int wait_as_thread(const struct io_uring_sqe *sqe, uint64_t deadline_ns)
 		return ret;
 	while (!load_acquire(&e.done))
 		if (pl__wait(&e.done, 0, PL_FOREVER,
-			     PL__WAIT_UNINTERRUPTIBLE) == -ENOMEM)
+			     PL__WAIT_UNINTERRUPTIBLE | PL__FOR_IO) == -ENOMEM)
 			pl_yield();
 	return e.res;
 }

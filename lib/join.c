@@ -42,7 +42,7 @@ static int wait_with_others(struct pl__task *t, uint32_t version,
 	/* [join-a] pairs with [join-b] in pl__task_end(). */
 	atomic_fetch_or(&t->joiner, PL__PLACE_OTHERS);
 	PL_INJECT("join-a");
-	return pl__wait(&t->version, version, deadline_ns, 0);
+	return pl__wait(&t->version, version, deadline_ns, PL__FOR_JOIN);
 }
 
 static inline int wait_once(struct pl__task *t, uint32_t version,

@@ -79,7 +79,8 @@ static int wait_for_0(struct pl_latch *l, uint64_t deadline_ns)
 							memory_order_relaxed))
 			continue;
 		PL_INJECT("latch-a");
-		ret = pl__wait(&l->word.value, v | WAITED_FOR, deadline_ns, 0);
+		ret = pl__wait(&l->word.value, v | WAITED_FOR, deadline_ns,
+			      PL__FOR_LATCH);
 		if (ret && ret != -EAGAIN)
 			return ret;
 	}

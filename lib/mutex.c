@@ -62,7 +62,8 @@ int pl__mutex_lock_contended(struct pl_mutex *m, uint64_t deadline_ns,
 	while (atomic_exchange_explicit(&m->word.value, WAITED_FOR,
 					memory_order_acquire) != FREE) {
 		PL_INJECT("mutex-a");
-		ret = pl__wait(&m->word.value, WAITED_FOR, deadline_ns, flags);
+		ret = pl__wait(&m->word.value, WAITED_FOR, deadline_ns,
+			      flags | PL__FOR_MUTEX);
 		if (ret && ret != -EAGAIN)
 			return ret;
 	}

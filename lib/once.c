@@ -82,7 +82,7 @@ static void wait_for_it(struct pl_once *o)
 	PL_INJECT("once-a");
 	/* No memory to wait with is no reason not to wait. */
 	if (pl__wait(&o->word.value, WAITED_FOR, PL_FOREVER,
-		     PL__WAIT_UNINTERRUPTIBLE) == -ENOMEM)
+		     PL__WAIT_UNINTERRUPTIBLE | PL__FOR_ONCE) == -ENOMEM)
 		pl_yield();
 }
 

@@ -311,7 +311,7 @@ int pl_queue_join(struct pl_queue *q)
 	if (ret)
 		return ret;
 	while (!load_acquire(&q->ended)) {
-		ret = pl__wait(&q->ended, 0, PL_FOREVER, 0);
+		ret = pl__wait(&q->ended, 0, PL_FOREVER, PL__FOR_QUEUE);
 		if (ret && ret != -EAGAIN)
 			return ret;
 	}

@@ -191,7 +191,8 @@ static void wait_through(struct rw_waiter *wt)
 	/* No memory to wait with is no reason not to wait. */
 	while (!is_let_in(wt))
 		if (pl__wait(&wt->state, QUEUED, PL_FOREVER,
-			     PL__WAIT_UNINTERRUPTIBLE) == -ENOMEM)
+			     PL__WAIT_UNINTERRUPTIBLE |
+			     PL__FOR_RWLOCK) == -ENOMEM)
 			pl_yield();
 }
 
@@ -249,7 +250,7 @@ static int wait_until(struct pl_rwlock *l, const struct share *s,
 	int ret;
 
 	do {
-		ret = pl__wait(&wt->state, QUEUED, deadline_ns, 0);
+		ret = pl__wait(&wt->state, QUEUED, deadline_ns, PL__FOR_RWLOCK);
 	} while (!is_let_in(wt) && (!ret || ret == -EAGAIN));
 
 	if (!ret || ret == -EAGAIN)

@@ -62,7 +62,8 @@ static int take_or_wait(struct pl_sem *s, uint64_t deadline_ns)
 		if (!mark_waited_for(s))
 			continue;
 		PL_INJECT("sem-a");
-		ret = pl__wait(&s->word.value, WAITED_FOR, deadline_ns, 0);
+		ret = pl__wait(&s->word.value, WAITED_FOR, deadline_ns,
+			      PL__FOR_SEM);
 		if (ret && ret != -EAGAIN)
 			return ret;
 		if (!ret)

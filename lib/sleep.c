@@ -17,7 +17,7 @@ int pl_sleep_until(uint64_t deadline_ns)
 
 	/* A wake for what lay here before may be late: that is no deadline. */
 	while (!ret)
-		ret = pl__wait(&never, 0, deadline_ns, 0);
+		ret = pl__wait(&never, 0, deadline_ns, PL__FOR_SLEEP);
 	return ret == -ETIMEDOUT ? 0 : ret;
 }
 

@@ -527,6 +527,7 @@ int pl__wait(_Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns,
 	wt = &wait.t->waiter;
 	wt->uninterruptible = flags & PL__WAIT_UNINTERRUPTIBLE ||
 			      wait.t->is_ending;
+	wt->what = flags & PL__WAIT_FOR;
 	wt->nr++;
 	return is_thread ? wait_as_thread(&wait) : wait_as_task(&wait);
 }

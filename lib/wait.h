@@ -35,8 +35,10 @@
 #include "alone.h"
 #include "sched.h"
 
-/* Neither interrupted nor cancelled. */
-#define PL__WAIT_UNINTERRUPTIBLE	(1U << 0)
+/* Flags: one enum pl__for, and */
+#define PL__WAIT_FOR			0xffU
+/* neither interrupted nor cancelled. */
+#define PL__WAIT_UNINTERRUPTIBLE	(1U << 8)
 
 /*
  * Waits while *@word is @expected: 0 once woken, -EAGAIN if it differs,

@@ -14,6 +14,24 @@
 
 #include "parklot.h"
 
+/* What a wait is for, to be told to who looks; PL__FOR_x among its flags. */
+enum pl__for {
+	PL__FOR_WORD,
+	PL__FOR_MUTEX,
+	PL__FOR_COND,
+	PL__FOR_RWLOCK,
+	PL__FOR_SEM,
+	PL__FOR_LATCH,
+	PL__FOR_BARRIER,
+	PL__FOR_ONCE,
+	PL__FOR_CHAN,
+	PL__FOR_QUEUE,
+	PL__FOR_JOIN,
+	PL__FOR_SLEEP,
+	PL__FOR_IO,
+	PL__NR_FOR,
+};
+
 /* B: bucket's lock.  O: owner, while it does not wait. */
 struct pl__waiter {
 	union {
@@ -30,6 +48,7 @@ struct pl__waiter {
 	int			reason;		/* B: what pl__wait() returns */
 	bool			uninterruptible; /* O */
 	bool			is_thread;	/* O: asleep on the sleeper */
+	uint8_t			what;		/* O: enum pl__for */
 };
 
 #endif /* PL_WAITER_H */

@@ -5,7 +5,8 @@ int pl_word_wait(struct pl_word *w, uint32_t expected, uint64_t deadline_ns)
 {
 	int ret = w ? pl__wait_pending() : -EINVAL;
 
-	return ret ? ret : pl__wait(&w->value, expected, deadline_ns, 0);
+	return ret ? ret : pl__wait(&w->value, expected, deadline_ns,
+				   PL__FOR_WORD);
 }
 
 int pl_word_wake(struct pl_word *w, uint32_t nr)
