@@ -14,7 +14,8 @@ PREFIX		?= /usr/local
 BINDIR		?= $(PREFIX)/bin
 LIBDIR		?= $(PREFIX)/lib
 INCLUDEDIR	?= $(PREFIX)/include
-MANDIR		?= $(PREFIX)/share/man
+DATADIR		?= $(PREFIX)/share
+MANDIR		?= $(DATADIR)/man
 DKMSDIR		?= /usr/src/parklot-$(VERSION)
 UDEVDIR		?= /usr/lib/udev/rules.d
 KVER		?= $(shell uname -r)
@@ -90,6 +91,9 @@ PROGRAMS	:= $(LIB_TESTS) $(MOD_TESTS) $(EXAMPLES) $(BENCHES) $(TOOLS)
 
 MODULE_SRCS	:= Kbuild dkms.conf module include
 HEADERS		:= $(sort $(wildcard include/parklot/*.h))
+# gdb loads the second by itself, with the shared library.
+GDB_SCRIPT	:= $(DATADIR)/parklot/parklot-gdb.py
+GDB_AUTO	:= $(DATADIR)/gdb/auto-load$(LIBDIR)/libparklot.so.$(VERSION)-gdb.py
 MAN_PAGES	:= $(sort $(wildcard man/*.[1-9]))
 
 .DELETE_ON_ERROR:
@@ -315,6 +319,8 @@ install: lib tools ## to DESTDIR/PREFIX
 	$(INSTALL) -m 644 $(HEADERS) $(DESTDIR)$(INCLUDEDIR)/parklot/
 	$(INSTALL) -m 644 include/uapi/linux/parklot.h \
 		$(DESTDIR)$(INCLUDEDIR)/linux/
+	$(INSTALL) -D -m 644 tools/parklot-gdb.py $(DESTDIR)$(GDB_SCRIPT)
+	$(INSTALL) -D -m 644 tools/parklot-gdb.py $(DESTDIR)$(GDB_AUTO)
 	$(foreach p,$(MAN_PAGES),$(INSTALL) -D -m 644 $(p) \
 		$(DESTDIR)$(MANDIR)/man$(subst .,,$(suffix $(p)))/$(notdir $(p)) &&) :
 
@@ -329,6 +335,7 @@ uninstall: ## takes away what install put there
 		$(addprefix $(DESTDIR)$(CMAKEDIR)/,$(notdir $(CMAKE))) \
 		$(DESTDIR)$(INCLUDEDIR)/parklot.h \
 		$(DESTDIR)$(INCLUDEDIR)/linux/parklot.h \
+		$(DESTDIR)$(GDB_SCRIPT) $(DESTDIR)$(GDB_AUTO) \
 		$(addprefix $(DESTDIR)$(INCLUDEDIR)/parklot/,$(notdir $(HEADERS))) \
 		$(foreach p,$(MAN_PAGES),\
 		$(DESTDIR)$(MANDIR)/man$(subst .,,$(suffix $(p)))/$(notdir $(p)))
