@@ -5,6 +5,7 @@
 #include "stack.h"
 #include "fork.h"
 #include "sys.h"
+#include "text.h"
 
 #include <signal.h>
 
@@ -20,44 +21,18 @@ void pl__stack_on_overflow(pl__stack_running_fn running)
 	who_runs = running;
 }
 
-/* ---- a line, by what a signal handler may do, and no more ---- */
-
-struct line {
-	char	text[160];
-	size_t	n;
-};
-
-static void put(struct line *l, const char *s)
-{
-	while (*s && l->n < sizeof(l->text))
-		l->text[l->n++] = *s++;
-}
-
-static void put_number(struct line *l, uint64_t v, unsigned int base)
-{
-	char digits[24];
-	size_t i = sizeof(digits);
-
-	digits[--i] = '\0';
-	do {
-		digits[--i] = "0123456789abcdef"[v % base];
-		v /= base;
-	} while (v);
-	put(l, digits + i);
-}
-
 static void say(const struct pl__stack *st, const char *name, uint64_t handle)
 {
-	struct line l = { .n = 0 };
+	struct pl__text l = { .fd = 2 };
 
-	put(&l, "parklot: task '");
-	put(&l, name);
-	put(&l, "' (0x");
-	put_number(&l, handle, 16);
-	put(&l, ") overflowed its stack of ");
-	put_number(&l, st->size, 10);
-	put(&l, " bytes\n");
-	pl__fd_write(2, l.text, l.n);
+	pl__text_put(&l, "parklot: task '");
+	pl__text_put(&l, name);
+	pl__text_put(&l, "' (");
+	pl__text_hex(&l, handle);
+	pl__text_put(&l, ") overflowed its stack of ");
+	pl__text_number(&l, st->size, 10);
+	pl__text_put(&l, " bytes\n");
+	pl__text_flush(&l);
 }
 
 void pl__stack_die(const struct pl__stack *st)
