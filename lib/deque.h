@@ -28,10 +28,14 @@
  *	bottom = n + 1	[deque-d]		top = t + 1	[deque-e]
  *
  * A thief that read bottom as above n sees the element, and the array that
- * has it [deque-d].  One that holds an old array finds there what was copied:
- * nobody writes to it any more, and it is kept until fini.  A slot is written
- * anew only when the owner saw top beyond what it held; then the thief that
- * reads it too late fails to move top [deque-e].
+ * has it [deque-d].  One that holds an old array finds there what was copied,
+ * as long as that is in the queue.  A slot is written anew only when the owner
+ * saw top beyond what it held; then the thief that reads it too late fails to
+ * move top [deque-e].
+ *
+ * So a queue that the owner sees empty holds nothing in any array.  Then it
+ * goes back to a small one, and gives back the pages of those that it grew
+ * into; their addresses stay, for thieves that are late, until fini.
  *
  * The owner's push and pop are wait-free, but for growing; a steal fails only
  * because another one took the element.
@@ -45,8 +49,11 @@
 /* In pl__deque_steal(). */
 #define PL__DEQUE_TRIES		16
 
+/* So many slots are not worth to be given back. */
+#define PL__DEQUE_KEEP		4096
+
 struct pl__deque_array {
-	struct pl__deque_array	*older;		/* O: which it replaced */
+	struct pl__deque_array	*larger;	/* O: twice as long, or NULL */
 	int64_t			mask;		/* I: length - 1 */
 	_Atomic(void *)		slots[];	/* O writes, thieves read */
 };
@@ -60,6 +67,7 @@ struct pl__deque {
 	_Atomic int64_t		bottom __pl_cacheline;		/* W */
 	_Atomic(struct pl__deque_array *) array;		/* W */
 	int64_t			top_seen;			/* O: <= top */
+	struct pl__deque_array	*smallest;			/* O */
 };
 
 /** pl__deque_init() - empty, with room for @nr; 0 or -ENOMEM */
@@ -188,6 +196,20 @@ static inline void *pl__deque_steal(struct pl__deque *d)
 		pl__cpu_relax();
 	}
 	return NULL;
+}
+
+/* pl__deque_trim()'s slow half. */
+void pl__deque_shrink(struct pl__deque *d);
+
+/**
+ * pl__deque_trim() - give back the memory of a long queue that is now empty
+ *
+ * Context: the owner, when it has nothing to do.
+ */
+static inline void pl__deque_trim(struct pl__deque *d)
+{
+	if (unlikely(load_relaxed(&d->array)->mask >= PL__DEQUE_KEEP))
+		pl__deque_shrink(d);
 }
 
 /** pl__deque_len() - a hint; exact to the owner while nobody steals */

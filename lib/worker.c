@@ -232,6 +232,7 @@ static bool idle(struct pl__worker *w)
 		pl__stacks_share(w);
 	if (unlikely(pl__stacks_is_trim_due(&pl__rt.stacks)))
 		see_to_it_in(PL__STACKS_AGE_NS);
+	pl__deque_trim(&w->deque);
 
 	/* [idle-a] pairs with [idle-b] in pl__signal(). */
 	atomic_fetch_add(&pl__rt.nr_idle, 1);

@@ -7,6 +7,8 @@
 #include "deque.h"
 #include "sys.h"
 
+#include <sys/mman.h>
+
 #define NR_THIEVES	3
 
 /* Plain, so that TSan sees whether taking orders them. */
@@ -192,6 +194,90 @@ TEST(a_push_without_memory_fails_and_loses_nothing)
 	pl__deque_fini(&d);
 }
 
+/* An emulator may only say that it gave a page back. */
+static bool can_give_back(void)
+{
+	char *page = pl__map(pl__page_size());
+	bool can;
+
+	if (!page)
+		return false;
+	*page = 1;
+	pl__advise(page, pl__page_size(), MADV_DONTNEED);
+	can = !*page;
+	pl__unmap(page, pl__page_size());
+	return can;
+}
+
+static size_t nr_full_slots(struct pl__deque_array *a)
+{
+	size_t nr = 0;
+	int64_t i;
+
+	for (i = 0; i <= a->mask; i++)
+		nr += !!load_relaxed(&a->slots[i]);
+	return nr;
+}
+
+static void fill(struct __test_metadata *_metadata, struct pl__deque *d,
+		 uintptr_t nr)
+{
+	uintptr_t i;
+
+	for (i = 1; i <= nr; i++)
+		ASSERT_TRUE(pl__deque_push(d, (void *)i));
+}
+
+TEST(a_long_queue_gives_its_memory_back_once_it_is_empty)
+{
+	const uintptr_t nr = 16 * PL__DEQUE_KEEP;
+	struct pl__deque_array *large;
+	struct pl__deque d;
+	uintptr_t i;
+	int again;
+
+	ASSERT_EQ(0, pl__deque_init(&d, 0));
+	for (again = 0; again < 2; again++) {
+		fill(_metadata, &d, nr);
+		large = d.array;
+		for (i = nr; i > 1; i--)
+			ASSERT_EQ(i, (uintptr_t)pl__deque_pop(&d));
+		pl__deque_trim(&d);
+		ASSERT_EQ(large, d.array);
+		ASSERT_EQ(1, (uintptr_t)pl__deque_steal(&d));
+		pl__deque_trim(&d);
+		EXPECT_EQ(PL__DEQUE_KEEP, d.array->mask + 1);
+		/* But for what shares a page with something else. */
+		if (can_give_back())
+			EXPECT_GE(2 * pl__page_size() / sizeof(void *),
+				  nr_full_slots(large));
+	}
+	pl__deque_fini(&d);
+}
+
+/* From where the large ring was left to where the small one goes on. */
+TEST(a_queue_that_has_shrunk_keeps_all_and_their_order)
+{
+	const uintptr_t nr = 2 * PL__DEQUE_KEEP;
+	struct pl__deque d;
+	uintptr_t i, extra;
+
+	ASSERT_EQ(0, pl__deque_init(&d, 0));
+	for (extra = 0; extra < 8; extra++) {
+		fill(_metadata, &d, nr + extra);
+		for (i = 1; i <= nr + extra; i++)
+			ASSERT_EQ(i, (uintptr_t)pl__deque_steal(&d));
+		pl__deque_trim(&d);
+		fill(_metadata, &d, nr + extra);
+		for (i = 1; i <= nr / 2; i++)
+			ASSERT_EQ(i, (uintptr_t)pl__deque_steal(&d));
+		for (i = nr + extra; i > nr / 2; i--)
+			ASSERT_EQ(i, (uintptr_t)pl__deque_pop(&d));
+		pl__deque_trim(&d);
+	}
+	pl__deque_fini(&d);
+}
+
 TEST(each_is_taken_once_while_it_grows)
 {
 	size_t i, n, nr = ROUNDS(1000000);
@@ -211,6 +297,30 @@ TEST(each_is_taken_once_while_it_grows)
 				break;
 			take(&r, e);
 		}
+	}
+	r.over = true;
+	team_join(&team);
+	race_check(_metadata, &r);
+}
+
+/* Thieves that are late look into pages that were given back. */
+TEST(each_is_taken_once_while_it_grows_and_shrinks)
+{
+	size_t i, n, nr = ROUNDS(1000000);
+	uint64_t rnd = 1;
+	struct team team;
+	struct element *e;
+	struct race r;
+
+	race_init(_metadata, &r, nr);
+	team_start(&team, NR_THIEVES, thief, &r);
+	for (i = 0; i < nr;) {
+		for (n = next_random(&rnd) % (8 * PL__DEQUE_KEEP);
+		     n && i < nr; n--, i++)
+			ASSERT_TRUE(push(&r, i));
+		while ((e = pl__deque_pop(&r.deque)))
+			take(&r, e);
+		pl__deque_trim(&r.deque);
 	}
 	r.over = true;
 	team_join(&team);

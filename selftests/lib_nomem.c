@@ -53,6 +53,7 @@ static const struct op task_ops[] = {
 	{ "spawn_worker", THREAD, op_spawn_worker, WANT },
 	{ "spawn_urgent", TASK, op_spawn_urgent, WANT },
 	{ "trim", TASK, op_trim, WANT },
+	{ "shrink", TASK, op_shrink, WANT },
 	{ "flush", THREAD, op_flush, WANT },
 	{ "flush", TASK, op_flush, WANT },
 	{ "spawn_many", THREAD, op_spawn_many, WANT },

@@ -109,6 +109,24 @@ static int op_trim(void)
 	return is_beside ? 0 : -ENOMEM;
 }
 
+/* A queue that was long, and is empty. */
+static int op_shrink(void)
+{
+	struct pl__deque d;
+	uintptr_t i;
+
+	if (pl__deque_init(&d, 0))
+		return -ENOMEM;
+	for (i = 1; i <= 2 * PL__DEQUE_KEEP; i++)
+		if (!pl__deque_push(&d, (void *)i))
+			break;
+	while (pl__deque_pop(&d))
+		;
+	pl__deque_trim(&d);
+	pl__deque_fini(&d);
+	return i <= 2 * PL__DEQUE_KEEP ? -ENOMEM : 0;
+}
+
 static int op_flush(void)
 {
 	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;

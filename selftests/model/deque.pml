@@ -2,10 +2,12 @@
 /*
  * deque: each element is taken once, the last one too (lib/deque.[ch]).
  *
- * The owner pushes three elements and pops as often as it likes in between;
- * two thieves steal. The array has two slots at first and grows once. The
- * owner's plain and release stores reach memory in order but late, from a
- * buffer; a seq_cst store waits until all before it are there.
+ * The owner pushes four elements and pops as often as it likes in between;
+ * two thieves steal. The array has two slots at first and grows; the owner
+ * that sees the queue empty may go back to the small one, and then what was in
+ * the large one is gone. The owner's plain and release stores reach memory in
+ * order but late, from a buffer; a seq_cst store waits until all before it are
+ * there, as do pages that are given back.
  *
  * MUTANT 1: pop's store of bottom [deque-a] is not seq_cst
  * MUTANT 2: the thief reads bottom before it reads top [deque-b]
@@ -15,13 +17,13 @@
  * MUTANT 6: the new array is published before it is filled [deque-c]
  * MUTANT 7: the thief moves top without comparing it
  * MUTANT 8: the owner takes the only element without moving top
- *
- * LARGER: NR=4
+ * MUTANT 9: the owner gives the large array back with an element in it
+ * MUTANT 10: with the small array indices begin anew
  */
 #ifndef MUTANT
 #define MUTANT 0
 #endif
-#define NR		3
+#define NR		4
 #define NR_THIEVES	2
 
 /* Two arrays: slots 0 and 1 of the small one, 0 to 3 of the large one at 2. */
@@ -126,6 +128,26 @@ inline pop()
 	fi
 }
 
+/* Back to the small array; the pages of the large one are gone at once. */
+inline shrink()
+{
+	array = false;
+	store(ARRAY, 0);
+	drain();
+#if MUTANT == 10
+	top = 0;
+	bottom = 0;
+	store(BOTTOM, 0);
+	drain();
+#endif
+	d_step {
+		memory[slot_of(true, 0)] = 0;
+		memory[slot_of(true, 1)] = 0;
+		memory[slot_of(true, 2)] = 0;
+		memory[slot_of(true, 3)] = 0
+	}
+}
+
 active proctype owner()
 {
 	byte bottom, i, t, p = 1;
@@ -136,6 +158,11 @@ active proctype owner()
 	do
 	:: p <= NR -> element[bottom] = p; push(p); p++
 	:: bottom > 0 -> pop()
+#if MUTANT == 9
+	:: array -> shrink()
+#else
+	:: array && top >= bottom -> shrink()
+#endif
 	:: p > NR -> break
 	od;
 	drain();
