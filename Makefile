@@ -339,7 +339,8 @@ uninstall: ## takes away what install put there
 		$(addprefix $(DESTDIR)$(INCLUDEDIR)/parklot/,$(notdir $(HEADERS))) \
 		$(foreach p,$(MAN_PAGES),\
 		$(DESTDIR)$(MANDIR)/man$(subst .,,$(suffix $(p)))/$(notdir $(p)))
-	-rmdir $(DESTDIR)$(INCLUDEDIR)/parklot $(DESTDIR)$(CMAKEDIR) 2>/dev/null
+	-rmdir $(DESTDIR)$(INCLUDEDIR)/parklot $(DESTDIR)$(CMAKEDIR) \
+		$(DESTDIR)$(dir $(GDB_SCRIPT)) 2>/dev/null
 
 .PHONY: dkms-source
 dkms-source: ## the module's source and its udev rule, to DESTDIR/usr
