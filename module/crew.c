@@ -63,6 +63,7 @@ static void show_excess(struct parklot_roster *roster)
 		max = READ_ONCE(roster->max);
 		WRITE_ONCE(*roster->nr_excess,
 			   running > max ? running - max : 0);
+		/* Who changes it now writes after us, or is seen. */
 		smp_mb();
 	} while (running != atomic_read(roster->nr_running));
 }

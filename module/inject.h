@@ -13,7 +13,7 @@ void parklot_inject(const char *point);
 /* May be called anywhere, interrupts off included: it spins. */
 #define PARKLOT_INJECT(point)	parklot_inject(point)
 #else
-#define PARKLOT_INJECT(point)	do { } while (0)
+#define PARKLOT_INJECT(point)	((void)(point))
 #endif
 
 #endif /* PARKLOT_INJECT_H */

@@ -43,8 +43,10 @@ static_assert(sizeof(struct parklot_worker_words) == PARKLOT_LINE);
 static_assert(offsetof(struct parklot_park, deadline_ns) % 8 == 0);
 static_assert(offsetof(struct parklot_wake_park, park) % 8 == 0);
 
-/* More than any user's processes need; a space pins 200 KiB at most, and
- * 72 bytes a worker. */
+/*
+ * More than any user's processes need; a space pins 200 KiB at most, and 72
+ * bytes a worker.
+ */
 #define PARKLOT_MAX_SPACES	1024
 
 /* U: users_lock held. */
