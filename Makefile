@@ -18,6 +18,7 @@ DATADIR		?= $(PREFIX)/share
 MANDIR		?= $(DATADIR)/man
 DKMSDIR		?= /usr/src/parklot-$(VERSION)
 UDEVDIR		?= /usr/lib/udev/rules.d
+MODLOADDIR	?= /usr/lib/modules-load.d
 KVER		?= $(shell uname -r)
 KDIR		?= /lib/modules/$(KVER)/build
 
@@ -343,12 +344,14 @@ uninstall: ## takes away what install put there
 		$(DESTDIR)$(dir $(GDB_SCRIPT)) 2>/dev/null
 
 .PHONY: dkms-source
-dkms-source: ## the module's source and its udev rule, to DESTDIR/usr
+dkms-source: ## the module's source, what udev and boot need: DESTDIR/usr
 	rm -rf $(DESTDIR)$(DKMSDIR)
 	$(INSTALL) -d $(DESTDIR)$(DKMSDIR)
 	cp -r $(MODULE_SRCS) $(DESTDIR)$(DKMSDIR)/
 	$(INSTALL) -D -m 644 module/60-parklot.rules \
 		$(DESTDIR)$(UDEVDIR)/60-parklot.rules
+	$(INSTALL) -D -m 644 module/modules-load.conf \
+		$(DESTDIR)$(MODLOADDIR)/parklot.conf
 
 .PHONY: dkms-install
 dkms-install: dkms-source ## add, build and install with dkms, for KVER
@@ -359,12 +362,18 @@ dkms-install: dkms-source ## add, build and install with dkms, for KVER
 .PHONY: dkms-uninstall
 dkms-uninstall: ## take the module from all kernels, and its source
 	dkms remove parklot/$(VERSION) --all
-	rm -rf $(DKMSDIR) $(UDEVDIR)/60-parklot.rules
+	rm -rf $(DKMSDIR) $(UDEVDIR)/60-parklot.rules \
+		$(MODLOADDIR)/parklot.conf
 
 .PHONY: dist distcheck
 dist: ## $(O)/parklot-VERSION.tar.gz of what git tracks
 	$(Q)O='$(O)' tools/dist $(O)/$(DISTNAME).tar.gz
 distcheck: check-dist ## unpack it: it builds, checks itself, makes the same
+
+.PHONY: deb
+deb: ## $(O)/deb: Debian's packages, of what dist packs
+	$(Q)tools/setup deb
+	$(Q)O='$(O)' tools/deb $(O)/deb
 
 .PHONY: clean
 clean: ## what was built

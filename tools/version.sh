@@ -26,6 +26,7 @@ says() {
 	{ echo "Makefile: '$want' is no version"; status=1; }
 says include/parklot.h 's/^#define PARKLOT_VERSION[^"]*"([^"]*)".*/\1/p'
 says dkms.conf 's/^PACKAGE_VERSION="([^"]*)".*/\1/p'
+says debian/changelog 's/^parklot \((.*)-[^-]*\).*/\1/p'
 says CHANGELOG.md 's/^## ([^ ]*).*/\1/p'
 if grep -rqs MODULE_VERSION module; then
 	says "$(grep -rl MODULE_VERSION module | head -n 1)" \
