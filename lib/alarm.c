@@ -4,18 +4,15 @@
  */
 #include "runtime.h"
 
-static int add(struct pl__worker *w, pl_timer_t *out, uint64_t deadline_ns,
-	       void (*fn)(void *arg), void *arg)
+static int add(pl_timer_t *out, uint64_t deadline_ns, void (*fn)(void *arg),
+	       void *arg)
 {
-	struct pl__slab_cache *cache = w ? &w->timers : NULL;
-	struct pl__timer *r = pl__timer_reserve(pl__rt.timers, cache);
-	pl_timer_t id;
+	pl_timer_t id = pl__timer_add(pl__rt.timers, pl__self_number(),
+				      deadline_ns, fn, arg);
 
-	if (!r)
+	if (!id)
 		return -ENOMEM;
-	/* The callback may run before we return: @out is ours alone. */
-	id = pl__timer_arm(pl__rt.timers, r, pl__self_number(), deadline_ns,
-			   fn, arg);
+	/* The callback may have run by now: @out is ours alone. */
 	if (out)
 		*out = id;
 	return 0;
@@ -24,17 +21,16 @@ static int add(struct pl__worker *w, pl_timer_t *out, uint64_t deadline_ns,
 int pl_timer_add(pl_timer_t *out, uint64_t deadline_ns, void (*fn)(void *arg),
 		 void *arg)
 {
-	struct pl__worker *w = pl__self();
 	int ret;
 
 	if (!fn)
 		return -EINVAL;
-	if (w)
-		return add(w, out, deadline_ns, fn, arg);
+	if (pl__self())
+		return add(out, deadline_ns, fn, arg);
 	ret = pl__runtime_enter();
 	if (ret)
 		return ret;
-	ret = add(NULL, out, deadline_ns, fn, arg);
+	ret = add(out, deadline_ns, fn, arg);
 	pl__rt_exit();
 	return ret;
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * timer: what callers do: reserve, arm, delete
+ * timer: what callers do: reserve, arm, add, delete
  */
 #include "timer.h"
 #include "inject.h"
-#include "self.h"
 #include "timer_impl.h"
 
 #define TIMERS_MAX	(1U << 26)
@@ -93,27 +92,61 @@ static uint64_t enlist(struct pl__timers *t, struct bucket *b,
 	return ns;
 }
 
-pl_timer_t pl__timer_arm(struct pl__timers *t, struct pl__timer *r,
-			 uint32_t bucket, uint64_t deadline_ns,
-			 void (*fn)(void *arg), void *arg)
+static pl_timer_t set(struct pl__timer *r, uint32_t bucket,
+		      uint64_t deadline_ns, void (*fn)(void *arg), void *arg)
 {
 	uint32_t version = load_relaxed(&r->version) + LISTED;
-	pl_timer_t id = r->obj.slot | (uint64_t)version << 32;
-	struct bucket *b;
-	uint64_t news_ns;
 
-	if (unlikely(bucket >= t->nr_buckets))
-		bucket %= t->nr_buckets;
-	b = &t->buckets[bucket];
 	r->deadline_ns = deadline_ns;
 	r->fn = fn;
 	r->arg = arg;
 	store_relaxed(&r->bucket, bucket);
 	store_relaxed(&r->version, version);
+	return r->obj.slot | (uint64_t)version << 32;
+}
+
+pl_timer_t pl__timer_arm(struct pl__timers *t, struct pl__timer *r,
+			 uint32_t bucket, uint64_t deadline_ns,
+			 void (*fn)(void *arg), void *arg)
+{
+	struct bucket *b;
+	uint64_t news_ns;
+	pl_timer_t id;
+
+	if (unlikely(bucket >= t->nr_buckets))
+		bucket %= t->nr_buckets;
+	b = &t->buckets[bucket];
+	id = set(r, bucket, deadline_ns, fn, arg);
 
 	/* It may run and be gone as soon as the lock is dropped. */
 	pl__lock(&b->lock);
 	news_ns = enlist(t, b, r);
+	pl__unlock(&b->lock);
+	if (unlikely(news_ns != UINT64_MAX))
+		pl__timers_kick(t, news_ns);
+	return id;
+}
+
+pl_timer_t pl__timer_add(struct pl__timers *t, uint32_t bucket,
+			 uint64_t deadline_ns, void (*fn)(void *arg),
+			 void *arg)
+{
+	uint64_t news_ns = UINT64_MAX;
+	struct pl__timer *r;
+	pl_timer_t id = 0;
+	struct bucket *b;
+
+	if (unlikely(bucket >= t->nr_buckets))
+		bucket %= t->nr_buckets;
+	b = &t->buckets[bucket];
+
+	pl__lock(&b->lock);
+	/* First what its own sweep has freed. */
+	r = pl__timer_reserve(t, &b->cache);
+	if (likely(r)) {
+		id = set(r, bucket, deadline_ns, fn, arg);
+		news_ns = enlist(t, b, r);
+	}
 	pl__unlock(&b->lock);
 	if (unlikely(news_ns != UINT64_MAX))
 		pl__timers_kick(t, news_ns);
@@ -271,25 +304,10 @@ __pl_noinline bool pl__timers_is_thread(struct pl__timers *t)
 	return load_relaxed(&t->self) == pthread_self();
 }
 
-/* Threads share what their bucket has swept, under its lock. */
-static struct pl__timer *alloc(struct pl__timers *t, struct pl__slab_cache *c)
-{
-	struct bucket *b;
-	struct pl__timer *r;
-
-	if (c)
-		return pl__slab_alloc(&t->slab, c);
-	b = &t->buckets[pl__self_number() % t->nr_buckets];
-	pl__lock(&b->lock);
-	r = pl__slab_alloc(&t->slab, &b->cache);
-	pl__unlock(&b->lock);
-	return r;
-}
-
 struct pl__timer *pl__timer_reserve(struct pl__timers *t,
 				    struct pl__slab_cache *c)
 {
-	struct pl__timer *r = alloc(t, c);
+	struct pl__timer *r = pl__slab_alloc(&t->slab, c);
 
 	if (unlikely(!r))
 		return NULL;

@@ -11,7 +11,7 @@
  * than living in it, the thread that no more than half its heap is, or 64 a
  * bucket; and no bucket keeps more than some 4096 that nobody sees to.
  *
- * Adding is in two steps, for those who must not fail in the second:
+ * Adding is in two steps for those who must not fail in the second:
  * pl__timer_reserve() takes all the memory there is to take.
  */
 #ifndef PL_TIMER_H
@@ -95,6 +95,15 @@ void pl__timer_release(struct pl__timers *t, struct pl__slab_cache *c,
 pl_timer_t pl__timer_arm(struct pl__timers *t, struct pl__timer *r,
 			 uint32_t bucket, uint64_t deadline_ns,
 			 void (*fn)(void *arg), void *arg);
+
+/**
+ * pl__timer_add() - reserve and arm in one step, with one lock
+ *
+ * Return: as pl__timer_arm(); 0: no memory.
+ */
+pl_timer_t pl__timer_add(struct pl__timers *t, uint32_t bucket,
+			 uint64_t deadline_ns, void (*fn)(void *arg),
+			 void *arg);
 
 /**
  * pl__timer_del() - take a timer back

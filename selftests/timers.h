@@ -45,11 +45,11 @@ FIXTURE_TEARDOWN(timers)
 static inline pl_timer_t add(struct pl__timers *t, uint32_t bucket,
 			     uint64_t deadline, void (*fn)(void *), void *arg)
 {
-	struct pl__timer *r = pl__timer_reserve(t, NULL);
+	pl_timer_t id = pl__timer_add(t, bucket, deadline, fn, arg);
 
-	if (!r)
+	if (!id)
 		abort();
-	return pl__timer_arm(t, r, bucket, deadline, fn, arg);
+	return id;
 }
 
 static inline void nothing(void *arg)
