@@ -204,7 +204,8 @@ check-long: ## hours of stress: TIME= SEEDS= SEED= REPEAT=, tools/long.sh
 
 .PHONY: check-vm
 check-vm: ## the machine: KERNEL=6.1|6.12|7.2|6.1-rt|6.12-rt|debug|kcsan
-	$(Q)O='$(O)' tools/check vm-$(KERNEL)
+	$(Q)O='$(O)' tools/check vm-$(KERNEL); status=$$?; \
+		tools/matrix '$(O)/check/vm-$(KERNEL).log'; exit $$status
 
 .PHONY: fuzz
 fuzz: ## the whole device at random: TIME=600 SEED= KERNEL=6.12

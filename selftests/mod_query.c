@@ -2,6 +2,7 @@
 /* QUERY: what the device says about itself. */
 #include "harness.h"
 
+#include <sys/utsname.h>
 #include "mod.h"
 
 FIXTURE(query)
@@ -37,9 +38,19 @@ TEST_F(query, tells_limits)
 #define ALL_FEATURES	(PARKLOT_FEAT_CREW | PARKLOT_FEAT_HANDOFF | \
 			 PARKLOT_FEAT_POLLFD | PARKLOT_FEAT_URING)
 
+/* It is read by tools/matrix as well. */
 TEST_F(query, has_only_known_features)
 {
-	EXPECT_EQ(0, dev_features(self->fd) & ~ALL_FEATURES);
+	uint64_t features = dev_features(self->fd);
+	struct utsname machine;
+
+	EXPECT_EQ(0, features & ~ALL_FEATURES);
+	uname(&machine);
+	TH_LOG("%s %s offers:%s%s%s%s", machine.release, machine.machine,
+	       features & PARKLOT_FEAT_CREW ? " crew" : "",
+	       features & PARKLOT_FEAT_HANDOFF ? " handoff" : "",
+	       features & PARKLOT_FEAT_POLLFD ? " pollfd" : "",
+	       features & PARKLOT_FEAT_URING ? " uring" : "");
 }
 
 /* One by one; what is masked is not offered, all else is. */
