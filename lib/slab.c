@@ -219,3 +219,18 @@ void pl__slab_cache_drain(struct pl__slab *s, struct pl__slab_cache *c)
 	c->head = NULL;
 	c->nr = 0;
 }
+
+void *pl__slab_find(struct pl__slab *s, const void *p)
+{
+	uint32_t nr = pl__slab_nr_slots(s), in_chunk = 1U << s->shift, slot;
+	uintptr_t offset;
+	char *chunk;
+
+	for (slot = 0; slot < nr; slot += in_chunk) {
+		chunk = pl__slab_get(s, slot);
+		offset = (uintptr_t)p - (uintptr_t)chunk;
+		if (offset < s->obj_size * in_chunk)
+			return chunk + offset / s->obj_size * s->obj_size;
+	}
+	return NULL;
+}

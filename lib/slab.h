@@ -108,4 +108,7 @@ static inline void *pl__slab_get(struct pl__slab *s, uint32_t slot)
 	return chunk + (slot & ((1U << s->shift) - 1)) * s->obj_size;
 }
 
+/** pl__slab_find() - the object that @p points into; NULL: none does */
+void *pl__slab_find(struct pl__slab *s, const void *p);
+
 #endif /* PL_SLAB_H */

@@ -10,6 +10,7 @@
  * instrumented code between the two.
  */
 #include "switch.h"
+#include "sys.h"
 
 #include <string.h>
 
@@ -94,6 +95,21 @@ void pl__ctx_fini(struct pl__ctx *ctx)
 	ctx->fiber = NULL;
 #endif
 	ctx->sp = NULL;
+}
+
+bool pl__ctx_look(const void *sp, struct pl__ctx_left *left)
+{
+	struct pl__frame frame;
+
+	if (!pl__peek(&frame, sp, sizeof(frame)))
+		return false;
+	*left = pl__frame_left(&frame, (uintptr_t)sp);
+	return true;
+}
+
+uintptr_t pl__ctx_return(uintptr_t saved)
+{
+	return pl__frame_return(saved);
 }
 
 #ifdef PL_ASAN

@@ -58,6 +58,22 @@ void pl__ctx_thread(struct pl__ctx *ctx);
 
 #define PL__CTX_SIZE_MIN	1024
 
+/* Where a context left, for who looks at it. */
+struct pl__ctx_left {
+	uintptr_t	pc;
+	uintptr_t	fp;	/* frame pointer, if its caller had one */
+	uintptr_t	sp;
+};
+
+/*
+ * Of the context whose sp was @sp: it may run meanwhile, and the stack be
+ * unmapped.  False: it is.
+ */
+bool pl__ctx_look(const void *sp, struct pl__ctx_left *left);
+
+/* A return address as it lies in memory, as an address. */
+uintptr_t pl__ctx_return(uintptr_t saved);
+
 #if defined(PL_ASAN) || defined(PL_TSAN)
 
 void pl__ctx_switch(struct pl__ctx *from, struct pl__ctx *to);

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 /*
@@ -58,6 +59,14 @@ uint64_t pl__thread_cpu_ns(pthread_t thread)
 	if (pthread_getcpuclockid(thread, &clock))
 		return 0;
 	return clock_ns(clock);
+}
+
+bool pl__peek(void *to, const void *from, size_t size)
+{
+	struct iovec here = { to, size }, there = { (void *)from, size };
+
+	return CALL(process_vm_readv(getpid(), &here, 1, &there, 1, 0)) ==
+	       (ssize_t)size;
 }
 
 void pl__sleep_ns(uint64_t ns)

@@ -15,6 +15,9 @@
 
 uint64_t pl__now_ns(void);
 uint64_t pl__thread_cpu_ns(pthread_t thread);
+
+/* What may be unmapped at any moment: false if it is. */
+bool pl__peek(void *to, const void *from, size_t size);
 void pl__sleep_ns(uint64_t ns);
 void pl__sched_yield(void);
 

@@ -355,3 +355,19 @@ void pl__timers_stat(struct pl__timers *t, uint64_t *added, uint64_t *fired,
 	ended = *fired + *deleted;
 	*alive = *added > ended ? (uint32_t)(*added - ended) : 0;
 }
+
+bool pl__timer_deadline(struct pl__timers *t, pl_timer_t id,
+			uint64_t *deadline_ns)
+{
+	const struct pl__timer *at = pl__slab_get(&t->slab, (uint32_t)id);
+	struct pl__timer r;
+	uint32_t version;
+
+	if (!id || !at || !pl__peek(&r, at, sizeof(r)))
+		return false;
+	version = load_relaxed(&r.version);
+	*deadline_ns = r.deadline_ns;
+	/* The handle has the generation, with LISTED. */
+	return (version ^ (uint32_t)(id >> 32)) <= STATE_MASK &&
+	       state_of(version) != IDLE;
+}

@@ -114,6 +114,16 @@ pl_timer_t pl__timer_add(struct pl__timers *t, uint32_t bucket,
  */
 int pl__timer_del(struct pl__timers *t, pl_timer_t id);
 
+/**
+ * pl__timer_deadline() - when a timer that was armed would be called
+ *
+ * For who looks at others: it may be called or deleted meanwhile.
+ *
+ * Return: false: it is no more.
+ */
+bool pl__timer_deadline(struct pl__timers *t, pl_timer_t id,
+			uint64_t *deadline_ns);
+
 /** pl__timers_stat() - counters; exact when nobody adds, deletes or fires */
 void pl__timers_stat(struct pl__timers *t, uint64_t *added, uint64_t *fired,
 		     uint64_t *deleted, uint64_t *busy_ns, uint32_t *alive);

@@ -157,6 +157,23 @@ struct pl_stat_worker {
  */
 PL_API int pl_stat_worker(uint32_t i, struct pl_stat_worker *st);
 
+/**
+ * pl_dump() - write what every task does to @fd, as text
+ *
+ * Its name, whether it runs, is ready or has not started, or else what it waits
+ * for, for how long at most, and by what calls it came there; and what threads
+ * wait for that are no tasks.  For who reads: what is said, and how, may change
+ * from version to version.
+ *
+ * Nothing is stopped: each line is of a moment of its own.
+ *
+ * Context: any thread, also while all tasks wait for each other; a task keeps
+ * its worker until it is written.  Not from a signal handler.
+ * Return: 0; what write(2) said; -EPERM: the kernel does not let a process
+ * read its own memory, by process_vm_readv(2).
+ */
+PL_API int pl_dump(int fd);
+
 PL_END_DECLS
 
 #endif /* PARKLOT_RUNTIME_H */

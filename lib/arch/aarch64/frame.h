@@ -55,5 +55,17 @@ static inline void pl__frame_init(struct pl__frame *f, void (*entry)(void *),
 	f->fpcr = PL__FPCR_DEFAULT;
 }
 
+static inline struct pl__ctx_left pl__frame_left(const struct pl__frame *f,
+						 uintptr_t at)
+{
+	return (struct pl__ctx_left){ f->pc, f->x29, at + sizeof(*f) };
+}
+
+/* Without its signature, if it has one. */
+static inline uintptr_t pl__frame_return(uintptr_t saved)
+{
+	return saved & ((1UL << 48) - 1);
+}
+
 #endif /* !__ASSEMBLER__ */
 #endif /* PL_ARCH_AARCH64_FRAME_H */

@@ -59,5 +59,16 @@ static inline void pl__frame_init(struct pl__frame *f, void (*entry)(void *),
 	f->rip = (uintptr_t)pl__ctx_boot + PL__BOOT_PAD;
 }
 
+static inline struct pl__ctx_left pl__frame_left(const struct pl__frame *f,
+						 uintptr_t at)
+{
+	return (struct pl__ctx_left){ f->rip, f->rbp, at + sizeof(*f) };
+}
+
+static inline uintptr_t pl__frame_return(uintptr_t saved)
+{
+	return saved;
+}
+
 #endif /* !__ASSEMBLER__ */
 #endif /* PL_ARCH_X86_64_FRAME_H */
