@@ -3,7 +3,8 @@
  * A program that hangs, to be looked at: two tasks lock two mutexes, each in
  * the other's order, and all others wait for them or for nothing.
  *
- *	deadlock & sleep 1
+ *	PARKLOT_DUMP_SIGNAL=USR2 deadlock & sleep 1
+ *	kill -USR2 $!
  *	gdb -p $! -ex 'info pl-tasks' -ex 'pl-task left bt'
  */
 #include <parklot.h>

@@ -2,9 +2,11 @@
 #include "config.h"
 #include "cpus.h"
 
+#include <signal.h>
 #include <string.h>
 
-#define SPIN_US	50
+#define SPIN_US		50
+#define NSIGNALS	64
 
 static const size_t default_stack[3] = {
 	[PL_STACK_NORMAL]	= 256 << 10,
@@ -85,13 +87,59 @@ static int env_backend(uint32_t *out)
 	return -EINVAL;
 }
 
+/* A fault comes again when its handler returns. */
+static bool may_be_caught(uint32_t sig)
+{
+	static const uint64_t not = 1ULL << SIGKILL | 1ULL << SIGSTOP |
+		1ULL << SIGSEGV | 1ULL << SIGBUS | 1ULL << SIGFPE |
+		1ULL << SIGILL | 1ULL << SIGTRAP | 1ULL << SIGABRT |
+		1ULL << SIGSYS;
+
+	return !sig || (sig < NSIGNALS && !(not >> sig & 1));
+}
+
+/* By its number, or one of those that programs leave to such uses. */
+static int env_signal(uint32_t *out)
+{
+	static const struct {
+		const char	*name;
+		uint32_t	sig;
+	} known[] = {
+		{ "USR1", SIGUSR1 }, { "USR2", SIGUSR2 }, { "QUIT", SIGQUIT },
+		{ "HUP", SIGHUP }, { "WINCH", SIGWINCH }, { "PWR", SIGPWR },
+	};
+	const char *s = getenv("PARKLOT_DUMP_SIGNAL");
+	unsigned long v;
+	char *end;
+	size_t i;
+
+	if (!s || !*s)
+		return 0;
+	for (i = 0; i < ARRAY_SIZE(known); i++) {
+		if (!strcmp(strncmp(s, "SIG", 3) ? s : s + 3, known[i].name)) {
+			*out = known[i].sig;
+			return 0;
+		}
+	}
+	v = strtoul(s, &end, 10);
+	if (*s < '0' || *s > '9' || *end || v >= NSIGNALS ||
+	    !may_be_caught((uint32_t)v)) {
+		fprintf(stderr, "parklot: PARKLOT_DUMP_SIGNAL=%s: not a signal that can be caught, by its number or as USR2\n",
+			s);
+		return -EINVAL;
+	}
+	*out = (uint32_t)v;
+	return 0;
+}
+
 static bool is_sane(const struct pl_config *c)
 {
 	return c->nr_workers <= PL__WORKERS_MAX &&
 	       c->max_workers <= PL__WORKERS_MAX &&
 	       c->nr_lots <= PL__LOTS_MAX &&
 	       c->nr_timer_buckets <= PL__TIMER_BUCKETS_MAX &&
-	       c->backend <= PL_BACKEND_FUTEX && !c->flags && !c->reserved;
+	       c->backend <= PL_BACKEND_FUTEX && !c->flags &&
+	       may_be_caught(c->dump_signal);
 }
 
 static void set_defaults(struct pl_config *c)
@@ -125,6 +173,8 @@ int pl__config_resolve(const struct pl_config *cfg, struct pl_config *out)
 		ret = env_number("PARKLOT_WORKERS", 1, &out->nr_workers);
 	if (!ret)
 		ret = env_number("PARKLOT_MAX_WORKERS", 1, &out->max_workers);
+	if (!ret)
+		ret = env_signal(&out->dump_signal);
 	if (ret)
 		return ret;
 	if (!is_sane(out))

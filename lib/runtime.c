@@ -17,6 +17,7 @@
 #include "runtime.h"
 #include "config.h"
 #include "cpus.h"
+#include "dumper.h"
 #include "fork.h"
 #include "inject.h"
 #include "ring.h"
@@ -97,11 +98,16 @@ static int start(struct pl__rt *rt, const struct pl_config *cfg)
 			       rt->cfg.worker_start, rt->cfg.worker_start_arg);
 	if (ret)
 		goto err_lots;
-	ret = start_workers(rt);
+	ret = pl__dumper_start((int)rt->cfg.dump_signal);
 	if (ret)
 		goto err_timers;
+	ret = start_workers(rt);
+	if (ret)
+		goto err_dumper;
 	return 0;
 
+err_dumper:
+	pl__dumper_stop();
 err_timers:
 	pl__timers_stop(rt->timers);
 err_lots:
@@ -235,6 +241,7 @@ static void finish(struct pl__rt *rt)
 
 	atomic_store(&rt->state, PL__RT_DRAINED);
 	wait_outside();
+	pl__dumper_stop();
 	pl__timers_halt(rt->timers);
 	pl__lots_stop(&rt->lots);
 	pl__worker_join_all();

@@ -223,6 +223,11 @@ void pl__signals_restore(void)
 	pthread_sigmask(SIG_SETMASK, &kept_mask, NULL);
 }
 
+int pl__signal_handle(int sig, const struct sigaction *sa)
+{
+	return (int)CALL(sigaction(sig, sa, NULL));
+}
+
 void pl__thread_name(const char *name)
 {
 	CALL(prctl(PR_SET_NAME, name, 0, 0, 0));

@@ -50,6 +50,9 @@ int pl__thread_start(pthread_t *out, void *(*fn)(void *), void *arg);
 void pl__signals_keep(void);
 void pl__signals_restore(void);
 
+struct sigaction;
+int pl__signal_handle(int sig, const struct sigaction *sa);
+
 void pl__thread_name(const char *name);
 void pl__thread_slack(uint64_t ns);
 unsigned int pl__nr_cpus_allowed(void);

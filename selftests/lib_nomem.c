@@ -36,6 +36,7 @@ TEST(no_faults)
 static const struct op start_ops[] = {
 	{ "start", NEW, op_start, WANT },
 	{ "start_many", NEW, op_start_many, WANT },
+	{ "start_dumper", NEW, op_start_dumper, WANT },
 	{ "start_module", NEW, op_start_module, { -ENOMEM, -EAGAIN, -ENODEV } },
 	{ "start_by_spawn", NEW, op_spawn, WANT },
 	{ "start_by_timer", NEW, op_timer_add, WANT },

@@ -77,7 +77,9 @@ TEST_F(runtime, refuses_each_bad_field)
 	REFUSED(backend, 3);
 	REFUSED(flags, 1);
 	REFUSED(flags, 0x80000000);
-	REFUSED(reserved, 1);
+	REFUSED(dump_signal, 64);
+	REFUSED(dump_signal, SIGKILL);
+	REFUSED(dump_signal, SIGSEGV);
 	REFUSED(stack_size[PL_STACK_NORMAL], 1);
 	REFUSED(stack_size[PL_STACK_SMALL], 4096);
 	REFUSED(stack_size[PL_STACK_LARGE], SIZE_MAX);

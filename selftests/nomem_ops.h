@@ -42,6 +42,14 @@ static int op_start_many(void)
 	return pl_runtime_start(&cfg);
 }
 
+static int op_start_dumper(void)
+{
+	struct pl_config cfg = PL_CONFIG_INIT;
+
+	cfg.dump_signal = SIGUSR2;
+	return pl_runtime_start(&cfg);
+}
+
 static int op_start_module(void)
 {
 	struct pl_config cfg = PL_CONFIG_INIT;

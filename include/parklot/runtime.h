@@ -29,11 +29,14 @@ enum pl_backend {
  * @flags:		0
  * @stack_size:		bytes by enum pl_stack; 0: the default of each
  * @min_workers:	started at once; 0: 1
+ * @dump_signal:	a signal at which a thread that is started for it calls
+ *			pl_dump() for standard error; 0: none
  * @worker_start:	called first in every worker and in the timer thread
  * @worker_start_arg:	passed to it
  *
- * PARKLOT_BACKEND=auto|module|futex, PARKLOT_WORKERS=N and
- * PARKLOT_MAX_WORKERS=N in the environment override the fields of these names.
+ * PARKLOT_BACKEND=auto|module|futex, PARKLOT_WORKERS=N, PARKLOT_MAX_WORKERS=N
+ * and PARKLOT_DUMP_SIGNAL=USR2 in the environment override the fields of these
+ * names.
  */
 struct pl_config {
 	size_t		size;
@@ -45,7 +48,7 @@ struct pl_config {
 	uint32_t	flags;
 	size_t		stack_size[3];
 	uint32_t	min_workers;
-	uint32_t	reserved;
+	uint32_t	dump_signal;
 	void		(*worker_start)(void *arg);
 	void		*worker_start_arg;
 };
