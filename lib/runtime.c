@@ -98,9 +98,12 @@ static int start(struct pl__rt *rt, const struct pl_config *cfg)
 			       rt->cfg.worker_start, rt->cfg.worker_start_arg);
 	if (ret)
 		goto err_lots;
-	ret = pl__dumper_start((int)rt->cfg.dump_signal);
+	ret = pl__watcher_start();
 	if (ret)
 		goto err_timers;
+	ret = pl__dumper_start((int)rt->cfg.dump_signal);
+	if (ret)
+		goto err_watcher;
 	ret = start_workers(rt);
 	if (ret)
 		goto err_dumper;
@@ -108,6 +111,8 @@ static int start(struct pl__rt *rt, const struct pl_config *cfg)
 
 err_dumper:
 	pl__dumper_stop();
+err_watcher:
+	pl__watcher_stop();
 err_timers:
 	pl__timers_stop(rt->timers);
 err_lots:
@@ -243,6 +248,7 @@ static void finish(struct pl__rt *rt)
 	wait_outside();
 	pl__dumper_stop();
 	pl__timers_halt(rt->timers);
+	pl__watcher_stop();
 	pl__lots_stop(&rt->lots);
 	pl__worker_join_all();
 	pl__stat_keep();
@@ -257,6 +263,8 @@ static void finish(struct pl__rt *rt)
 	rt->backend = PL_BACKEND_AUTO;
 	store_relaxed(&rt->nr_idle, 0);
 	store_relaxed(&rt->nr_searching, 0);
+	store_relaxed(&rt->nr_blocked, 0);
+	store_relaxed(&rt->nr_seen, 0);
 	atomic_store(&rt->state, PL__RT_STOPPED);
 }
 
@@ -328,12 +336,16 @@ static void close_all(struct pl__rt *rt)
 {
 	uint32_t nr = load_relaxed(&rt->nr_started), i;
 	struct pl__ring *ring;
+	int fd;
 
 	for (i = 0; i < nr; i++) {
 		ring = load_relaxed(&rt->workers[i]->ring_seen);
 		rt->workers[i]->ring = NULL;
 		if (ring)
 			pl__ring_close(ring);
+		fd = load_relaxed(&rt->workers[i]->watched.stat_plus_1) - 1;
+		if (fd >= 0)
+			pl__close(fd);
 	}
 	pl__lots_abandon(&rt->lots);
 }

@@ -74,6 +74,9 @@ static void call_for_help(struct pl__worker *w)
 {
 	uint32_t none, idle;
 
+	/* One may compute by now, and be counted as blocked still. */
+	if (load_relaxed(&pl__rt.nr_seen))
+		pl__watch();
 	do {
 		none = 0;
 		if (!atomic_compare_exchange_strong(&pl__rt.nr_searching,
@@ -87,6 +90,7 @@ static void call_for_help(struct pl__worker *w)
 		pl__full_barrier();
 	} while ((idle || load_relaxed(&pl__rt.nr_idle)) && is_help_due() &&
 		 pl__work_anywhere());
+	pl__watch();
 }
 
 void pl__signal(void)
@@ -94,9 +98,12 @@ void pl__signal(void)
 	/* [idle-b] pairs with [idle-a], [token-b] with [token-a] in worker.c */
 	pl__full_barrier();
 	PL_INJECT("idle-b");
-	if (load_relaxed(&pl__rt.nr_searching) || !is_help_due())
+	if (load_relaxed(&pl__rt.nr_searching))
 		return;
-	call_for_help(pl__self());
+	if (is_help_due())
+		call_for_help(pl__self());
+	else
+		pl__watch();
 }
 
 /* ---- ready ---- */
@@ -173,7 +180,7 @@ static struct pl__task *next_of_others(struct pl__worker *w)
 {
 	struct pl__task *t = NULL;
 
-	if (w->tick % OTHERS_EVERY == 0 || pl__has_extra_workers() ||
+	if (load_relaxed(&w->tick) % OTHERS_EVERY == 0 || pl__has_extra_workers() ||
 	    load_relaxed(&pl__rt.nr_blocked))
 		t = pl__steal_held(w);
 	return t ? t : next_oldest(w);
@@ -189,11 +196,14 @@ static void flush_held(struct pl__worker *w)
 /* Newest first, but for those that a yield let go first, and now and then. */
 static struct pl__task *next_queued(struct pl__worker *w)
 {
+	uint32_t tick = load_relaxed(&w->tick) + 1;
 	struct pl__task *t;
 
-	if (unlikely(++w->tick % FAIR_EVERY == 0)) {
-		t = w->tick % (2 * FAIR_EVERY) ? next_oldest(w) :
-						 next_of_others(w);
+	store_relaxed(&w->tick, tick);
+	if (unlikely(tick % FAIR_EVERY == 0)) {
+		pl__unblocked(w);
+		t = tick % (2 * FAIR_EVERY) ? next_oldest(w) :
+					      next_of_others(w);
 		if (t)
 			return t;
 	}
@@ -207,13 +217,19 @@ static struct pl__task *next_queued(struct pl__worker *w)
 	return pl__deque_pop(&w->deque);
 }
 
+static bool is_one_too_many(struct pl__worker *w)
+{
+	pl__unblocked(w);
+	return pl__is_surplus();
+}
+
 struct pl__task *pl__next(struct pl__worker *w)
 {
 	struct pl__task *t;
 
 	if (unlikely(w->nr_held))
 		flush_held(w);
-	if (unlikely(pl__is_surplus())) {
+	if (unlikely(pl__has_extra_workers()) && is_one_too_many(w)) {
 		if (w->ring)
 			pl__ring_reap(w->ring);
 		return NULL;
@@ -500,14 +516,16 @@ static void __attribute__((noreturn)) leave_last(struct pl__worker *w,
 static struct pl__task *next_after(struct pl__worker *w,
 				   struct pl__task *joiner)
 {
+	uint32_t tick = load_relaxed(&w->tick) + 1;
+
 	if (!joiner)
 		return pl__next(w);
-	if (w->nr_held || w->nr_before || (w->tick + 1) % FAIR_EVERY == 0 ||
-	    pl__is_surplus()) {
+	if (w->nr_held || w->nr_before || tick % FAIR_EVERY == 0 ||
+	    pl__has_extra_workers()) {
 		pl__ready(joiner);
 		return pl__next(w);
 	}
-	w->tick++;
+	store_relaxed(&w->tick, tick);
 	return joiner;
 }
 

@@ -117,7 +117,27 @@ struct pl__worker_stat {
 	_Atomic uint64_t	ended;
 };
 
-/* O: its own thread.  A: atomic, anybody.  I: set at init, then read-only. */
+/* What a worker is at; BLOCKED is the watcher's word for it, see watch.c. */
+enum pl__duty {
+	PL__RUNS,
+	PL__BLOCKED,		/* by a call of its task's; in nr_blocked */
+	PL__SLEEPS,		/* the task by ours, in pl__sleep(); likewise */
+	PL__IDLE,		/* in nr_idle */
+};
+
+/* How the watcher found a worker when it last had moved. */
+struct pl__watched {
+	uint64_t		since_ns;
+	uint64_t		cpu_ns;
+	uint32_t		tick;
+	bool			is_stalled;	/* ever since */
+	_Atomic int		stat_plus_1;	/* descriptor, or 0 */
+};
+
+/*
+ * O: its own thread.  A: atomic, anybody.  I: set at init, then read-only.
+ * W: the watcher.
+ */
 struct pl__worker {
 	/* The owner's line. */
 	struct pl__task		*current;	/* O: NULL in the loop */
@@ -125,7 +145,8 @@ struct pl__worker {
 	void			*after_arg;	/* O */
 	struct pl__task		*for_loop;	/* O: to run on its stack */
 	struct pl__ring		*ring;		/* O: NULL before first I/O */
-	uint32_t		tick;		/* O: tasks taken so far */
+	_Atomic uint32_t	tick;		/* O writes: tasks taken */
+	_Atomic uint32_t	duty;		/* A: enum pl__duty */
 	uint32_t		nr_held;	/* O: spawned, not signalled */
 	size_t			nr_before;	/* O: so many oldest first */
 	uint32_t		rng;		/* O: where to steal first */
@@ -145,9 +166,12 @@ struct pl__worker {
 	struct pl__inbox	inbox __pl_cacheline; /* A */
 	struct pl__lot_entry	park __pl_cacheline; /* the lot's */
 	_Atomic(struct pl__ring *) ring_seen;	/* A: ring, for others */
+	_Atomic int		tid;		/* A: 0: not yet known */
 	pthread_t		thread;		/* I */
 	uint32_t		index;		/* I */
 	uint32_t		lot;		/* I */
+
+	struct pl__watched	watched __pl_cacheline; /* W */
 } __pl_cacheline;
 
 enum pl__rt_state {
@@ -163,6 +187,12 @@ struct pl__stackless {
 	struct pl__lock		lock;
 	_Atomic uint32_t	nr;		/* under lock; read without */
 	struct pl__link		*head[3];	/* L: by class */
+};
+
+enum pl__watcher {
+	PL__WATCHER_AWAKE,
+	PL__WATCHER_ASLEEP,
+	PL__WATCHER_OVER,	/* its thread ends */
 };
 
 /* A count that many threads change: each the line that its number says. */
@@ -189,10 +219,12 @@ struct pl__rt {
 	_Atomic uint32_t	state __pl_cacheline; /* enum pl__rt_state */
 	_Atomic uint32_t	nr_started;	/* workers[0 .. nr_started) */
 	_Atomic uint32_t	nr_wanted;	/* that run at a time */
+	_Atomic uint32_t	watcher;	/* enum pl__watcher */
 
 	_Atomic uint32_t	nr_idle __pl_cacheline;
 	_Atomic uint32_t	nr_searching;	/* 0 or 1: the token */
-	_Atomic uint32_t	nr_blocked;	/* in tasks on its own stack */
+	_Atomic uint32_t	nr_blocked;	/* workers, by their tasks */
+	_Atomic uint32_t	nr_seen;	/* of these, by the watcher */
 
 	/* Ordinary threads that look at any of this right now. */
 	struct pl__stripe	inside[PL__NR_STRIPES];
@@ -259,6 +291,9 @@ static inline bool pl__has_extra_workers(void)
 	return load_relaxed(&pl__rt.nr_started) >
 	       load_relaxed(&pl__rt.nr_wanted);
 }
+
+/* Has a next task: it is not blocked, if the watcher said so. */
+void pl__unblocked(struct pl__worker *w);
 
 /* The caller, a running worker, is one too many. */
 static inline bool pl__is_surplus(void)
@@ -391,5 +426,28 @@ void pl__pass_on_help(void);
 enum pl__sleep pl__sleep_how(struct pl__worker *w, struct pl__sleeper *s);
 bool pl__sleep(struct pl__worker *w, struct pl__sleeper *s,
 	       uint64_t deadline_ns);
+
+/* Gives up PL__RUNS for @duty. */
+void pl__worker_leaves(struct pl__worker *w, enum pl__duty duty);
+
+/* ---- watch.c ---- */
+
+/* The thread that sees who is blocked in the kernel; -ENOMEM, -EAGAIN. */
+int pl__watcher_start(void);
+void pl__watcher_stop(void);
+void pl__watcher_wake(void);
+
+/* How many times it found a worker blocked. */
+uint64_t pl__watcher_blocks(void);
+
+/*
+ * After a full barrier: tasks were queued, and enough workers run, if they do.
+ * [watch-b] pairs with [watch-a] in watch.c.
+ */
+static inline void pl__watch(void)
+{
+	if (unlikely(load_relaxed(&pl__rt.watcher) == PL__WATCHER_ASLEEP))
+		pl__watcher_wake();
+}
 
 #endif /* PL_SCHED_H */

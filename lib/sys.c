@@ -61,6 +61,11 @@ uint64_t pl__thread_cpu_ns(pthread_t thread)
 	return clock_ns(clock);
 }
 
+int pl__thread_id(void)
+{
+	return (int)syscall(SYS_gettid);
+}
+
 bool pl__peek(void *to, const void *from, size_t size)
 {
 	struct iovec here = { to, size }, there = { (void *)from, size };
@@ -177,6 +182,15 @@ ssize_t pl__fd_read(int fd, void *buf, size_t size)
 ssize_t pl__fd_write(int fd, const void *buf, size_t size)
 {
 	return CALL(write(fd, buf, size));
+}
+
+ssize_t pl__fd_reread(int fd, char *buf, size_t size)
+{
+	ssize_t n = CALL(pread(fd, buf, size - 1, 0));
+
+	if (n >= 0)
+		buf[n] = '\0';
+	return n;
 }
 
 ssize_t pl__read_file(const char *path, char *buf, size_t size)

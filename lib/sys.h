@@ -15,6 +15,7 @@
 
 uint64_t pl__now_ns(void);
 uint64_t pl__thread_cpu_ns(pthread_t thread);
+int pl__thread_id(void);
 
 /* What may be unmapped at any moment: false if it is. */
 bool pl__peek(void *to, const void *from, size_t size);
@@ -39,6 +40,9 @@ void *pl__map_fd(int fd, size_t size, int prot, uint64_t offset);
 int pl__eventfd(void);
 ssize_t pl__fd_read(int fd, void *buf, size_t size);
 ssize_t pl__fd_write(int fd, const void *buf, size_t size);
+
+/* From the beginning of the file, as a string; its length or -errno. */
+ssize_t pl__fd_reread(int fd, char *buf, size_t size);
 
 /* The first @size - 1 bytes of a file as a string; its length or -errno. */
 ssize_t pl__read_file(const char *path, char *buf, size_t size);

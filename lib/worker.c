@@ -93,6 +93,31 @@ static struct pl__task *find(struct pl__worker *w)
 	return t;
 }
 
+/* ---- duty ---- */
+
+/* Whoever takes BLOCKED away takes the counts down, which went up before. */
+void pl__unblocked(struct pl__worker *w)
+{
+	uint32_t blocked = PL__BLOCKED;
+
+	if (likely(load_relaxed(&w->duty) != PL__BLOCKED))
+		return;
+	/* [duty-b] pairs with [duty-a] in watch.c. */
+	if (!atomic_compare_exchange_strong(&w->duty, &blocked, PL__RUNS))
+		return;
+	atomic_fetch_sub(&pl__rt.nr_seen, 1);
+	atomic_fetch_sub(&pl__rt.nr_blocked, 1);
+}
+
+void pl__worker_leaves(struct pl__worker *w, enum pl__duty duty)
+{
+	/* [duty-b] pairs with [duty-a] in watch.c: counted once, not twice. */
+	if (likely(atomic_exchange(&w->duty, duty) != PL__BLOCKED))
+		return;
+	atomic_fetch_sub(&pl__rt.nr_seen, 1);
+	atomic_fetch_sub(&pl__rt.nr_blocked, 1);
+}
+
 /* ---- spinning ---- */
 
 /*
@@ -234,9 +259,11 @@ static bool idle(struct pl__worker *w)
 		see_to_it_in(PL__STACKS_AGE_NS);
 	pl__deque_trim(&w->deque);
 
+	pl__worker_leaves(w, PL__IDLE);
 	/* [idle-a] pairs with [idle-b] in pl__signal(). */
 	atomic_fetch_add(&pl__rt.nr_idle, 1);
 	look_and_park(w, seq);
+	store_release(&w->duty, PL__RUNS);
 	atomic_fetch_sub(&pl__rt.nr_idle, 1);
 	return true;
 }
@@ -327,6 +354,7 @@ bool pl__sleep(struct pl__worker *w, struct pl__sleeper *s,
 		return pl__sleeper_sleep(s, deadline_ns);
 
 	/* One runnable worker less: another may have to take its place. */
+	pl__worker_leaves(w, PL__SLEEPS);
 	atomic_fetch_add(&pl__rt.nr_blocked, 1);
 	pl__full_barrier();
 	pl__pass_on_help();
@@ -334,6 +362,7 @@ bool pl__sleep(struct pl__worker *w, struct pl__sleeper *s,
 		woken = sleep_in_ring(w, s, deadline_ns);
 	else
 		woken = pl__sleeper_sleep(s, deadline_ns);
+	store_release(&w->duty, PL__RUNS);
 	atomic_fetch_sub(&pl__rt.nr_blocked, 1);
 	return woken;
 }
@@ -375,6 +404,7 @@ static void *worker_main(void *arg)
 
 	snprintf(name, sizeof(name), "pl-worker/%u", w->index);
 	pl__thread_name(name);
+	store_relaxed(&w->tid, pl__thread_id());
 	pl__self_set(w);
 	pl__self_is_own();
 	pl__self_guard(w, gone);
@@ -414,6 +444,8 @@ static void worker_free(struct pl__worker *w)
 	pl__stack_cache_drain(&pl__rt.stacks, &w->stacks);
 	if (w->ring)
 		pl__ring_close(w->ring);
+	if (load_relaxed(&w->watched.stat_plus_1))
+		pl__close(load_relaxed(&w->watched.stat_plus_1) - 1);
 	pl__deque_fini(&w->deque);
 	pl__free(w);
 }

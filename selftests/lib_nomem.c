@@ -285,6 +285,9 @@ static bool may_be_left_out(const struct pl__fault_site *site)
 	/* What the child of a fork does. */
 	if (RT_ASAN && strstr(site->file, "wait.c"))
 		return true;
+	/* Of a worker that has been blocked for a while; see lib_watch. */
+	if (strstr(site->file, "watch.c") && strstr(site->call, "open"))
+		return true;
 	/* A hierarchy of groups, or a quota, that this machine has not. */
 	if (strstr(site->file, "cpus.c") && strstr(site->call, "path"))
 		return true;

@@ -309,8 +309,10 @@ TEST_F(runtime, workers_start_on_demand_and_no_more_than_wanted)
 	for (i = 0; i < 200; i++)
 		spawn(stay_busy, (void *)4);
 	EXPECT_TRUE(UNTIL(nr_ran == 201));
-	EXPECT_EQ(4, rt_stat().workers);
-	EXPECT_EQ(4, most_at_once);
+	expect_workers(4);
+	EXPECT_LE(4, most_at_once);
+	if (!rt_stat().blocks)
+		EXPECT_EQ(4, most_at_once);
 }
 
 TEST_F(runtime, one_busy_worker_is_enough_for_one_task)
@@ -339,7 +341,7 @@ TEST_F(runtime, min_workers_are_started_at_once)
 	cfg.nr_workers = cfg.min_workers = 3;
 	ASSERT_EQ(0, pl_runtime_start(&cfg));
 	EXPECT_EQ(3, rt_stat().workers);
-	EXPECT_TRUE(UNTIL(nr_threads_named("pl-") == 3 + 1));
+	EXPECT_TRUE(UNTIL(nr_threads_named("pl-") == 3 + 2));
 }
 
 static void spin_until_two(void *arg)
@@ -379,7 +381,8 @@ TEST_F(runtime, wants_as_many_workers_as_cpus_allowed)
 	if (pl__cpus_usable() < 2)
 		SKIP(return, "one CPU only");
 	run_two();
-	EXPECT_GE(pl__cpus_usable(), rt_stat().workers);
+	if (!rt_stat().blocks)
+		EXPECT_GE(pl__cpus_usable(), rt_stat().workers);
 }
 
 TEST_F(runtime, wants_one_worker_on_one_cpu)
@@ -395,8 +398,9 @@ TEST_F(runtime, wants_one_worker_on_one_cpu)
 	for (i = 0; i < 100; i++)
 		spawn(stay_busy, (void *)1);
 	EXPECT_TRUE(UNTIL(nr_ran == 100));
-	EXPECT_EQ(1, rt_stat().workers);
-	EXPECT_EQ(1, most_at_once);
+	expect_workers(1);
+	if (!rt_stat().blocks)
+		EXPECT_EQ(1, most_at_once);
 }
 
 /* ---- threads ---- */
@@ -428,7 +432,7 @@ static void check_hooked(void *arg)
 TEST_F(runtime, worker_start_is_called_first_in_each_thread)
 {
 	struct pl_config cfg = PL_CONFIG_INIT;
-	int i;
+	int i, nr_workers;
 
 	clear_env();
 	cfg.nr_workers = 4;
@@ -442,9 +446,11 @@ TEST_F(runtime, worker_start_is_called_first_in_each_thread)
 		spawn_as(PL_STACK_WORKER, check_hooked, NULL);
 	}
 	EXPECT_TRUE(UNTIL(nr_ran == 301));
-	EXPECT_EQ(4, rt_stat().workers);
+	expect_workers(4);
+	nr_workers = (int)rt_stat().workers;
 	EXPECT_EQ(0, pl_runtime_stop());
-	EXPECT_EQ(5, nr_hooks);
+	/* Another may have been started meanwhile. */
+	EXPECT_LE(nr_workers + 1, nr_hooks);
 	EXPECT_FALSE(was_hooked());
 }
 
@@ -458,6 +464,7 @@ TEST_F(runtime, threads_have_names)
 	EXPECT_TRUE(UNTIL(nr_threads_named("pl-worker/") == 3));
 	EXPECT_TRUE(UNTIL(nr_threads_named("pl-worker/2\n") == 1));
 	EXPECT_TRUE(UNTIL(nr_threads_named("pl-timer") == 1));
+	EXPECT_TRUE(UNTIL(nr_threads_named("pl-watcher") == 1));
 }
 
 static atomic_int nr_signals;

@@ -76,10 +76,10 @@ static void check_numbers(void)
 	EXPECT_TRUE(UNTIL(most_of(100) == 3));
 	EXPECT_EQ(0, pl_runtime_set_workers(2));
 	EXPECT_TRUE(UNTIL(most_of(settled()) == 2));
-	EXPECT_EQ(4, rt_stat().workers);
+	expect_workers(4);
 	EXPECT_EQ(0, pl_runtime_set_workers(6));
 	EXPECT_TRUE(UNTIL(most_of(100) == 6));
-	EXPECT_EQ(6, rt_stat().workers);
+	expect_workers(6);
 	is_over = 1;
 }
 

@@ -274,6 +274,19 @@ static inline void give_memory_back(void)
 	EXPECT_EQ(0, setrlimit(RLIMIT_AS, &all));
 }
 
+/*
+ * So many threads; or more, if one of them was blocked for a while, as by the
+ * kernel's lock of the address space.
+ */
+static inline void expect_workers(uint32_t nr)
+{
+	struct pl_stat st = rt_stat();
+
+	EXPECT_LE(nr, st.workers);
+	if (!st.blocks)
+		EXPECT_EQ(nr, st.workers);
+}
+
 /* ---- tasks and threads ---- */
 
 static inline pl_task_t spawn_as(uint32_t stack, void (*fn)(void *arg),

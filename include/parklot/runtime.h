@@ -124,12 +124,13 @@ struct pl_stat {
 	uint32_t	workers;	/* threads started */
 	uint32_t	workers_running;
 	uint32_t	workers_parked;
-	uint32_t	workers_blocked; /* in a task on the worker's stack */
+	uint32_t	workers_blocked; /* in the kernel, by their tasks */
 	uint32_t	tasks_alive;
 	uint32_t	timers_alive;
 	uint32_t	io_in_flight;
 	uint64_t	stacks_unguarded; /* a canary instead of a guard page */
 	uint64_t	io_enters;	/* io_uring_enter() calls */
+	uint64_t	blocks;		/* times a worker was found blocked */
 };
 
 #define PL_STAT_INIT		PL__SIZED(struct pl_stat)

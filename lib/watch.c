@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * watch: workers that their tasks block in the kernel
+ *
+ * Nobody is told that a task calls read() on an empty pipe, or touches a page
+ * that is on a disk.  So a thread looks, while tasks wait, at the workers that
+ * should run.  One that is still at the same task, had next to no processor
+ * since, and sleeps, is blocked: it is counted in nr_blocked, so that another
+ * one runs in its place.  Back from its call it says so itself when it comes to
+ * its next task; or the watcher does, who sees it compute.  One that computes,
+ * or waits for a processor, is not blocked, however long that takes.
+ *
+ * The more goes on by itself, the longer it is between two looks.  When no
+ * task waits there are none:
+ *
+ *	watcher				whoever queued a task
+ *	word = ASLEEP		[watch-a]	queue it
+ *	full barrier			full barrier	[idle-b]
+ *	look in every queue		if (enough run, it seems)
+ *	if (none has a task)		    if (word is ASLEEP)	[watch-b]
+ *		sleep				wake it
+ *
+ * One of the two sees the other.  Where too few run, another worker is called
+ * instead; it looks in every queue afterwards, and so stands for who called.
+ *
+ * Counts go up before a worker is said to be blocked, and down after that was
+ * taken back, by whoever did it:
+ *
+ *	watcher				worker
+ *	nr_blocked++			if (duty: BLOCKED to RUNS)  [duty-b]
+ *	if (not: RUNS to BLOCKED)	    nr_blocked--
+ *		nr_blocked--  [duty-a]
+ */
+#include "sched.h"
+#include "inject.h"
+#include "sys.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+#define LOOK_FIRST_NS	(50 * 1000ULL)
+#define LOOK_LAST_NS	(5 * 1000 * 1000ULL)
+#define LOOK_COSTS	8	/* they take less than a part of so many */
+
+/* Blocked for so long, if others go on: or all change places all the time. */
+#define STALL_NS	(1000 * 1000ULL)
+#define CPU_PART	4	/* who has less than a part of so many sleeps */
+
+/* There is one.  W: its thread.  R: while none runs. */
+static struct {
+	pthread_t		thread;		/* R */
+	uint64_t		woken_ns;	/* W: all older is forgotten */
+	uint64_t		interval_ns;	/* W */
+	_Atomic uint64_t	nr_blocks;	/* W writes */
+} watcher;
+
+/* ---- one worker ---- */
+
+static int open_stat(struct pl__worker *w)
+{
+	int plus_1 = load_relaxed(&w->watched.stat_plus_1), fd;
+	char path[40];
+
+	if (plus_1)
+		return plus_1 - 1;
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat",
+		 load_relaxed(&w->tid));
+	fd = pl__open(path, O_RDONLY);
+	if (fd >= 0)
+		store_relaxed(&w->watched.stat_plus_1, fd + 1);
+	return fd;
+}
+
+/*
+ * In the kernel, and not for want of a processor.  Without /proc, or a
+ * descriptor, it must do that it has not used one.
+ */
+static bool is_asleep(struct pl__worker *w)
+{
+	ssize_t n = -ESRCH;
+	char stat[64], *p;
+	int fd;
+
+	if (!load_relaxed(&w->tid))
+		return false;
+	fd = open_stat(w);
+	if (fd >= 0)
+		n = pl__fd_reread(fd, stat, sizeof(stat));
+	if (n <= 0)
+		return true;
+	/* "pid (name) S ...", and the name may have anything in it. */
+	p = strrchr(stat, ')');
+	return p && p + 2 < stat + n && (p[2] == 'S' || p[2] == 'D');
+}
+
+static void note(struct pl__worker *w, uint64_t now, uint64_t cpu_ns)
+{
+	w->watched.tick = load_relaxed(&w->tick);
+	w->watched.cpu_ns = cpu_ns;
+	w->watched.since_ns = now;
+}
+
+static bool has_stalled(struct pl__worker *w, uint64_t now)
+{
+	struct pl__watched *s = &w->watched;
+	uint64_t cpu_ns = pl__thread_cpu_ns(w->thread);
+
+	if (s->since_ns >= watcher.woken_ns &&
+	    s->tick == load_relaxed(&w->tick) &&
+	    (cpu_ns - s->cpu_ns) * CPU_PART < now - s->since_ns &&
+	    is_asleep(w))
+		return true;
+	note(w, now, cpu_ns);
+	return false;
+}
+
+static bool is_back(struct pl__worker *w)
+{
+	uint64_t cpu_ns = pl__thread_cpu_ns(w->thread);
+
+	if (cpu_ns == w->watched.cpu_ns)
+		return false;
+	w->watched.cpu_ns = cpu_ns;
+	return !is_asleep(w);
+}
+
+static bool mark(struct pl__worker *w)
+{
+	uint32_t runs = PL__RUNS;
+
+	atomic_fetch_add(&pl__rt.nr_blocked, 1);
+	atomic_fetch_add(&pl__rt.nr_seen, 1);
+	PL_INJECT("duty-a");
+	/* [duty-a] pairs with [duty-b] in worker.c. */
+	if (atomic_compare_exchange_strong(&w->duty, &runs, PL__BLOCKED)) {
+		counter_inc(&watcher.nr_blocks);
+		return true;
+	}
+	atomic_fetch_sub(&pl__rt.nr_seen, 1);
+	atomic_fetch_sub(&pl__rt.nr_blocked, 1);
+	return false;
+}
+
+/* ---- all of them ---- */
+
+/* True: it goes on, or is about to. */
+static bool look_at(struct pl__worker *w, uint64_t now)
+{
+	w->watched.is_stalled = false;
+	switch (load_relaxed(&w->duty)) {
+	case PL__RUNS:
+		w->watched.is_stalled = has_stalled(w, now);
+		return !w->watched.is_stalled;
+	case PL__BLOCKED:
+		if (!is_back(w))
+			return false;
+		pl__unblocked(w);
+		return true;
+	default:
+		w->watched.since_ns = 0;
+		return false;
+	}
+}
+
+/* How many have blocked for so long that others are to run instead. */
+static uint32_t look(uint64_t now)
+{
+	uint32_t nr = load_acquire(&pl__rt.nr_started), i, nr_going = 0;
+	uint32_t nr_marked = 0;
+	struct pl__worker *w;
+
+	for (i = 0; i < nr; i++)
+		nr_going += look_at(pl__rt.workers[i], now);
+	for (i = 0; i < nr; i++) {
+		w = pl__rt.workers[i];
+		if (w->watched.is_stalled &&
+		    now - w->watched.since_ns >=
+		    (nr_going ? STALL_NS : LOOK_FIRST_NS))
+			nr_marked += mark(w);
+	}
+	return nr_marked;
+}
+
+/* ---- the thread ---- */
+
+/* Whether it was asleep. */
+static bool get_up(void)
+{
+	uint32_t asleep = PL__WATCHER_ASLEEP;
+
+	return atomic_compare_exchange_strong(&pl__rt.watcher, &asleep,
+					      PL__WATCHER_AWAKE);
+}
+
+/* Until a task is queued that nobody is called for. */
+static void sleep_long(uint64_t now)
+{
+	uint32_t awake = PL__WATCHER_AWAKE;
+
+	/* [watch-a] pairs with [watch-b] in pl__watch(). */
+	if (!atomic_compare_exchange_strong(&pl__rt.watcher, &awake,
+					    PL__WATCHER_ASLEEP))
+		return;
+	pl__full_barrier();
+	PL_INJECT("watch-a");
+	while (!pl__work_anywhere() &&
+	       load_relaxed(&pl__rt.watcher) == PL__WATCHER_ASLEEP)
+		pl__futex_wait(&pl__rt.watcher, PL__WATCHER_ASLEEP,
+			       UINT64_MAX);
+	get_up();
+	watcher.woken_ns = pl__now_ns();
+	if (watcher.woken_ns - now > LOOK_LAST_NS)
+		watcher.interval_ns = LOOK_FIRST_NS;
+}
+
+static uint64_t own_cpu_ns(void)
+{
+	return pl__thread_cpu_ns(pthread_self());
+}
+
+static void sleep_short(uint64_t cpu_ns)
+{
+	uint64_t least = (own_cpu_ns() - cpu_ns) * LOOK_COSTS;
+
+	if (watcher.interval_ns < least)
+		watcher.interval_ns = least;
+	if (watcher.interval_ns > LOOK_LAST_NS)
+		watcher.interval_ns = LOOK_LAST_NS;
+	pl__futex_wait(&pl__rt.watcher, PL__WATCHER_AWAKE,
+		       pl__now_ns() + watcher.interval_ns);
+	watcher.interval_ns *= 2;
+}
+
+static void watch(void)
+{
+	bool is_late = watcher.interval_ns >= LOOK_LAST_NS, has_work;
+	uint64_t now = pl__now_ns(), cpu_ns = own_cpu_ns();
+
+	if (look(now)) {
+		watcher.interval_ns = LOOK_FIRST_NS;
+		is_late = false;
+		pl__full_barrier();
+		pl__pass_on_help();
+	}
+	has_work = pl__work_anywhere();
+	if (!has_work && (is_late || !pl__nr_running()))
+		sleep_long(now);
+	else
+		sleep_short(cpu_ns);
+}
+
+static void *watcher_main(void *arg)
+{
+	pl__thread_name("pl-watcher");
+	pl__thread_slack(1);
+	pl__self_is_own();
+	while (load_relaxed(&pl__rt.watcher) != PL__WATCHER_OVER)
+		watch();
+	return arg;
+}
+
+void pl__watcher_wake(void)
+{
+	/* What was queued may have been taken. */
+	if (pl__work_anywhere() && get_up())
+		pl__futex_wake(&pl__rt.watcher, 1);
+}
+
+int pl__watcher_start(void)
+{
+	watcher.woken_ns = pl__now_ns();
+	watcher.interval_ns = LOOK_FIRST_NS;
+	store_relaxed(&watcher.nr_blocks, 0);
+	atomic_store(&pl__rt.watcher, PL__WATCHER_AWAKE);
+	return pl__thread_start(&watcher.thread, watcher_main, NULL);
+}
+
+void pl__watcher_stop(void)
+{
+	atomic_store(&pl__rt.watcher, PL__WATCHER_OVER);
+	pl__futex_wake(&pl__rt.watcher, 1);
+	pthread_join(watcher.thread, NULL);
+}
+
+uint64_t pl__watcher_blocks(void)
+{
+	return load_relaxed(&watcher.nr_blocks);
+}

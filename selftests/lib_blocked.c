@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Tasks that block their workers in the kernel cost nobody else.
+ */
+#include "harness.h"
+
+#include "rt.h"
+#include "blocked.h"
+#include "work.h"
+
+#include <linux/userfaultfd.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+
+RT_FIXTURE(blocked)
+
+static atomic_int may_go;
+
+TEST_F(blocked, four_in_read_on_two_workers_cost_nobody_else)
+{
+	int i;
+
+	start_with(2, 0);
+	block_in_read(4);
+	EXPECT_TRUE(UNTIL(nr_begun == 4));
+	spawn_tiny(1000);
+	EXPECT_TRUE(UNTIL(nr_ran == 1000));
+	EXPECT_TRUE(UNTIL(rt_stat().workers_blocked >= 4));
+	for (i = 0; i < 4; i++)
+		let_reader_go(i);
+	EXPECT_TRUE(UNTIL(rt_stat().workers_blocked == 0));
+}
+
+static void spawn_and_read(void *arg)
+{
+	spawn_tiny(1000);
+	read_byte(arg);
+}
+
+TEST_F(blocked, what_a_blocked_worker_has_in_its_queue_is_taken)
+{
+	start_with(1, 0);
+	ASSERT_EQ(0, pipe2(pipes[0], O_CLOEXEC));
+	readers[0] = spawn(spawn_and_read, pipes[0]);
+	EXPECT_TRUE(UNTIL(nr_ran == 1000));
+	EXPECT_LE(1, rt_stat().blocks);
+	let_reader_go(0);
+}
+
+TEST_F(blocked, tasks_on_the_workers_stack_are_seen_as_well)
+{
+	start_with(1, 0);
+	ASSERT_EQ(0, pipe2(pipes[0], O_CLOEXEC));
+	readers[0] = spawn_as(PL_STACK_WORKER, read_byte, pipes[0]);
+	EXPECT_TRUE(UNTIL(nr_begun == 1));
+	spawn_tiny(10);
+	EXPECT_TRUE(UNTIL(nr_ran == 10));
+	let_reader_go(0);
+}
+
+/* ---- other ways to block ---- */
+
+/* Three tasks block one worker by @block, until @release. */
+static void check_call(void (*block)(void *arg), void (*release)(void))
+{
+	pl_task_t t[3];
+	size_t i;
+
+	start_with(1, 0);
+	for (i = 0; i < ARRAY_SIZE(t); i++)
+		t[i] = spawn(block, NULL);
+	spawn_tiny(100);
+	EXPECT_TRUE(UNTIL(nr_ran == 100));
+	EXPECT_TRUE(UNTIL(nr_begun == (int)ARRAY_SIZE(t)));
+	EXPECT_LE(1, rt_stat().blocks);
+	may_go = 1;
+	release();
+	for (i = 0; i < ARRAY_SIZE(t); i++)
+		join(t[i]);
+	EXPECT_EQ(0, pl_runtime_stop());
+}
+
+static void nothing(void)
+{
+}
+
+static void nap(void *arg)
+{
+	struct timespec ts = { .tv_nsec = 10 * NSEC_PER_MSEC };
+
+	(void)arg;
+	atomic_fetch_add(&nr_begun, 1);
+	while (!may_go)
+		nanosleep(&ts, NULL);
+}
+
+TEST_F(blocked, in_nanosleep)
+{
+	check_call(nap, nothing);
+}
+
+static pthread_mutex_t foreign = PTHREAD_MUTEX_INITIALIZER;
+
+static void lock_foreign(void *arg)
+{
+	(void)arg;
+	atomic_fetch_add(&nr_begun, 1);
+	EXPECT_EQ(0, pthread_mutex_lock(&foreign));
+	EXPECT_EQ(0, pthread_mutex_unlock(&foreign));
+}
+
+static void unlock_foreign(void)
+{
+	EXPECT_EQ(0, pthread_mutex_unlock(&foreign));
+}
+
+TEST_F(blocked, by_a_lock_that_an_ordinary_thread_has)
+{
+	EXPECT_EQ(0, pthread_mutex_lock(&foreign));
+	check_call(lock_foreign, unlock_foreign);
+}
+
+static int locked_fd;
+static char path[] = "/tmp/parklot-blocked-XXXXXX";
+
+static void lock_file(void *arg)
+{
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+
+	(void)arg;
+	ASSERT_LE(0, fd);
+	atomic_fetch_add(&nr_begun, 1);
+	EXPECT_EQ(0, flock(fd, LOCK_EX));
+	close(fd);
+}
+
+static void unlock_file(void)
+{
+	EXPECT_EQ(0, flock(locked_fd, LOCK_UN));
+}
+
+TEST_F(blocked, by_a_locked_file)
+{
+	locked_fd = mkostemp(path, O_CLOEXEC);
+	ASSERT_LE(0, locked_fd);
+	EXPECT_EQ(0, flock(locked_fd, LOCK_EX));
+	check_call(lock_file, unlock_file);
+	unlink(path);
+}
+
+static pid_t children[3];
+static int child_pipe[2];
+
+static void wait_for_child(void *arg)
+{
+	int nth = atomic_fetch_add(&nr_begun, 1);
+
+	(void)arg;
+	EXPECT_EQ(0, reap(children[nth]));
+}
+
+static void end_children(void)
+{
+	close(child_pipe[1]);
+}
+
+static void __attribute__((noreturn)) wait_for_end(void)
+{
+	char c;
+
+	close(child_pipe[1]);
+	_exit((int)read(child_pipe[0], &c, 1));
+}
+
+TEST_F(blocked, in_waitpid)
+{
+	size_t i;
+
+	ASSERT_EQ(0, pipe2(child_pipe, O_CLOEXEC));
+	for (i = 0; i < ARRAY_SIZE(children); i++) {
+		children[i] = fork();
+		ASSERT_LE(0, children[i]);
+		if (!children[i])
+			wait_for_end();
+	}
+	check_call(wait_for_child, end_children);
+}
+
+static void read_of_command(void *arg)
+{
+	FILE *f = popen("read line; echo word", "r");
+	char line[8] = "";
+
+	(void)arg;
+	ASSERT_NE(NULL, f);
+	atomic_fetch_add(&nr_begun, 1);
+	EXPECT_NE(NULL, fgets(line, sizeof(line), f));
+	EXPECT_EQ(0, strcmp(line, "word\n"));
+	EXPECT_EQ(0, pclose(f));
+}
+
+TEST_F(blocked, by_the_output_of_a_command)
+{
+	ASSERT_EQ(0, pipe2(child_pipe, O_CLOEXEC));
+	ASSERT_EQ(0, dup2(child_pipe[0], 0));
+	check_call(read_of_command, end_children);
+}
+
+static char *slow_page;
+static int uffd;
+
+static void touch(void *arg)
+{
+	(void)arg;
+	atomic_fetch_add(&nr_begun, 1);
+	EXPECT_EQ(0, *(volatile char *)slow_page);
+}
+
+static void bring_page(void)
+{
+	struct uffdio_zeropage zero = {
+		.range = { (uintptr_t)slow_page, 4096 },
+	};
+
+	EXPECT_EQ(0, ioctl(uffd, UFFDIO_ZEROPAGE, &zero));
+}
+
+static bool make_page_slow(void)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register reg = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+
+	uffd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
+	if (uffd < 0 || ioctl(uffd, UFFDIO_API, &api))
+		return false;
+	slow_page = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, slow_page);
+	reg.range.start = (uintptr_t)slow_page;
+	reg.range.len = 4096;
+	return !ioctl(uffd, UFFDIO_REGISTER, &reg);
+}
+
+TEST_F(blocked, by_a_page_that_has_to_be_brought)
+{
+	if (!make_page_slow())
+		SKIP(return, "no userfaultfd here");
+	check_call(touch, bring_page);
+}
+
+static void write_and_sync(void *arg)
+{
+	int fd = open(path, O_RDWR | O_CLOEXEC), i;
+
+	(void)arg;
+	ASSERT_LE(0, fd);
+	for (i = 0; i < 20; i++) {
+		EXPECT_EQ(1, pwrite(fd, "x", 1, i));
+		EXPECT_EQ(0, fsync(fd));
+	}
+	close(fd);
+}
+
+TEST_F(blocked, in_fsync)
+{
+	static struct mixed m;
+
+	locked_fd = mkostemp(path, O_CLOEXEC);
+	ASSERT_LE(0, locked_fd);
+	start_with(2, 0);
+	mixed_start(&m, 4, 0, write_and_sync, NULL);
+	spawn_tiny(1000);
+	EXPECT_TRUE(UNTIL(nr_ran == 1000));
+	mixed_join(&m);
+	unlink(path);
+}
+
+/* ---- what is not blocked ---- */
+
+static void compute(void *arg)
+{
+	(void)arg;
+	atomic_fetch_add(&nr_begun, 1);
+	while (!may_go)
+		;
+}
+
+TEST_F(blocked, who_computes_is_not)
+{
+	pl_task_t t[4];
+	size_t i;
+
+	start_with(2, 0);
+	for (i = 0; i < ARRAY_SIZE(t); i++)
+		t[i] = spawn(compute, NULL);
+	spawn_tiny(10);
+	spin_ns(300 * NSEC_PER_MSEC);
+	EXPECT_EQ(0, rt_stat().blocks);
+	EXPECT_EQ(0, rt_stat().workers_blocked);
+	EXPECT_GE(2, rt_stat().workers);
+	EXPECT_GE(2, nr_begun);
+	EXPECT_EQ(0, nr_ran);
+	may_go = 1;
+	for (i = 0; i < ARRAY_SIZE(t); i++)
+		join(t[i]);
+}
+
+static void read_and_compute(void *arg)
+{
+	read_byte(arg);
+	compute(arg);
+}
+
+TEST_F(blocked, who_computes_after_a_call_is_not_any_more)
+{
+	pl_task_t other;
+
+	start_with(1, 0);
+	ASSERT_EQ(0, pipe2(pipes[0], O_CLOEXEC));
+	readers[0] = spawn(read_and_compute, pipes[0]);
+	EXPECT_TRUE(UNTIL(nr_begun == 1));
+	other = spawn(compute, NULL);
+	EXPECT_TRUE(UNTIL(nr_begun == 2));
+	EXPECT_EQ(1, rt_stat().workers_blocked);
+	spawn_tiny(1);
+	EXPECT_EQ(1, write(pipes[0][1], "x", 1));
+	EXPECT_TRUE(UNTIL(nr_begun == 3));
+	EXPECT_TRUE(UNTIL(rt_stat().workers_blocked == 0));
+	EXPECT_EQ(0, nr_ran);
+	may_go = 1;
+	join(readers[0]);
+	join(other);
+	EXPECT_TRUE(UNTIL(nr_ran == 1));
+}
+
+/* ---- afterwards ---- */
+
+static atomic_int nr_at_once, most_at_once, nr_entered, is_over;
+
+static void run_and_yield(void *arg)
+{
+	int nr, most;
+
+	(void)arg;
+	while (!is_over) {
+		nr = atomic_fetch_add(&nr_at_once, 1) + 1;
+		most = atomic_load(&most_at_once);
+		while (most < nr &&
+		       !atomic_compare_exchange_weak(&most_at_once, &most, nr))
+			;
+		atomic_fetch_add(&nr_entered, 1);
+		sched_yield();
+		atomic_fetch_sub(&nr_at_once, 1);
+		pl_yield();
+	}
+}
+
+static int most_of(int nr)
+{
+	atomic_store(&nr_entered, 0);
+	atomic_store(&most_at_once, 0);
+	EXPECT_TRUE(UNTIL(nr_entered >= nr));
+	return atomic_load(&most_at_once);
+}
+
+TEST_F(blocked, who_returns_parks_if_enough_others_run)
+{
+	static struct mixed m;
+	int i;
+
+	start_with(1, 0);
+	block_in_read(4);
+	EXPECT_TRUE(UNTIL(nr_begun == 4));
+	mixed_start(&m, 10, 0, run_and_yield, NULL);
+	EXPECT_TRUE(UNTIL(most_of(100) >= 1));
+	for (i = 0; i < 4; i++)
+		let_reader_go(i);
+	EXPECT_TRUE(UNTIL(most_of(1000 + scaled(4000)) == 1));
+	EXPECT_TRUE(UNTIL(rt_stat().workers_blocked == 0));
+	is_over = 1;
+	mixed_join(&m);
+}
+
+TEST_HARNESS_MAIN

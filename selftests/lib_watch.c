@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Who sees blocked workers: what it costs, its races, and without what helps.
+ */
+#include "harness.h"
+
+#include "rt.h"
+#include "blocked.h"
+#include "work.h"
+
+RT_FIXTURE(watch)
+
+/* ---- what it costs ---- */
+
+/* Of the thread that begins with @name, or -1. */
+static long nr_switches_of(const char *name)
+{
+	char file[300], line[100];
+	struct dirent *e;
+	long nr = -1;
+	DIR *dir;
+	FILE *f;
+
+	dir = opendir("/proc/self/task");
+	ASSERT_NE(NULL, dir);
+	while (nr < 0 && (e = readdir(dir))) {
+		bool is_it = false;
+
+		snprintf(file, sizeof(file), "/proc/self/task/%s/status",
+			 e->d_name);
+		f = fopen(file, "r");
+		while (f && fgets(line, sizeof(line), f)) {
+			if (!strncmp(line, "Name:\t", 6))
+				is_it = !strncmp(line + 6, name, strlen(name));
+			if (is_it)
+				sscanf(line, "voluntary_ctxt_switches: %ld",
+				       &nr);
+		}
+		if (f)
+			fclose(f);
+	}
+	closedir(dir);
+	return nr;
+}
+
+/* So often in so long, once it has begun at all. */
+static long nr_switches_in(uint64_t ns)
+{
+	struct timespec ts = { .tv_nsec = (long)ns };
+	long before;
+
+	ASSERT_TRUE(UNTIL((before = nr_switches_of("pl-watcher")) > 0));
+	nanosleep(&ts, NULL);
+	return nr_switches_of("pl-watcher") - before;
+}
+
+TEST_F(watch, nobody_looks_while_nothing_waits)
+{
+	start_with(2, 0);
+	spawn_tiny(1000);
+	EXPECT_TRUE(UNTIL(nr_ran == 1000));
+	EXPECT_TRUE(UNTIL(nr_switches_in(50 * NSEC_PER_MSEC) == 0));
+	EXPECT_EQ(0, nr_switches_in(300 * NSEC_PER_MSEC));
+}
+
+TEST_F(watch, nobody_looks_at_who_stays_blocked_while_nothing_waits)
+{
+	int i;
+
+	start_with(2, 0);
+	block_in_read(4);
+	spawn_tiny(1000);
+	EXPECT_TRUE(UNTIL(nr_ran == 1000 && nr_begun == 4));
+	EXPECT_TRUE(UNTIL(nr_switches_in(50 * NSEC_PER_MSEC) == 0));
+	EXPECT_EQ(0, nr_switches_in(300 * NSEC_PER_MSEC));
+	for (i = 0; i < 4; i++)
+		let_reader_go(i);
+}
+
+/* ---- races ---- */
+
+TEST_F(watch, work_is_seen_whenever_it_comes)
+{
+	int i, nr = scaled(RT_INJECT ? 40 : 100);
+	uint64_t seed = 42;
+
+	start_with(1, 0);
+	for (i = 1; i <= nr; i++) {
+		block_in_read(1);
+		usleep((useconds_t)(next_random(&seed) % 300));
+		spawn_tiny(1);
+		ASSERT_TRUE(UNTIL(nr_ran == i));
+		let_reader_go(0);
+		/* Until after it has gone to sleep, and before. */
+		usleep((useconds_t)(next_random(&seed) % 15000));
+	}
+}
+
+static void block_for(void *arg)
+{
+	struct timespec ts = { .tv_nsec = (long)(uintptr_t)arg };
+
+	nanosleep(&ts, NULL);
+}
+
+/* It is found blocked just when it is not any more, and goes to sleep. */
+TEST_F(watch, who_parks_is_not_counted_as_blocked)
+{
+	int i, nr = scaled(RT_INJECT ? 2000 : 1000);
+	uint64_t seed = 7;
+
+	start_with(1, 2);
+	for (i = 1; i <= nr; i++) {
+		spawn(block_for, (void *)(uintptr_t)(next_random(&seed) %
+						     (200 * 1000)));
+		spawn_tiny(1);
+		ASSERT_TRUE(UNTIL(rt_stat().tasks_alive == 0));
+		ASSERT_TRUE(UNTIL(rt_stat().workers_parked ==
+				  rt_stat().workers));
+		ASSERT_TRUE(UNTIL(rt_stat().workers_blocked == 0));
+	}
+}
+
+static void block_shortly(void *arg)
+{
+	uint64_t seed = (uintptr_t)arg;
+	struct timespec ts = { 0 };
+	int i;
+
+	for (i = 0; i < 30; i++) {
+		ts.tv_nsec = (long)(next_random(&seed) % 300000);
+		nanosleep(&ts, NULL);
+		pl_yield();
+		if (next_random(&seed) % 4 == 0)
+			EXPECT_EQ(0, pl_sleep(ts.tv_nsec));
+	}
+	atomic_fetch_add(&nr_ran, 1);
+}
+
+TEST_F(watch, all_are_counted_once_and_taken_back_once)
+{
+	int i, nr = scaled(200);
+
+	start_with(3, 12);
+	for (i = 0; i < nr; i++)
+		spawn_as(i % 8 ? PL_STACK_NORMAL : PL_STACK_WORKER,
+			 block_shortly, (void *)(uintptr_t)(i + 1));
+	EXPECT_TRUE(UNTIL_NO_MORE(nr_ran == nr, rt_stat().switches));
+	EXPECT_TRUE(UNTIL(rt_stat().workers_parked == rt_stat().workers));
+	EXPECT_EQ(0, rt_stat().workers_blocked);
+	EXPECT_EQ(0, atomic_load(&pl__rt.nr_seen));
+}
+
+/* ---- without what helps ---- */
+
+TEST_F(watch, is_seen_without_a_descriptor_to_be_had)
+{
+	struct rlimit all, none;
+
+	start_with(1, 0);
+	ASSERT_EQ(0, pipe2(pipes[0], O_CLOEXEC));
+	ASSERT_EQ(0, getrlimit(RLIMIT_NOFILE, &all));
+	none = all;
+	none.rlim_cur = 0;
+	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &none));
+	readers[0] = spawn(read_byte, pipes[0]);
+	spawn_tiny(10);
+	EXPECT_TRUE(UNTIL(nr_ran == 10));
+	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &all));
+	let_reader_go(0);
+}
+
+TEST_F(watch, child_has_no_descriptor_of_it)
+{
+	int before = nr_entries("/proc/self/fd");
+	pid_t pid;
+
+	start_with(1, 0);
+	block_in_read(1);
+	spawn_tiny(1);
+	EXPECT_TRUE(UNTIL(nr_ran == 1));
+	EXPECT_LE(before + 3, nr_entries("/proc/self/fd"));
+	pid = fork();
+	if (!pid)
+		_exit(nr_entries("/proc/self/fd") == before + 2 ? 0 : 1);
+	ASSERT_LT(0, pid);
+	EXPECT_EQ(0, reap(pid));
+	let_reader_go(0);
+	EXPECT_EQ(0, pl_runtime_stop());
+	EXPECT_EQ(before + 2, nr_entries("/proc/self/fd"));
+}
+
+TEST_HARNESS_MAIN
