@@ -231,6 +231,13 @@ static void sleep_short(uint64_t cpu_ns)
 	watcher.interval_ns *= 2;
 }
 
+/* So that the next one to be called need not be started first. */
+static void keep_reserve(void)
+{
+	if (load_relaxed(&pl__rt.nr_seen) && !load_relaxed(&pl__rt.nr_idle))
+		pl__worker_start(false);
+}
+
 static void watch(void)
 {
 	bool is_late = watcher.interval_ns >= LOOK_LAST_NS, has_work;
@@ -242,6 +249,7 @@ static void watch(void)
 		pl__full_barrier();
 		pl__pass_on_help();
 	}
+	keep_reserve();
 	has_work = pl__work_anywhere();
 	if (!has_work && (is_late || !pl__nr_running()))
 		sleep_long(now);
