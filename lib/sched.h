@@ -437,8 +437,8 @@ int pl__watcher_start(void);
 void pl__watcher_stop(void);
 void pl__watcher_wake(void);
 
-/* How many times it found a worker blocked. */
-uint64_t pl__watcher_blocks(void);
+/* Adds what it counted: workers found blocked; times that all of them were. */
+void pl__watcher_stat(uint64_t *blocks, uint64_t *all_blocked);
 
 /*
  * After a full barrier: tasks were queued, and enough workers run, if they do.

@@ -100,7 +100,7 @@ static void add_runtime(struct pl_stat *st)
 	for (i = 0; i < nr; i++)
 		add_worker(st, pl__rt.workers[i]);
 	st->wakes_empty += atomic_load(&pl__rt.lots.nr_empty);
-	st->blocks += pl__watcher_blocks();
+	pl__watcher_stat(&st->blocks, &st->all_blocked);
 	add_timers(st);
 }
 

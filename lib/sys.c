@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -182,6 +183,15 @@ ssize_t pl__fd_read(int fd, void *buf, size_t size)
 ssize_t pl__fd_write(int fd, const void *buf, size_t size)
 {
 	return CALL(write(fd, buf, size));
+}
+
+ssize_t pl__fd_try_write(int fd, const void *buf, size_t size)
+{
+	struct pollfd poll_fd = { .fd = fd, .events = POLLOUT };
+
+	if (!CALL(poll(&poll_fd, 1, 0)))
+		return -EAGAIN;
+	return pl__fd_write(fd, buf, size);
 }
 
 ssize_t pl__fd_reread(int fd, char *buf, size_t size)

@@ -41,6 +41,9 @@ int pl__eventfd(void);
 ssize_t pl__fd_read(int fd, void *buf, size_t size);
 ssize_t pl__fd_write(int fd, const void *buf, size_t size);
 
+/* Without waiting: -EAGAIN.  No more than a pipe takes at once. */
+ssize_t pl__fd_try_write(int fd, const void *buf, size_t size);
+
 /* From the beginning of the file, as a string; its length or -errno. */
 ssize_t pl__fd_reread(int fd, char *buf, size_t size);
 

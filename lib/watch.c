@@ -46,12 +46,18 @@
 #define STALL_NS	(1000 * 1000ULL)
 #define CPU_PART	4	/* who has less than a part of so many sleeps */
 
+#define ALL_BLOCKED_NS	(100 * 1000 * 1000ULL)	/* before it is said */
+
 /* There is one.  W: its thread.  R: while none runs. */
 static struct {
 	pthread_t		thread;		/* R */
 	uint64_t		woken_ns;	/* W: all older is forgotten */
 	uint64_t		interval_ns;	/* W */
-	_Atomic uint64_t	nr_blocks;	/* W writes */
+	uint64_t		all_blocked_ns;	/* W: since; 0: not so */
+	bool			is_counted;	/* W: it has lasted */
+	bool			has_told;	/* W */
+	_Atomic uint64_t	nr_blocks;	/* W writes, as the next */
+	_Atomic uint64_t	nr_all_blocked;
 } watcher;
 
 /* ---- one worker ---- */
@@ -181,6 +187,112 @@ static uint32_t look(uint64_t now)
 	return nr_marked;
 }
 
+/* ---- more than there may be ---- */
+
+/*
+ * The task may end under our eyes, and its stack, which has the name, be given
+ * back: then what comes of it is not used.
+ */
+__attribute__((noinline, no_sanitize_thread))
+static bool name_of_task(struct pl__worker *w, char name[16])
+{
+	struct pl__task *volatile *current = &w->current;
+	uint32_t tick = load_acquire(&w->tick);
+	struct pl__task *t = *current;
+	struct pl__stack *st;
+
+	st = t ? *(struct pl__stack *volatile *)&t->stack : NULL;
+	if (!st || !pl__peek(name, st->user.name, 16))
+		return false;
+	name[15] = '\0';
+	pl__full_barrier();
+	return tick == load_relaxed(&w->tick) && *current == t;
+}
+
+#define NR_NAMES	8
+
+struct names {
+	char			name[NR_NAMES][16];
+	uint32_t		count[NR_NAMES];
+	uint32_t		nr;
+	uint32_t		nr_others;
+};
+
+static void add_name(struct names *n, const char *name)
+{
+	uint32_t i;
+
+	for (i = 0; i < n->nr && strcmp(n->name[i], name); i++)
+		;
+	if (i == NR_NAMES) {
+		n->nr_others++;
+		return;
+	}
+	if (i == n->nr) {
+		strcpy(n->name[i], name);
+		n->nr++;
+	}
+	n->count[i]++;
+}
+
+static void count_names(struct names *n)
+{
+	uint32_t nr = load_relaxed(&pl__rt.nr_started), i;
+	char name[16];
+
+	for (i = 0; i < nr; i++)
+		if (name_of_task(pl__rt.workers[i], name))
+			add_name(n, *name ? name : "(unnamed)");
+}
+
+/* False: stderr takes nothing now, perhaps since all wait for just that. */
+static bool tell(void)
+{
+	struct names n = { .nr = 0 };
+	char text[NR_NAMES * 32 + 160];
+	size_t len, i;
+
+	count_names(&n);
+	len = (size_t)snprintf(text, sizeof(text),
+			       "parklot: all %u workers, max_workers, are blocked by calls of their tasks, and others wait:",
+			       pl__rt.cfg.max_workers);
+	for (i = 0; i < n.nr; i++)
+		len += (size_t)snprintf(text + len, sizeof(text) - len,
+					"%s %u %s", i ? "," : "", n.count[i],
+					n.name[i]);
+	if (n.nr_others)
+		len += (size_t)snprintf(text + len, sizeof(text) - len,
+					", %u others", n.nr_others);
+	text[len++] = '\n';
+	return pl__fd_try_write(2, text, len) != -EAGAIN;
+}
+
+static bool are_all_blocked(void)
+{
+	return !pl__nr_running() && !load_relaxed(&pl__rt.nr_idle) &&
+	       load_relaxed(&pl__rt.nr_started) == pl__rt.cfg.max_workers;
+}
+
+/* Where tasks wait, but nobody is left to be called for them. */
+static void look_for_help(uint64_t now, bool has_work)
+{
+	if (!has_work || !are_all_blocked()) {
+		watcher.all_blocked_ns = 0;
+		watcher.is_counted = false;
+		return;
+	}
+	if (!watcher.all_blocked_ns)
+		watcher.all_blocked_ns = now;
+	if (now - watcher.all_blocked_ns < ALL_BLOCKED_NS)
+		return;
+	if (!watcher.has_told)
+		watcher.has_told = tell();
+	/* Afterwards: who sees the count may let them go. */
+	if (!watcher.is_counted)
+		counter_inc(&watcher.nr_all_blocked);
+	watcher.is_counted = true;
+}
+
 /* ---- the thread ---- */
 
 /* Whether it was asleep. */
@@ -251,6 +363,7 @@ static void watch(void)
 	}
 	keep_reserve();
 	has_work = pl__work_anywhere();
+	look_for_help(now, has_work);
 	if (!has_work && (is_late || !pl__nr_running()))
 		sleep_long(now);
 	else
@@ -278,7 +391,11 @@ int pl__watcher_start(void)
 {
 	watcher.woken_ns = pl__now_ns();
 	watcher.interval_ns = LOOK_FIRST_NS;
+	watcher.all_blocked_ns = 0;
+	watcher.is_counted = false;
+	watcher.has_told = false;
 	store_relaxed(&watcher.nr_blocks, 0);
+	store_relaxed(&watcher.nr_all_blocked, 0);
 	atomic_store(&pl__rt.watcher, PL__WATCHER_AWAKE);
 	return pl__thread_start(&watcher.thread, watcher_main, NULL);
 }
@@ -290,7 +407,8 @@ void pl__watcher_stop(void)
 	pthread_join(watcher.thread, NULL);
 }
 
-uint64_t pl__watcher_blocks(void)
+void pl__watcher_stat(uint64_t *blocks, uint64_t *all_blocked)
 {
-	return load_relaxed(&watcher.nr_blocks);
+	*blocks += load_relaxed(&watcher.nr_blocks);
+	*all_blocked += load_relaxed(&watcher.nr_all_blocked);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Who sees blocked workers: what it costs, its races, and without what helps.
+ * Who sees blocked workers: when there are no more to be had, what it costs,
+ * its races, and without what helps it.
  */
 #include "harness.h"
 
@@ -9,6 +10,71 @@
 #include "work.h"
 
 RT_FIXTURE(watch)
+
+/* ---- when there are no more ---- */
+
+static int said[2], old_stderr;
+
+static void listen_to_stderr(void)
+{
+	ASSERT_EQ(0, pipe2(said, O_CLOEXEC | O_NONBLOCK));
+	old_stderr = dup(2);
+	ASSERT_EQ(2, dup2(said[1], 2));
+}
+
+/* What was said since, as a string. */
+static const char *heard(void)
+{
+	static char text[512];
+	ssize_t n = read(said[0], text, sizeof(text) - 1);
+
+	text[n > 0 ? n : 0] = '\0';
+	return text;
+}
+
+TEST_F(watch, all_that_may_be_are_named_once_and_recover)
+{
+	const char *text;
+	int i;
+
+	start_with(1, 3);
+	listen_to_stderr();
+	for (i = 0; i < 2; i++) {
+		block_in_read(3);
+		ASSERT_TRUE(UNTIL(nr_begun == 3 * (i + 1)));
+		spawn_tiny(1);
+		EXPECT_TRUE(UNTIL((int)rt_stat().all_blocked == i + 1));
+		EXPECT_EQ(3, rt_stat().workers);
+		EXPECT_EQ(3, rt_stat().workers_blocked);
+		EXPECT_EQ(i, nr_ran);
+		let_reader_go(1);
+		EXPECT_TRUE(UNTIL(nr_ran == i + 1));
+		text = heard();
+		EXPECT_EQ(!i, !!strstr(text, "all 3 workers, max_workers,"));
+		EXPECT_EQ(!i, !!strstr(text, ": 3 reader\n"));
+		let_reader_go(0);
+		let_reader_go(2);
+	}
+	dup2(old_stderr, 2);
+}
+
+TEST_F(watch, all_that_may_be_recover_though_stderr_is_full)
+{
+	char byte = 'x';
+
+	start_with(1, 1);
+	listen_to_stderr();
+	while (write(said[1], &byte, 1) == 1)
+		;
+	ASSERT_EQ(0, fcntl(said[1], F_SETFL, 0));
+	block_in_read(1);
+	ASSERT_TRUE(UNTIL(nr_begun == 1));
+	spawn_tiny(1);
+	EXPECT_TRUE(UNTIL(rt_stat().all_blocked == 1));
+	let_reader_go(0);
+	EXPECT_TRUE(UNTIL(nr_ran == 1));
+	dup2(old_stderr, 2);
+}
 
 /* ---- what it costs ---- */
 

@@ -22,7 +22,8 @@ enum pl_backend {
  * @nr_workers:		runnable workers wanted, started on demand; 0: the CPUs
  *			that affinity and cgroup quota allow
  * @max_workers:	worker threads at most, blocked ones included; 0:
- *			@nr_workers + 256
+ *			@nr_workers + 256.  Should all of them be blocked while
+ *			tasks wait, a line on stderr says so, once
  * @nr_lots:		parking lots the workers are spread over; 0: 4
  * @nr_timer_buckets:	0: 13; at most 1024
  * @backend:		enum pl_backend
@@ -131,6 +132,7 @@ struct pl_stat {
 	uint64_t	stacks_unguarded; /* a canary instead of a guard page */
 	uint64_t	io_enters;	/* io_uring_enter() calls */
 	uint64_t	blocks;		/* times a worker was found blocked */
+	uint64_t	all_blocked;	/* times all max_workers were */
 };
 
 #define PL_STAT_INIT		PL__SIZED(struct pl_stat)
