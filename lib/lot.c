@@ -3,24 +3,29 @@
 #include "inject.h"
 #include "sys.h"
 
+/* Of whom no crew tells. */
+static _Atomic uint32_t nobody;
+
 static void init_one(struct pl__lot *lot)
 {
 	lot->seq = &lot->seq_own;
 	list_init(&lot->sleepers);
 }
 
-int pl__lots_init(struct pl__lots *lots, uint32_t nr, bool device)
+int pl__lots_init(struct pl__lots *lots, uint32_t nr, bool device,
+		  uint32_t nr_hands)
 {
 	uint32_t i;
 	int ret = 0;
 
-	*lots = (struct pl__lots){ .nr = nr, .fd = -1 };
+	*lots = (struct pl__lots){ .nr = nr, .fd = -1, .nr_blocked = &nobody };
 	lots->lot = pl__alloc_aligned(PL_CACHELINE, nr * sizeof(*lots->lot));
 	if (!lots->lot)
 		return -ENOMEM;
 	for (i = 0; i < nr; i++)
 		init_one(&lots->lot[i]);
 
+	lots->nr_hands = device ? nr_hands : 0;
 	if (device)
 		ret = pl__lots_dev_init(lots);
 	else
@@ -34,6 +39,7 @@ void pl__lots_fini(struct pl__lots *lots)
 {
 	lots->ops->fini(lots);
 	lots->ops = NULL;
+	lots->nr_blocked = &nobody;
 	pl__free(lots->lot);
 }
 

@@ -71,10 +71,17 @@ struct pl__lots {
 	size_t			words_size;
 	size_t			counters_size;
 	_Atomic uint64_t	nr_empty;	/* entered the kernel, woke 0 */
+	uint32_t		nr_hands;	/* I: slots of the crew, or 0 */
+	_Atomic uint32_t	*nr_blocked;	/* I: of the crew */
+	_Atomic uint64_t	nr_called;	/* as another was blocked */
 };
 
-/* @device: -ENODEV, -EACCES, ... if /dev/parklot cannot be used; -ENOMEM. */
-int pl__lots_init(struct pl__lots *lots, uint32_t nr, bool device);
+/*
+ * @device: -ENODEV, -EACCES, ... if it cannot be used; -ENOMEM.
+ * @nr_hands: how many workers may join its crew, if it has one.
+ */
+int pl__lots_init(struct pl__lots *lots, uint32_t nr, bool device,
+		  uint32_t nr_hands);
 void pl__lots_fini(struct pl__lots *lots);
 
 /* In a child: the device is the parent's, and its pages are not here. */
@@ -115,5 +122,20 @@ uint32_t pl__lot_list_wake(struct pl__lots *lots, uint32_t i, uint32_t nr);
 
 /* lot_dev.c */
 int pl__lots_dev_init(struct pl__lots *lots);
+
+/*
+ * lot_crew.c: workers that the device sees block.  It counts them in
+ * nr_blocked, and calls a parked one if too few run while there is a backlog.
+ */
+void pl__crew_init(struct pl__lots *lots);
+
+/* The caller joins as @slot: its word, which is not 0 while it is idle. */
+_Atomic uint32_t *pl__crew_join(struct pl__lots *lots, uint32_t slot);
+
+/* How many are to run at a time. */
+void pl__crew_set(struct pl__lots *lots, uint32_t nr_wanted);
+
+/* Whether tasks wait: a hint, and may be late. */
+void pl__crew_set_backlog(struct pl__lots *lots, bool has_work);
 
 #endif /* PL_LOT_H */

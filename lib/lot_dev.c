@@ -32,6 +32,9 @@ static enum pl__lot_reason park(struct pl__lots *lots, uint32_t i,
 		ret = pl__ioctl(lots->fd, PARKLOT_IOC_PARK, &p);
 	} while (ret == -EINTR || (!ret && p.reason == PARKLOT_INTERRUPTED));
 	PL_BUG_ON(ret);
+	if (p.reason == PARKLOT_CALLED)
+		atomic_fetch_add_explicit(&lots->nr_called, 1,
+					  memory_order_relaxed);
 	return p.reason == PARKLOT_WOKEN ? PL__LOT_WOKEN : PL__LOT_CHANGED;
 }
 
@@ -121,7 +124,10 @@ static const struct pl__lots_ops dev_ops = {
 
 static int map(struct pl__lots *lots)
 {
-	struct parklot_setup setup = { .nr_lots = lots->nr };
+	struct parklot_setup setup = {
+		.nr_lots = lots->nr,
+		.nr_workers = lots->nr_hands,
+	};
 	uint32_t i;
 	int ret;
 
@@ -140,6 +146,7 @@ static int map(struct pl__lots *lots)
 	for (i = 0; i < lots->nr; i++)
 		lots->lot[i].seq =
 			(_Atomic uint32_t *)&lots->words->lot[i].seq;
+	pl__crew_init(lots);
 	return 0;
 }
 
@@ -154,6 +161,9 @@ static int check_version(struct pl__lots *lots)
 	if (query.abi_version != PARKLOT_ABI_VERSION ||
 	    lots->nr > query.max_lots)
 		return -EOPNOTSUPP;
+	if (!(query.features & PARKLOT_FEAT_CREW) ||
+	    lots->nr_hands > query.max_workers)
+		lots->nr_hands = 0;
 	return 0;
 }
 

@@ -40,7 +40,7 @@ static int open_lots(struct pl__rt *rt)
 	int ret = -ENODEV;
 
 	if (want != PL_BACKEND_FUTEX)
-		ret = pl__lots_init(&rt->lots, nr, true);
+		ret = pl__lots_init(&rt->lots, nr, true, rt->cfg.max_workers);
 	if (!ret) {
 		rt->backend = PL_BACKEND_MODULE;
 		return 0;
@@ -53,7 +53,7 @@ static int open_lots(struct pl__rt *rt)
 		return -ENODEV;
 	}
 	rt->backend = PL_BACKEND_FUTEX;
-	return pl__lots_init(&rt->lots, nr, false);
+	return pl__lots_init(&rt->lots, nr, false, 0);
 }
 
 static int start_workers(struct pl__rt *rt)
@@ -94,6 +94,7 @@ static int start(struct pl__rt *rt, const struct pl_config *cfg)
 	ret = open_lots(rt);
 	if (ret)
 		goto err_stacks;
+	pl__crew_set(&rt->lots, rt->cfg.nr_workers);
 	ret = pl__timers_start(&rt->timers, rt->cfg.nr_timer_buckets,
 			       rt->cfg.worker_start, rt->cfg.worker_start_arg);
 	if (ret)
@@ -182,6 +183,7 @@ static int set_workers(uint32_t nr)
 	if (nr > pl__rt.cfg.max_workers)
 		return -EINVAL;
 	atomic_store(&pl__rt.nr_wanted, nr);
+	pl__crew_set(&pl__rt.lots, nr);
 	/* Those that are idle or not started yet, if more are wanted. */
 	pl__full_barrier();
 	pl__pass_on_help();

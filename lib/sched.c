@@ -180,8 +180,8 @@ static struct pl__task *next_of_others(struct pl__worker *w)
 {
 	struct pl__task *t = NULL;
 
-	if (load_relaxed(&w->tick) % OTHERS_EVERY == 0 || pl__has_extra_workers() ||
-	    load_relaxed(&pl__rt.nr_blocked))
+	if (load_relaxed(&w->tick) % OTHERS_EVERY == 0 ||
+	    pl__has_extra_workers() || pl__nr_blocked())
 		t = pl__steal_held(w);
 	return t ? t : next_oldest(w);
 }

@@ -167,6 +167,7 @@ struct pl__worker {
 	struct pl__lot_entry	park __pl_cacheline; /* the lot's */
 	_Atomic(struct pl__ring *) ring_seen;	/* A: ring, for others */
 	_Atomic int		tid;		/* A: 0: not yet known */
+	_Atomic(_Atomic uint32_t *) hand;	/* A: the crew's word, or 0 */
 	pthread_t		thread;		/* I */
 	uint32_t		index;		/* I */
 	uint32_t		lot;		/* I */
@@ -191,6 +192,7 @@ struct pl__stackless {
 
 enum pl__watcher {
 	PL__WATCHER_AWAKE,
+	PL__WATCHER_UNTOLD,	/* so is the crew: it looks, there is nothing */
 	PL__WATCHER_ASLEEP,
 	PL__WATCHER_OVER,	/* its thread ends */
 };
@@ -223,7 +225,7 @@ struct pl__rt {
 
 	_Atomic uint32_t	nr_idle __pl_cacheline;
 	_Atomic uint32_t	nr_searching;	/* 0 or 1: the token */
-	_Atomic uint32_t	nr_blocked;	/* workers, by their tasks */
+	_Atomic uint32_t	nr_blocked;	/* workers outside of a crew */
 	_Atomic uint32_t	nr_seen;	/* of these, by the watcher */
 
 	/* Ordinary threads that look at any of this right now. */
@@ -275,12 +277,18 @@ struct pl__task *pl__thread_task(void);
 bool pl__rt_enter(void);
 void pl__rt_exit(void);
 
+/* By their tasks, as the crew, the watcher or they themselves say. */
+static inline uint32_t pl__nr_blocked(void)
+{
+	return load_relaxed(&pl__rt.nr_blocked) +
+	       load_relaxed(pl__rt.lots.nr_blocked);
+}
+
 /* Neither idle nor blocked, as far as can be seen. */
 static inline uint32_t pl__nr_running(void)
 {
 	uint32_t started = load_relaxed(&pl__rt.nr_started);
-	uint32_t off = load_relaxed(&pl__rt.nr_idle) +
-		       load_relaxed(&pl__rt.nr_blocked);
+	uint32_t off = load_relaxed(&pl__rt.nr_idle) + pl__nr_blocked();
 
 	return started > off ? started - off : 0;
 }
@@ -427,8 +435,9 @@ enum pl__sleep pl__sleep_how(struct pl__worker *w, struct pl__sleeper *s);
 bool pl__sleep(struct pl__worker *w, struct pl__sleeper *s,
 	       uint64_t deadline_ns);
 
-/* Gives up PL__RUNS for @duty. */
+/* Gives up PL__RUNS for @duty, and takes it up again. */
 void pl__worker_leaves(struct pl__worker *w, enum pl__duty duty);
+void pl__worker_runs(struct pl__worker *w);
 
 /* ---- watch.c ---- */
 
@@ -436,6 +445,9 @@ void pl__worker_leaves(struct pl__worker *w, enum pl__duty duty);
 int pl__watcher_start(void);
 void pl__watcher_stop(void);
 void pl__watcher_wake(void);
+
+/* A worker parks, since there is nothing: none need be called for it. */
+void pl__watcher_untell(void);
 
 /* Adds what it counted: workers found blocked; times that all of them were. */
 void pl__watcher_stat(uint64_t *blocks, uint64_t *all_blocked);
@@ -446,7 +458,7 @@ void pl__watcher_stat(uint64_t *blocks, uint64_t *all_blocked);
  */
 static inline void pl__watch(void)
 {
-	if (unlikely(load_relaxed(&pl__rt.watcher) == PL__WATCHER_ASLEEP))
+	if (unlikely(load_relaxed(&pl__rt.watcher) != PL__WATCHER_AWAKE))
 		pl__watcher_wake();
 }
 

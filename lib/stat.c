@@ -101,6 +101,7 @@ static void add_runtime(struct pl_stat *st)
 		add_worker(st, pl__rt.workers[i]);
 	st->wakes_empty += atomic_load(&pl__rt.lots.nr_empty);
 	pl__watcher_stat(&st->blocks, &st->all_blocked);
+	st->blocks += atomic_load(&pl__rt.lots.nr_called);
 	add_timers(st);
 }
 
@@ -112,7 +113,7 @@ static void set_gauges(struct pl_stat *st)
 	st->backend = pl__rt.backend;
 	st->workers = nr;
 	st->workers_parked = load_relaxed(&pl__rt.nr_idle);
-	st->workers_blocked = load_relaxed(&pl__rt.nr_blocked);
+	st->workers_blocked = pl__nr_blocked();
 	st->workers_running = minus(nr, st->workers_parked +
 					(uint64_t)st->workers_blocked);
 }

@@ -77,7 +77,7 @@ static bool is_left_lying(struct pl__deque *d)
 
 static bool is_to_lie(struct pl__deque *d)
 {
-	return pl__deque_len(d) == 1 && !load_relaxed(&pl__rt.nr_blocked) &&
+	return pl__deque_len(d) == 1 && !pl__nr_blocked() &&
 	       !is_left_lying(d);
 }
 

@@ -23,6 +23,12 @@
  * One of the two sees the other.  Where too few run, another worker is called
  * instead; it looks in every queue afterwards, and so stands for who called.
  *
+ * Workers that have joined the device's crew are not looked at: the kernel
+ * counts them when they block, and calls a parked one while there is a backlog.
+ * That is so while the watcher is AWAKE.  UNTOLD is the same without one, from
+ * when a worker parks for want of work until somebody would wake the watcher.
+ * What is left to it is to start a worker where none is parked.
+ *
  * Counts go up before a worker is said to be blocked, and down after that was
  * taken back, by whoever did it:
  *
@@ -53,6 +59,7 @@ static struct {
 	pthread_t		thread;		/* R */
 	uint64_t		woken_ns;	/* W: all older is forgotten */
 	uint64_t		interval_ns;	/* W */
+	uint32_t		nr_hands_blocked; /* W: at the last look */
 	uint64_t		all_blocked_ns;	/* W: since; 0: not so */
 	bool			is_counted;	/* W: it has lasted */
 	bool			has_told;	/* W */
@@ -153,6 +160,8 @@ static bool mark(struct pl__worker *w)
 static bool look_at(struct pl__worker *w, uint64_t now)
 {
 	w->watched.is_stalled = false;
+	if (load_relaxed(&w->hand))
+		return false;
 	switch (load_relaxed(&w->duty)) {
 	case PL__RUNS:
 		w->watched.is_stalled = has_stalled(w, now);
@@ -295,24 +304,35 @@ static void look_for_help(uint64_t now, bool has_work)
 
 /* ---- the thread ---- */
 
-/* Whether it was asleep. */
-static bool get_up(void)
+/* What it was; it stays so when the runtime ends. */
+static uint32_t become(uint32_t word)
 {
-	uint32_t asleep = PL__WATCHER_ASLEEP;
+	uint32_t old = load_relaxed(&pl__rt.watcher);
 
-	return atomic_compare_exchange_strong(&pl__rt.watcher, &asleep,
-					      PL__WATCHER_AWAKE);
+	do {
+		if (old == word || old == PL__WATCHER_OVER)
+			break;
+	} while (!atomic_compare_exchange_weak(&pl__rt.watcher, &old, word));
+	return old;
+}
+
+/* What it was; if it was not awake, the crew is told as well. */
+static uint32_t get_up(void)
+{
+	uint32_t old = become(PL__WATCHER_AWAKE);
+
+	if (old != PL__WATCHER_AWAKE && old != PL__WATCHER_OVER)
+		pl__crew_set_backlog(&pl__rt.lots, true);
+	return old;
 }
 
 /* Until a task is queued that nobody is called for. */
 static void sleep_long(uint64_t now)
 {
-	uint32_t awake = PL__WATCHER_AWAKE;
-
 	/* [watch-a] pairs with [watch-b] in pl__watch(). */
-	if (!atomic_compare_exchange_strong(&pl__rt.watcher, &awake,
-					    PL__WATCHER_ASLEEP))
+	if (become(PL__WATCHER_ASLEEP) == PL__WATCHER_OVER)
 		return;
+	pl__crew_set_backlog(&pl__rt.lots, false);
 	pl__full_barrier();
 	PL_INJECT("watch-a");
 	while (!pl__work_anywhere() &&
@@ -333,36 +353,62 @@ static uint64_t own_cpu_ns(void)
 static void sleep_short(uint64_t cpu_ns)
 {
 	uint64_t least = (own_cpu_ns() - cpu_ns) * LOOK_COSTS;
+	uint32_t word;
 
 	if (watcher.interval_ns < least)
 		watcher.interval_ns = least;
 	if (watcher.interval_ns > LOOK_LAST_NS)
 		watcher.interval_ns = LOOK_LAST_NS;
-	pl__futex_wait(&pl__rt.watcher, PL__WATCHER_AWAKE,
-		       pl__now_ns() + watcher.interval_ns);
+	word = load_relaxed(&pl__rt.watcher);
+	if (word != PL__WATCHER_OVER)
+		pl__futex_wait(&pl__rt.watcher, word,
+			       pl__now_ns() + watcher.interval_ns);
 	watcher.interval_ns *= 2;
 }
 
 /* So that the next one to be called need not be started first. */
 static void keep_reserve(void)
 {
-	if (load_relaxed(&pl__rt.nr_seen) && !load_relaxed(&pl__rt.nr_idle))
+	if ((load_relaxed(&pl__rt.nr_seen) ||
+	     load_relaxed(pl__rt.lots.nr_blocked)) &&
+	    !load_relaxed(&pl__rt.nr_idle))
 		pl__worker_start(false);
+}
+
+/*
+ * The crew has nobody to call if none is parked.  Who starts one then is told
+ * that it is due by the crew's count, as the watcher is.
+ */
+static bool look_at_crew(bool has_work)
+{
+	uint32_t nr = load_relaxed(pl__rt.lots.nr_blocked);
+	bool has_news = nr > watcher.nr_hands_blocked;
+
+	watcher.nr_hands_blocked = nr;
+	/* Where too few run, others are called the usual way. */
+	if (has_work && pl__nr_running() >= load_relaxed(&pl__rt.nr_wanted))
+		pl__watcher_wake();
+	if (has_news && has_work)
+		counter_inc(&watcher.nr_blocks);
+	return has_news;
 }
 
 static void watch(void)
 {
 	bool is_late = watcher.interval_ns >= LOOK_LAST_NS, has_work;
 	uint64_t now = pl__now_ns(), cpu_ns = own_cpu_ns();
+	uint32_t nr_marked = look(now);
 
-	if (look(now)) {
+	has_work = pl__work_anywhere();
+	if (look_at_crew(has_work) || nr_marked) {
 		watcher.interval_ns = LOOK_FIRST_NS;
 		is_late = false;
+	}
+	if (nr_marked || load_relaxed(pl__rt.lots.nr_blocked)) {
 		pl__full_barrier();
 		pl__pass_on_help();
 	}
 	keep_reserve();
-	has_work = pl__work_anywhere();
 	look_for_help(now, has_work);
 	if (!has_work && (is_late || !pl__nr_running()))
 		sleep_long(now);
@@ -383,20 +429,37 @@ static void *watcher_main(void *arg)
 void pl__watcher_wake(void)
 {
 	/* What was queued may have been taken. */
-	if (pl__work_anywhere() && get_up())
+	if (pl__work_anywhere() && get_up() == PL__WATCHER_ASLEEP)
 		pl__futex_wake(&pl__rt.watcher, 1);
+}
+
+void pl__watcher_untell(void)
+{
+	uint32_t awake = PL__WATCHER_AWAKE;
+
+	if (!pl__rt.lots.nr_hands)
+		return;
+	if (load_relaxed(&pl__rt.watcher) != awake ||
+	    !atomic_compare_exchange_strong(&pl__rt.watcher, &awake,
+					    PL__WATCHER_UNTOLD))
+		return;
+	pl__crew_set_backlog(&pl__rt.lots, false);
+	pl__full_barrier();
+	if (pl__work_anywhere())
+		pl__watcher_wake();
 }
 
 int pl__watcher_start(void)
 {
 	watcher.woken_ns = pl__now_ns();
 	watcher.interval_ns = LOOK_FIRST_NS;
+	watcher.nr_hands_blocked = 0;
 	watcher.all_blocked_ns = 0;
 	watcher.is_counted = false;
 	watcher.has_told = false;
 	store_relaxed(&watcher.nr_blocks, 0);
 	store_relaxed(&watcher.nr_all_blocked, 0);
-	atomic_store(&pl__rt.watcher, PL__WATCHER_AWAKE);
+	atomic_store(&pl__rt.watcher, PL__WATCHER_UNTOLD);
 	return pl__thread_start(&watcher.thread, watcher_main, NULL);
 }
 

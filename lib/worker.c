@@ -109,13 +109,29 @@ void pl__unblocked(struct pl__worker *w)
 	atomic_fetch_sub(&pl__rt.nr_blocked, 1);
 }
 
+/* To its crew it is idle all the while, even if it sleeps elsewhere. */
+static void tell_crew(struct pl__worker *w, bool is_idle)
+{
+	_Atomic uint32_t *hand = load_relaxed(&w->hand);
+
+	if (hand)
+		store_relaxed(hand, is_idle);
+}
+
 void pl__worker_leaves(struct pl__worker *w, enum pl__duty duty)
 {
+	tell_crew(w, true);
 	/* [duty-b] pairs with [duty-a] in watch.c: counted once, not twice. */
 	if (likely(atomic_exchange(&w->duty, duty) != PL__BLOCKED))
 		return;
 	atomic_fetch_sub(&pl__rt.nr_seen, 1);
 	atomic_fetch_sub(&pl__rt.nr_blocked, 1);
+}
+
+void pl__worker_runs(struct pl__worker *w)
+{
+	tell_crew(w, false);
+	store_release(&w->duty, PL__RUNS);
 }
 
 /* ---- spinning ---- */
@@ -225,6 +241,14 @@ static bool is_enough_running(void)
 	       pl__nr_running() >= load_relaxed(&pl__rt.nr_wanted);
 }
 
+static bool is_nothing_to_do(void)
+{
+	if (pl__work_anywhere())
+		return false;
+	pl__watcher_untell();
+	return true;
+}
+
 /*
  * Announced as idle: looks once more, and parks if there is nothing.  Who had
  * the token and sees something takes it up again, since it has to call for
@@ -239,7 +263,7 @@ static void look_and_park(struct pl__worker *w, uint32_t seq)
 		lay_down_token(w);
 	pl__full_barrier();
 	PL_INJECT("idle-a");
-	if (is_enough_running() || !pl__work_anywhere())
+	if (is_enough_running() || is_nothing_to_do())
 		park(w, seq);
 	else if (had_token)
 		w->is_searching = atomic_compare_exchange_strong(
@@ -263,7 +287,7 @@ static bool idle(struct pl__worker *w)
 	/* [idle-a] pairs with [idle-b] in pl__signal(). */
 	atomic_fetch_add(&pl__rt.nr_idle, 1);
 	look_and_park(w, seq);
-	store_release(&w->duty, PL__RUNS);
+	pl__worker_runs(w);
 	atomic_fetch_sub(&pl__rt.nr_idle, 1);
 	return true;
 }
@@ -362,7 +386,7 @@ bool pl__sleep(struct pl__worker *w, struct pl__sleeper *s,
 		woken = sleep_in_ring(w, s, deadline_ns);
 	else
 		woken = pl__sleeper_sleep(s, deadline_ns);
-	store_release(&w->duty, PL__RUNS);
+	pl__worker_runs(w);
 	atomic_fetch_sub(&pl__rt.nr_blocked, 1);
 	return woken;
 }
@@ -410,6 +434,7 @@ static void *worker_main(void *arg)
 	pl__self_guard(w, gone);
 	pl__stack_thread_init(&sigstack);
 	pl__ctx_thread(&w->loop);
+	atomic_store(&w->hand, pl__crew_join(&pl__rt.lots, w->index));
 	run_start_hook(w);
 
 	loop(w);
@@ -460,7 +485,7 @@ static int start_next(bool has_token)
 	/* Those that are started at once nobody has called for. */
 	if (i >= pl__rt.cfg.max_workers ||
 	    (has_token && i >= load_relaxed(&pl__rt.nr_wanted) +
-			       load_relaxed(&pl__rt.nr_blocked)))
+			       pl__nr_blocked()))
 		return -EAGAIN;
 	if (state == PL__RT_DRAINED || state == PL__RT_STOPPED)
 		return -ECANCELED;

@@ -31,7 +31,7 @@ static atomic_int nr_back, order[MAX_PARKERS];
 	{ \
 		struct pl__lots lots; \
 		rt_begin(_metadata); \
-		ASSERT_EQ(0, pl__lots_init(&lots, NR_LOTS, false)); \
+		ASSERT_EQ(0, pl__lots_init(&lots, NR_LOTS, false, 0)); \
 		name(&lots); \
 		pl__lots_fini(&lots); \
 	} \
@@ -41,7 +41,7 @@ static atomic_int nr_back, order[MAX_PARKERS];
 		rt_begin(_metadata); \
 		if (access("/dev/parklot", R_OK | W_OK)) \
 			SKIP(return, "no /dev/parklot"); \
-		ASSERT_EQ(0, pl__lots_init(&lots, NR_LOTS, true)); \
+		ASSERT_EQ(0, pl__lots_init(&lots, NR_LOTS, true, 0)); \
 		name(&lots); \
 		pl__lots_fini(&lots); \
 	} \

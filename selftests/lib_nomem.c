@@ -291,7 +291,8 @@ static bool may_be_left_out(const struct pl__fault_site *site)
 	/* A hierarchy of groups, or a quota, that this machine has not. */
 	if (strstr(site->file, "cpus.c") && strstr(site->call, "path"))
 		return true;
-	return (!has_device && strstr(site->file, "lot_dev.c")) ||
+	return (!has_device && (strstr(site->file, "lot_dev.c") ||
+				strstr(site->file, "lot_crew.c"))) ||
 	       (!has_ring && strstr(site->file, "ring.c"));
 }
 

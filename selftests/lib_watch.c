@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Who sees blocked workers: when there are no more to be had, what it costs,
- * its races, and without what helps it.
+ * its races, with the device's crew, and without what helps it.
  */
 #include "harness.h"
 
@@ -215,6 +215,38 @@ TEST_F(watch, all_are_counted_once_and_taken_back_once)
 	EXPECT_TRUE(UNTIL(rt_stat().workers_parked == rt_stat().workers));
 	EXPECT_EQ(0, rt_stat().workers_blocked);
 	EXPECT_EQ(0, atomic_load(&pl__rt.nr_seen));
+}
+
+/* ---- the device's crew ---- */
+
+static void queue_and_read(void *arg)
+{
+	spawn_tiny(1);
+	spin_ns(100 * NSEC_PER_USEC);
+	read_byte(arg);
+}
+
+TEST_F(watch, crew_calls_a_parked_worker)
+{
+	struct pl_config cfg = PL_CONFIG_INIT;
+	int i = 0;
+
+	if (access("/dev/parklot", R_OK | W_OK))
+		SKIP(return, "no /dev/parklot");
+	unsetenv("PARKLOT_WORKERS");
+	unsetenv("PARKLOT_MAX_WORKERS");
+	cfg.nr_workers = 1;
+	cfg.min_workers = 3;
+	ASSERT_EQ(0, pl_runtime_start(&cfg));
+	ASSERT_LT(0, pl__rt.lots.nr_hands);
+	ASSERT_EQ(0, pipe2(pipes[0], O_CLOEXEC));
+	do {
+		readers[0] = spawn(queue_and_read, pipes[0]);
+		ASSERT_TRUE(UNTIL(nr_ran == i + 1));
+		let_reader_go(0);
+	} while (!atomic_load(&pl__rt.lots.nr_called) && ++i < 1000);
+	EXPECT_LT(0, atomic_load(&pl__rt.lots.nr_called));
+	EXPECT_TRUE(UNTIL(rt_stat().workers_blocked == 0));
 }
 
 /* ---- without what helps ---- */
