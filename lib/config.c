@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define SPIN_US		50
+#define SPIN_US_MAX	65536
 #define NSIGNALS	64
 
 static const size_t default_stack[3] = {
@@ -39,7 +40,8 @@ static int copy(const struct pl_config *cfg, struct pl_config *out)
 	return 0;
 }
 
-static int env_number(const char *name, uint32_t min, uint32_t *out)
+static int env_number(const char *name, uint32_t min, uint32_t max,
+		      uint32_t *out)
 {
 	const char *s = getenv(name);
 	unsigned long v;
@@ -48,9 +50,9 @@ static int env_number(const char *name, uint32_t min, uint32_t *out)
 	if (!s || !*s)
 		return 0;
 	v = strtoul(s, &end, 10);
-	if (*s < '0' || *s > '9' || *end || v < min || v > PL__WORKERS_MAX) {
-		fprintf(stderr, "parklot: %s=%s: not a number from %u to %d\n",
-			name, s, min, PL__WORKERS_MAX);
+	if (*s < '0' || *s > '9' || *end || v < min || v > max) {
+		fprintf(stderr, "parklot: %s=%s: not a number from %u to %u\n",
+			name, s, min, max);
 		return -EINVAL;
 	}
 	*out = (uint32_t)v;
@@ -170,9 +172,11 @@ int pl__config_resolve(const struct pl_config *cfg, struct pl_config *out)
 	if (!ret)
 		ret = env_backend(&out->backend);
 	if (!ret)
-		ret = env_number("PARKLOT_WORKERS", 1, &out->nr_workers);
+		ret = env_number("PARKLOT_WORKERS", 1, PL__WORKERS_MAX,
+				 &out->nr_workers);
 	if (!ret)
-		ret = env_number("PARKLOT_MAX_WORKERS", 1, &out->max_workers);
+		ret = env_number("PARKLOT_MAX_WORKERS", 1, PL__WORKERS_MAX,
+				 &out->max_workers);
 	if (!ret)
 		ret = env_signal(&out->dump_signal);
 	if (ret)
@@ -189,8 +193,17 @@ int pl__config_resolve(const struct pl_config *cfg, struct pl_config *out)
 int pl__config_spin(uint32_t nr_cpus, uint32_t *ns)
 {
 	uint32_t us = nr_cpus > 1 ? SPIN_US : 0;
-	int ret = env_number("PARKLOT_SPIN_US", 0, &us);
+	int ret = env_number("PARKLOT_SPIN_US", 0, SPIN_US_MAX, &us);
 
 	*ns = us * 1000;
+	return ret;
+}
+
+int pl__config_watch(bool *is_watched)
+{
+	uint32_t yes = 1;
+	int ret = env_number("PARKLOT_WATCH", 0, 1, &yes);
+
+	*is_watched = yes;
 	return ret;
 }

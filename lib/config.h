@@ -28,6 +28,9 @@ int pl__config_resolve(const struct pl_config *cfg, struct pl_config *out);
  */
 int pl__config_spin(uint32_t nr_cpus, uint32_t *ns);
 
+/* Whether workers that are blocked in the kernel are to be looked for. */
+int pl__config_watch(bool *is_watched);
+
 /* Whether the environment, not the program, chose the back end. */
 bool pl__config_backend_is_env(void);
 

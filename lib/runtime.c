@@ -40,7 +40,8 @@ static int open_lots(struct pl__rt *rt)
 	int ret = -ENODEV;
 
 	if (want != PL_BACKEND_FUTEX)
-		ret = pl__lots_init(&rt->lots, nr, true, rt->cfg.max_workers);
+		ret = pl__lots_init(&rt->lots, nr, true,
+				    rt->is_watched ? rt->cfg.max_workers : 0);
 	if (!ret) {
 		rt->backend = PL_BACKEND_MODULE;
 		return 0;
@@ -79,6 +80,8 @@ static int start(struct pl__rt *rt, const struct pl_config *cfg)
 	ret = pl__config_resolve(cfg, &rt->cfg);
 	if (!ret)
 		ret = pl__config_spin(rt->nr_cpus, &rt->spin_ns_max);
+	if (!ret)
+		ret = pl__config_watch(&rt->is_watched);
 	if (ret)
 		return ret;
 	ret = pl__tasks_init();

@@ -191,7 +191,7 @@ struct pl__stackless {
 };
 
 enum pl__watcher {
-	PL__WATCHER_AWAKE,
+	PL__WATCHER_AWAKE,	/* or there is none: nobody is to be woken */
 	PL__WATCHER_UNTOLD,	/* so is the crew: it looks, there is nothing */
 	PL__WATCHER_ASLEEP,
 	PL__WATCHER_OVER,	/* its thread ends */
@@ -217,6 +217,7 @@ struct pl__rt {
 	enum pl_backend		backend;	/* R */
 	uint32_t		spin_ns_max;	/* R: 0: workers never spin */
 	uint32_t		nr_cpus;	/* R: that are usable */
+	bool			is_watched;	/* R: who blocks is seen */
 
 	_Atomic uint32_t	state __pl_cacheline; /* enum pl__rt_state */
 	_Atomic uint32_t	nr_started;	/* workers[0 .. nr_started) */

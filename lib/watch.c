@@ -459,12 +459,18 @@ int pl__watcher_start(void)
 	watcher.has_told = false;
 	store_relaxed(&watcher.nr_blocks, 0);
 	store_relaxed(&watcher.nr_all_blocked, 0);
+	if (!pl__rt.is_watched) {
+		atomic_store(&pl__rt.watcher, PL__WATCHER_AWAKE);
+		return 0;
+	}
 	atomic_store(&pl__rt.watcher, PL__WATCHER_UNTOLD);
 	return pl__thread_start(&watcher.thread, watcher_main, NULL);
 }
 
 void pl__watcher_stop(void)
 {
+	if (!pl__rt.is_watched)
+		return;
 	atomic_store(&pl__rt.watcher, PL__WATCHER_OVER);
 	pl__futex_wake(&pl__rt.watcher, 1);
 	pthread_join(watcher.thread, NULL);

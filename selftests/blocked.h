@@ -8,6 +8,16 @@
 
 #include <fcntl.h>
 
+#define BLOCKED_FIXTURE(name) \
+	FIXTURE(name) { char unused; }; \
+	FIXTURE_SETUP(name) \
+	{ \
+		rt_begin(_metadata); \
+		if (!rt_is_watched()) \
+			SKIP(return, "PARKLOT_WATCH=0"); \
+	} \
+	FIXTURE_TEARDOWN(name) { rt_end(); }
+
 static atomic_int nr_ran, nr_begun;
 
 static inline void count(void *arg)

@@ -13,7 +13,7 @@
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 
-RT_FIXTURE(blocked)
+BLOCKED_FIXTURE(blocked)
 
 static atomic_int may_go;
 

@@ -9,7 +9,7 @@
 #include "blocked.h"
 #include "work.h"
 
-RT_FIXTURE(watch)
+BLOCKED_FIXTURE(watch)
 
 /* ---- when there are no more ---- */
 
@@ -250,6 +250,26 @@ TEST_F(watch, crew_calls_a_parked_worker)
 }
 
 /* ---- without what helps ---- */
+
+TEST_F(watch, nobody_looks_where_that_is_not_wanted)
+{
+	setenv("PARKLOT_WATCH", "0", 1);
+	start_with(1, 0);
+	ASSERT_EQ(0, pl_runtime_set_workers(2));
+	block_in_read(2);
+	ASSERT_TRUE(UNTIL(nr_begun == 2));
+	spawn_tiny(10);
+	EXPECT_EQ(0, nr_threads_named("pl-watcher"));
+	EXPECT_EQ(0, pl__rt.lots.nr_hands);
+	EXPECT_EQ(2, rt_stat().workers);
+	EXPECT_EQ(0, rt_stat().workers_blocked);
+	EXPECT_EQ(0, nr_ran);
+	let_reader_go(0);
+	EXPECT_TRUE(UNTIL(nr_ran == 10));
+	EXPECT_EQ(2, rt_stat().workers);
+	EXPECT_EQ(0, rt_stat().blocks);
+	let_reader_go(1);
+}
 
 TEST_F(watch, is_seen_without_a_descriptor_to_be_had)
 {

@@ -274,6 +274,14 @@ static inline void give_memory_back(void)
 	EXPECT_EQ(0, setrlimit(RLIMIT_AS, &all));
 }
 
+/* Whether anybody looks for blocked workers. */
+static inline bool rt_is_watched(void)
+{
+	const char *s = getenv("PARKLOT_WATCH");
+
+	return !s || strcmp(s, "0");
+}
+
 /*
  * So many threads; or more, if one of them was blocked for a while, as by the
  * kernel's lock of the address space.
