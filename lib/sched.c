@@ -88,9 +88,9 @@ static void call_for_help(struct pl__worker *w)
 			return;
 		atomic_fetch_sub(&pl__rt.nr_searching, 1);
 		pl__full_barrier();
-	} while ((idle || load_relaxed(&pl__rt.nr_idle)) && is_help_due() &&
-		 pl__work_anywhere());
-	pl__watch();
+	} while (((idle || load_relaxed(&pl__rt.nr_idle)) && is_help_due() &&
+		  pl__work_anywhere()) ||
+		 (pl__watch() && is_help_due()));
 }
 
 void pl__signal(void)
@@ -100,10 +100,8 @@ void pl__signal(void)
 	PL_INJECT("idle-b");
 	if (load_relaxed(&pl__rt.nr_searching))
 		return;
-	if (is_help_due())
+	if (is_help_due() || (pl__watch() && is_help_due()))
 		call_for_help(pl__self());
-	else
-		pl__watch();
 }
 
 /* ---- ready ---- */

@@ -445,22 +445,25 @@ void pl__worker_runs(struct pl__worker *w);
 /* The thread that sees who is blocked in the kernel; -ENOMEM, -EAGAIN. */
 int pl__watcher_start(void);
 void pl__watcher_stop(void);
-void pl__watcher_wake(void);
 
-/* A worker parks, since there is nothing: none need be called for it. */
-void pl__watcher_untell(void);
+/* True: and the crew, which may not have seen who blocked until now. */
+bool pl__watcher_wake(void);
+
+/* A worker parks, since there is nothing; true: now there is something. */
+bool pl__watcher_untell(void);
 
 /* Adds what it counted: workers found blocked; times that all of them were. */
 void pl__watcher_stat(uint64_t *blocks, uint64_t *all_blocked);
 
 /*
- * After a full barrier: tasks were queued, and enough workers run, if they do.
- * [watch-b] pairs with [watch-a] in watch.c.
+ * After a full barrier: tasks were queued, and enough workers run, if they do;
+ * true: look again whether they do.
  */
-static inline void pl__watch(void)
+static inline bool pl__watch(void)
 {
-	if (unlikely(load_relaxed(&pl__rt.watcher) != PL__WATCHER_AWAKE))
-		pl__watcher_wake();
+	/* [watch-b] pairs with [watch-a], [untold-b] with [untold-a]. */
+	return unlikely(load_relaxed(&pl__rt.watcher) != PL__WATCHER_AWAKE) &&
+	       pl__watcher_wake();
 }
 
 #endif /* PL_SCHED_H */

@@ -26,8 +26,19 @@
  * Workers that have joined the device's crew are not looked at: the kernel
  * counts them when they block, and calls a parked one while there is a backlog.
  * That is so while the watcher is AWAKE.  UNTOLD is the same without one, from
- * when a worker parks for want of work until somebody would wake the watcher.
- * What is left to it is to start a worker where none is parked.
+ * when a worker parks for want of work until somebody would wake the watcher:
+ *
+ *	worker that parks		whoever queued a task
+ *	word = UNTOLD	[untold-a]	queue it
+ *	backlog = 0			full barrier	[idle-b]
+ *	full barrier			if (word is UNTOLD)	[untold-b]
+ *	if (a queue has a task)		    word = AWAKE, backlog = 1
+ *		word = AWAKE,		    if (too few run)
+ *		backlog = 1			call for help
+ *
+ * The kernel counts who blocks, then looks at the backlog; whoever raises that
+ * looks at the count afterwards.  What is left to the watcher is to start a
+ * worker where none is parked.
  *
  * Counts go up before a worker is said to be blocked, and down after that was
  * taken back, by whoever did it:
@@ -316,13 +327,30 @@ static uint32_t become(uint32_t word)
 	return old;
 }
 
+/*
+ * The backlog is what the word says.  Two may come here at a time; the one who
+ * stores last has seen the last word, or looks again.
+ */
+static void tell_crew(void)
+{
+	uint32_t word;
+
+	if (!pl__rt.lots.nr_hands)
+		return;
+	do {
+		word = atomic_load(&pl__rt.watcher);
+		PL_INJECT("told");
+		pl__crew_set_backlog(&pl__rt.lots, word == PL__WATCHER_AWAKE);
+	} while (atomic_load(&pl__rt.watcher) != word);
+}
+
 /* What it was; if it was not awake, the crew is told as well. */
 static uint32_t get_up(void)
 {
 	uint32_t old = become(PL__WATCHER_AWAKE);
 
 	if (old != PL__WATCHER_AWAKE && old != PL__WATCHER_OVER)
-		pl__crew_set_backlog(&pl__rt.lots, true);
+		tell_crew();
 	return old;
 }
 
@@ -332,7 +360,7 @@ static void sleep_long(uint64_t now)
 	/* [watch-a] pairs with [watch-b] in pl__watch(). */
 	if (become(PL__WATCHER_ASLEEP) == PL__WATCHER_OVER)
 		return;
-	pl__crew_set_backlog(&pl__rt.lots, false);
+	tell_crew();
 	pl__full_barrier();
 	PL_INJECT("watch-a");
 	while (!pl__work_anywhere() &&
@@ -426,27 +454,38 @@ static void *watcher_main(void *arg)
 	return arg;
 }
 
-void pl__watcher_wake(void)
+bool pl__watcher_wake(void)
 {
+	uint32_t old;
+
 	/* What was queued may have been taken. */
-	if (pl__work_anywhere() && get_up() == PL__WATCHER_ASLEEP)
+	if (!pl__work_anywhere())
+		return false;
+	old = get_up();
+	if (old == PL__WATCHER_ASLEEP)
 		pl__futex_wake(&pl__rt.watcher, 1);
+	return pl__rt.lots.nr_hands &&
+	       (old == PL__WATCHER_UNTOLD || old == PL__WATCHER_ASLEEP);
 }
 
-void pl__watcher_untell(void)
+bool pl__watcher_untell(void)
 {
 	uint32_t awake = PL__WATCHER_AWAKE;
 
 	if (!pl__rt.lots.nr_hands)
-		return;
+		return false;
 	if (load_relaxed(&pl__rt.watcher) != awake ||
 	    !atomic_compare_exchange_strong(&pl__rt.watcher, &awake,
 					    PL__WATCHER_UNTOLD))
-		return;
-	pl__crew_set_backlog(&pl__rt.lots, false);
+		return false;
+	/* [untold-a] pairs with [untold-b] in pl__watch(). */
+	PL_INJECT("untold-a");
+	tell_crew();
 	pl__full_barrier();
-	if (pl__work_anywhere())
-		pl__watcher_wake();
+	if (!pl__work_anywhere())
+		return false;
+	get_up();
+	return true;
 }
 
 int pl__watcher_start(void)

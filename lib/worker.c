@@ -243,10 +243,7 @@ static bool is_enough_running(void)
 
 static bool is_nothing_to_do(void)
 {
-	if (pl__work_anywhere())
-		return false;
-	pl__watcher_untell();
-	return true;
+	return !pl__work_anywhere() && !pl__watcher_untell();
 }
 
 /*
