@@ -46,7 +46,7 @@ void pl__rt_exit(void)
 
 static bool is_help_due(void)
 {
-	return pl__nr_running() < load_relaxed(&pl__rt.nr_wanted) &&
+	return pl__is_short() &&
 	       (load_relaxed(&pl__rt.nr_idle) ||
 		load_relaxed(&pl__rt.nr_started) < pl__rt.cfg.max_workers);
 }

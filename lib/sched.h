@@ -285,13 +285,25 @@ static inline uint32_t pl__nr_blocked(void)
 	       load_relaxed(pl__rt.lots.nr_blocked);
 }
 
+static inline uint32_t pl__nr_off(void)
+{
+	return load_relaxed(&pl__rt.nr_idle) + pl__nr_blocked();
+}
+
 /* Neither idle nor blocked, as far as can be seen. */
 static inline uint32_t pl__nr_running(void)
 {
 	uint32_t started = load_relaxed(&pl__rt.nr_started);
-	uint32_t off = load_relaxed(&pl__rt.nr_idle) + pl__nr_blocked();
+	uint32_t off = pl__nr_off();
 
 	return started > off ? started - off : 0;
+}
+
+/* Fewer run than are wanted. */
+static inline bool pl__is_short(void)
+{
+	return load_relaxed(&pl__rt.nr_started) <
+	       load_relaxed(&pl__rt.nr_wanted) + pl__nr_off();
 }
 
 /* There are workers that are not wanted at times. */

@@ -237,8 +237,7 @@ static void park(struct pl__worker *w, uint32_t seq)
 /* Of others, once we are announced as idle. */
 static bool is_enough_running(void)
 {
-	return unlikely(pl__has_extra_workers()) &&
-	       pl__nr_running() >= load_relaxed(&pl__rt.nr_wanted);
+	return unlikely(pl__has_extra_workers()) && !pl__is_short();
 }
 
 static bool is_nothing_to_do(void)
