@@ -228,6 +228,7 @@ struct pl__rt {
 	_Atomic uint32_t	nr_searching;	/* 0 or 1: the token */
 	_Atomic uint32_t	nr_blocked;	/* workers outside of a crew */
 	_Atomic uint32_t	nr_seen;	/* of these, by the watcher */
+	_Atomic uint32_t	nr_hands_blocked; /* of a crew, for a while */
 
 	/* Ordinary threads that look at any of this right now. */
 	struct pl__stripe	inside[PL__NR_STRIPES];

@@ -394,31 +394,45 @@ static void sleep_short(uint64_t cpu_ns)
 	watcher.interval_ns *= 2;
 }
 
+/* The last one that was started has not looked for a task yet, nor parked. */
+static bool is_one_to_come(void)
+{
+	uint32_t nr = load_acquire(&pl__rt.nr_started);
+	struct pl__worker *w = nr ? pl__rt.workers[nr - 1] : NULL;
+
+	return w && !load_relaxed(&w->tick) && !load_relaxed(&w->stat.parks);
+}
+
 /* So that the next one to be called need not be started first. */
 static void keep_reserve(void)
 {
 	if ((load_relaxed(&pl__rt.nr_seen) ||
-	     load_relaxed(pl__rt.lots.nr_blocked)) &&
-	    !load_relaxed(&pl__rt.nr_idle))
+	     load_relaxed(&pl__rt.nr_hands_blocked)) &&
+	    !load_relaxed(&pl__rt.nr_idle) && !is_one_to_come())
 		pl__worker_start(false);
 }
 
 /*
- * The crew has nobody to call if none is parked.  Who starts one then is told
- * that it is due by the crew's count, as the watcher is.
+ * The crew has nobody to call if none is parked.  One is started for whom it
+ * counts as blocked for as long as from one look to the next: each page fault
+ * would have one otherwise.
  */
 static bool look_at_crew(bool has_work)
 {
-	uint32_t nr = load_relaxed(pl__rt.lots.nr_blocked);
-	bool has_news = nr > watcher.nr_hands_blocked;
+	uint32_t now = load_relaxed(pl__rt.lots.nr_blocked), nr = now;
+	bool has_news;
 
-	watcher.nr_hands_blocked = nr;
+	if (nr > watcher.nr_hands_blocked)
+		nr = watcher.nr_hands_blocked;
+	watcher.nr_hands_blocked = now;
+	has_news = nr > load_relaxed(&pl__rt.nr_hands_blocked);
+	store_relaxed(&pl__rt.nr_hands_blocked, nr);
 	/* Where too few run, others are called the usual way. */
-	if (has_work && pl__nr_running() >= load_relaxed(&pl__rt.nr_wanted))
+	if (has_work && !pl__is_short())
 		pl__watcher_wake();
-	if (has_news && has_work)
+	if (has_news)
 		counter_inc(&watcher.nr_blocks);
-	return has_news;
+	return has_news || now > nr;
 }
 
 static void watch(void)

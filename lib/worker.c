@@ -481,7 +481,8 @@ static int start_next(bool has_token)
 	/* Those that are started at once nobody has called for. */
 	if (i >= pl__rt.cfg.max_workers ||
 	    (has_token && i >= load_relaxed(&pl__rt.nr_wanted) +
-			       pl__nr_blocked()))
+			       load_relaxed(&pl__rt.nr_blocked) +
+			       load_relaxed(&pl__rt.nr_hands_blocked)))
 		return -EAGAIN;
 	if (state == PL__RT_DRAINED || state == PL__RT_STOPPED)
 		return -ECANCELED;
