@@ -253,11 +253,15 @@ static void change(void *arg)
 	}
 }
 
+static atomic_int is_timer_over;
+
 static void change_from_timer(void *arg)
 {
-	EXPECT_EQ(0, pl_runtime_set_workers((uint32_t)(uintptr_t)arg));
-	if (is_over)
+	if (is_over) {
+		is_timer_over = 1;
 		return;
+	}
+	EXPECT_EQ(0, pl_runtime_set_workers((uint32_t)(uintptr_t)arg));
 	EXPECT_EQ(0, pl_timer_add(NULL, pl_now() + 100 * NSEC_PER_USEC,
 				  change_from_timer,
 				  (void *)((uintptr_t)arg % 8 + 1)));
@@ -275,6 +279,7 @@ TEST_F(workers, more_and_fewer_under_load_loses_nothing)
 	mixed_join(&workers);
 	is_over = 1;
 	mixed_join(&changers);
+	EXPECT_TRUE(UNTIL(is_timer_over));
 	EXPECT_EQ(22 * nr, nr_ran);
 	EXPECT_EQ(22 * nr, nr_locked);
 	EXPECT_GE(8, rt_stat().workers);
