@@ -234,10 +234,14 @@ static void park(struct pl__worker *w, uint32_t seq)
 		learn_to_spin(w, pl__now_ns() - since);
 }
 
-/* Of others, once we are announced as idle. */
-static bool is_enough_running(void)
+/*
+ * Of others, once we are announced as idle.  Who was called and is not needed
+ * leaves what it was called for to them, and so to the watcher.
+ */
+static bool is_enough_running(bool was_called)
 {
-	return unlikely(pl__has_extra_workers()) && !pl__is_short();
+	return unlikely(pl__has_extra_workers()) && !pl__is_short() &&
+	       !(was_called && pl__watch() && pl__is_short());
 }
 
 static bool is_nothing_to_do(void)
@@ -259,7 +263,7 @@ static void look_and_park(struct pl__worker *w, uint32_t seq)
 		lay_down_token(w);
 	pl__full_barrier();
 	PL_INJECT("idle-a");
-	if (is_enough_running() || is_nothing_to_do())
+	if (is_enough_running(had_token) || is_nothing_to_do())
 		park(w, seq);
 	else if (had_token)
 		w->is_searching = atomic_compare_exchange_strong(
