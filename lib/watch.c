@@ -72,6 +72,7 @@ static struct {
 	uint64_t		interval_ns;	/* W */
 	uint32_t		nr_hands_blocked; /* W: at the last look */
 	uint64_t		all_blocked_ns;	/* W: since; 0: not so */
+	uint32_t		all_blocked_ticks; /* W: and nobody went on */
 	bool			is_counted;	/* W: it has lasted */
 	bool			has_told;	/* W */
 	_Atomic uint64_t	nr_blocks;	/* W writes, as the next */
@@ -293,16 +294,32 @@ static bool are_all_blocked(void)
 	       load_relaxed(&pl__rt.nr_started) == pl__rt.cfg.max_workers;
 }
 
+static uint32_t nr_ticks(void)
+{
+	uint32_t nr = load_relaxed(&pl__rt.nr_started), i, ticks = 0;
+
+	for (i = 0; i < nr; i++)
+		ticks += load_relaxed(&pl__rt.workers[i]->tick);
+	return ticks;
+}
+
 /* Where tasks wait, but nobody is left to be called for them. */
 static void look_for_help(uint64_t now, bool has_work)
 {
+	uint32_t ticks;
+
 	if (!has_work || !are_all_blocked()) {
 		watcher.all_blocked_ns = 0;
 		watcher.is_counted = false;
 		return;
 	}
-	if (!watcher.all_blocked_ns)
+	/* They may have come back and be blocked again since the last look. */
+	ticks = nr_ticks();
+	if (!watcher.all_blocked_ns || watcher.all_blocked_ticks != ticks) {
 		watcher.all_blocked_ns = now;
+		watcher.all_blocked_ticks = ticks;
+		watcher.is_counted = false;
+	}
 	if (now - watcher.all_blocked_ns < ALL_BLOCKED_NS)
 		return;
 	if (!watcher.has_told)
