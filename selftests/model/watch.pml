@@ -167,7 +167,13 @@ inline idle()
 	nr_idle++;				/* [idle-a] */
 	lay_down();
 	if
-	:: enough_run || queue == 0 -> park()
+	:: enough_run ->
+		if
+		:: had_token && queue > 0 -> asleep = false
+		:: else
+		fi;
+		park()
+	:: !enough_run && queue == 0 -> park()
 	:: else ->
 		if
 		:: atomic { had_token && nr_searching == 0 ->
