@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * ring: one worker's io_uring
+ * ring: what one worker waits for in the kernel
  *
  * Used by its owner's thread alone, except for pl__ring_cancel().  Requests
  * are gathered and submitted together when the owner polls or waits.  Knows
@@ -65,5 +65,32 @@ struct pl__ring_stat {
 };
 
 void pl__ring_stat(const struct pl__ring *r, struct pl__ring_stat *st);
+
+/* ---- for the kinds of rings ---- */
+
+struct pl__ring_ops {
+	void (*close)(struct pl__ring *r);
+	int (*add)(struct pl__ring *r, struct pl__ring_req *req,
+		   const struct io_uring_sqe *sqe);
+	uint32_t (*poll)(struct pl__ring *r);
+	uint32_t (*reap)(struct pl__ring *r);
+	void (*wait)(struct pl__ring *r, uint64_t deadline_ns);
+};
+
+/* Each begins with this.  O: the owner's thread.  A: atomic.  I: init only. */
+struct pl__ring {
+	const struct pl__ring_ops *ops;		/* I */
+	int			eventfd;	/* I */
+	struct pl__inbox	cancels;	/* A: requests to cancel */
+	_Atomic uint64_t	nr_added;	/* O writes, as the next two */
+	_Atomic uint64_t	nr_done;
+	_Atomic uint64_t	nr_enters;
+};
+
+/* One of the completions of @req has come: how many requests that ends. */
+uint32_t pl__ring_finish(struct pl__ring *r, struct pl__ring_req *req);
+
+/* ring_uring.c */
+int pl__ring_uring_open(struct pl__ring **out);
 
 #endif /* PL_RING_H */

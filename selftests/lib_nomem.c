@@ -293,7 +293,7 @@ static bool may_be_left_out(const struct pl__fault_site *site)
 		return true;
 	return (!has_device && (strstr(site->file, "lot_dev.c") ||
 				strstr(site->file, "lot_crew.c"))) ||
-	       (!has_ring && strstr(site->file, "ring.c"));
+	       (!has_ring && strstr(site->file, "ring_uring.c"));
 }
 
 static bool is_left_out(const struct pl__fault_site *sites, size_t i)

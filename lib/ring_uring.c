@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * ring_uring: a ring of the kernel's
+ */
+#include "ring.h"
+#include "sys.h"
+
+#include <liburing.h>
+
+#define NR_ENTRIES	256
+
+/* What a completion is of, in the low bits of its user_data. */
+#define TAG_REQ		0
+#define TAG_CANCEL	1	/* of the attempt to cancel that request */
+#define TAG_EVENT	2	/* the eventfd was read */
+#define TAG_MASK	3
+
+/* O: the owner's thread. */
+struct uring {
+	struct pl__ring		ring;
+	struct io_uring		uring;		/* O */
+	bool			is_event_armed;	/* O: a read is in flight */
+	bool			has_rung;	/* O: it was reaped */
+	uint64_t		event;		/* what it reads into */
+};
+
+static struct uring *uring_of(struct pl__ring *r)
+{
+	return container_of(r, struct uring, ring);
+}
+
+static int setup(struct io_uring *uring)
+{
+	/* The best first: only the owner submits, and runs its own task work */
+	static const unsigned int flags[] = {
+		IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN |
+			IORING_SETUP_TASKRUN_FLAG,
+		IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG,
+		0,
+	};
+	size_t i;
+	int ret = -EINVAL;
+
+	for (i = 0; i < ARRAY_SIZE(flags) && ret == -EINVAL; i++)
+		ret = PL_FAULTY(-ENOMEM, io_uring_queue_init(NR_ENTRIES, uring,
+							     flags[i]));
+	return ret;
+}
+
+/* ---- completions ---- */
+
+static uint32_t complete(struct uring *u, uint64_t data, int res)
+{
+	struct pl__ring_req *req;
+
+	req = (struct pl__ring_req *)(uintptr_t)(data & ~(uint64_t)TAG_MASK);
+	switch (data & TAG_MASK) {
+	case TAG_EVENT:
+		u->is_event_armed = false;
+		u->has_rung = true;
+		return 0;
+	case TAG_REQ:
+		req->res = res;
+		break;
+	}
+	return pl__ring_finish(&u->ring, req);
+}
+
+static uint32_t complete_all(struct uring *u)
+{
+	struct io_uring_cqe *cqe;
+	uint32_t nr = 0;
+	uint64_t data;
+	int res;
+
+	while (io_uring_cq_ready(&u->uring)) {
+		if (io_uring_peek_cqe(&u->uring, &cqe))
+			break;
+		data = cqe->user_data;
+		res = cqe->res;
+		io_uring_cqe_seen(&u->uring, cqe);
+		nr += complete(u, data, res);
+	}
+	return nr;
+}
+
+/* ---- submission ---- */
+
+/* What the kernel has no memory for stays, to be submitted the next time. */
+static void submit(struct uring *u)
+{
+	counter_inc(&u->ring.nr_enters);
+	PL_FAULTY(-EAGAIN, io_uring_submit_and_get_events(&u->uring));
+}
+
+static struct io_uring_sqe *get_sqe(struct uring *u)
+{
+	struct io_uring_sqe *sqe = io_uring_get_sqe(&u->uring);
+
+	if (likely(sqe))
+		return sqe;
+	/* Full of what was not submitted yet. */
+	submit(u);
+	complete_all(u);
+	return io_uring_get_sqe(&u->uring);
+}
+
+static void set_data(struct io_uring_sqe *sqe, const void *ptr, uint64_t tag)
+{
+	sqe->user_data = (uint64_t)(uintptr_t)ptr | tag;
+}
+
+static int add(struct pl__ring *r, struct pl__ring_req *req,
+	       const struct io_uring_sqe *from)
+{
+	struct uring *u = uring_of(r);
+	struct io_uring_sqe *sqe = get_sqe(u);
+
+	if (!sqe)
+		return -EAGAIN;
+	*sqe = *from;
+	set_data(sqe, req, TAG_REQ);
+	return 0;
+}
+
+/* Without an SQE to be had now, they wait for the next time. */
+static void add_cancels(struct uring *u)
+{
+	struct pl__link *l = pl__inbox_take(&u->ring.cancels), *next;
+	struct io_uring_sqe *sqe;
+	struct pl__ring_req *req;
+
+	for (; l; l = next) {
+		next = l->next;
+		req = container_of(l, struct pl__ring_req, link);
+		sqe = get_sqe(u);
+		if (!sqe) {
+			pl__inbox_push(&u->ring.cancels, l);
+			continue;
+		}
+		io_uring_prep_cancel64(sqe, (uint64_t)(uintptr_t)req, 0);
+		set_data(sqe, req, TAG_CANCEL);
+	}
+}
+
+static void arm_event(struct uring *u)
+{
+	struct io_uring_sqe *sqe;
+
+	if (u->is_event_armed)
+		return;
+	sqe = get_sqe(u);
+	if (!sqe)
+		return;
+	io_uring_prep_read(sqe, u->ring.eventfd, &u->event, sizeof(u->event),
+			   0);
+	set_data(sqe, NULL, TAG_EVENT);
+	u->is_event_armed = true;
+}
+
+/* Completions that the kernel makes only while we are in it. */
+static bool has_task_work(struct uring *u)
+{
+	return IO_URING_READ_ONCE(*u->uring.sq.kflags) &
+	       (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW);
+}
+
+static uint32_t poll_ring(struct pl__ring *r)
+{
+	struct uring *u = uring_of(r);
+
+	if (!pl__inbox_empty(&u->ring.cancels))
+		add_cancels(u);
+	if (io_uring_sq_ready(&u->uring) || has_task_work(u))
+		submit(u);
+	return complete_all(u);
+}
+
+static uint32_t reap(struct pl__ring *r)
+{
+	struct uring *u = uring_of(r);
+
+	if (!io_uring_cq_ready(&u->uring) && has_task_work(u))
+		return poll_ring(r);
+	return complete_all(u);
+}
+
+static void sleep_until(struct uring *u, uint64_t deadline_ns)
+{
+	uint64_t now = deadline_ns == UINT64_MAX ? 0 : pl__now_ns();
+	uint64_t ns = deadline_ns > now ? deadline_ns - now : 0;
+	struct __kernel_timespec ts = {
+		.tv_sec = (long long)(ns / NSEC_PER_SEC),
+		.tv_nsec = (long long)(ns % NSEC_PER_SEC),
+	};
+	struct io_uring_cqe *cqe;
+
+	counter_inc(&u->ring.nr_enters);
+	PL_FAULTY(-EAGAIN, io_uring_submit_and_wait_timeout(&u->uring, &cqe, 1,
+				deadline_ns == UINT64_MAX ? NULL : &ts, NULL));
+}
+
+static void wait_in_ring(struct pl__ring *r, uint64_t deadline_ns)
+{
+	struct uring *u = uring_of(r);
+
+	/* From here on, an event that is reaped by the way has been missed. */
+	u->has_rung = false;
+	if (!pl__inbox_empty(&u->ring.cancels))
+		add_cancels(u);
+	arm_event(u);
+	/* Without an eventfd armed nobody could wake us: only look. */
+	if (u->is_event_armed && !u->has_rung &&
+	    !io_uring_cq_ready(&u->uring))
+		sleep_until(u, deadline_ns);
+}
+
+/* ---- the whole ---- */
+
+static void close_ring(struct pl__ring *r)
+{
+	struct uring *u = uring_of(r);
+
+	io_uring_queue_exit(&u->uring);
+	pl__free(u);
+}
+
+static const struct pl__ring_ops uring_ops = {
+	.close	= close_ring,
+	.add	= add,
+	.poll	= poll_ring,
+	.reap	= reap,
+	.wait	= wait_in_ring,
+};
+
+int pl__ring_uring_open(struct pl__ring **out)
+{
+	struct uring *u = pl__alloc(sizeof(*u));
+	int ret;
+
+	if (!u)
+		return -ENOMEM;
+	u->ring.ops = &uring_ops;
+	ret = setup(&u->uring);
+	if (ret)
+		goto err_free;
+	u->ring.eventfd = pl__eventfd();
+	if (u->ring.eventfd < 0) {
+		ret = u->ring.eventfd;
+		goto err_exit;
+	}
+	*out = &u->ring;
+	return 0;
+
+err_exit:
+	io_uring_queue_exit(&u->uring);
+err_free:
+	pl__free(u);
+	return ret;
+}
