@@ -66,6 +66,26 @@ bool pl__config_backend_is_env(void)
 	return s && *s;
 }
 
+/* One of three names, and its number. */
+static int env_name(const char *name, const char *const names[3],
+		    uint32_t *out)
+{
+	const char *s = getenv(name);
+	uint32_t i;
+
+	if (!s || !*s)
+		return 0;
+	for (i = 0; i < 3; i++) {
+		if (!strcmp(s, names[i])) {
+			*out = i;
+			return 0;
+		}
+	}
+	fprintf(stderr, "parklot: %s=%s: not %s, %s or %s\n", name, s,
+		names[0], names[1], names[2]);
+	return -EINVAL;
+}
+
 static int env_backend(uint32_t *out)
 {
 	static const char *const names[] = {
@@ -73,20 +93,20 @@ static int env_backend(uint32_t *out)
 		[PL_BACKEND_MODULE]	= "module",
 		[PL_BACKEND_FUTEX]	= "futex",
 	};
-	const char *s = getenv("PARKLOT_BACKEND");
-	uint32_t i;
 
-	if (!s || !*s)
-		return 0;
-	for (i = 0; i < ARRAY_SIZE(names); i++) {
-		if (!strcmp(s, names[i])) {
-			*out = i;
-			return 0;
-		}
-	}
-	fprintf(stderr, "parklot: PARKLOT_BACKEND=%s: not auto, module or futex\n",
-		s);
-	return -EINVAL;
+	return env_name("PARKLOT_BACKEND", names, out);
+}
+
+int pl__config_io(uint32_t *io)
+{
+	static const char *const names[] = {
+		[PL_IO_NONE]	= "auto",
+		[PL_IO_URING]	= "uring",
+		[PL_IO_POLL]	= "poll",
+	};
+
+	*io = PL_IO_NONE;
+	return env_name("PARKLOT_IO", names, io);
 }
 
 /* A fault comes again when its handler returns. */

@@ -31,6 +31,9 @@ int pl__config_spin(uint32_t nr_cpus, uint32_t *ns);
 /* Whether workers that are blocked in the kernel are to be looked for. */
 int pl__config_watch(bool *is_watched);
 
+/* enum pl_io, by the environment alone; NONE: whichever is to be had. */
+int pl__config_io(uint32_t *io);
+
 /* Whether the environment, not the program, chose the back end. */
 bool pl__config_backend_is_env(void);
 

@@ -39,7 +39,7 @@ static struct pl__ring *ring_of(struct pl__worker *w)
 {
 	if (likely(w->ring) || w->ring_error)
 		return w->ring;
-	w->ring_error = pl__ring_open(&w->ring);
+	w->ring_error = pl__ring_open(&w->ring, pl__rt.io);
 	if (!w->ring_error)
 		store_release(&w->ring_seen, w->ring);
 	/* For want of memory or descriptors it may be had later. */
@@ -48,16 +48,25 @@ static struct pl__ring *ring_of(struct pl__worker *w)
 	return w->ring;
 }
 
-static int submit(struct request *r, const struct io_uring_sqe *sqe)
+/* What is to be waited for, and by whom it was made. */
+struct ask {
+	const struct io_uring_sqe *sqe;
+	uint64_t		deadline_ns;
+	bool			is_callers;	/* for io_uring alone */
+};
+
+static int submit(struct request *r, const struct ask *a)
 {
 	struct pl__worker *w = pl__self();
 	struct pl__ring *ring = ring_of(w);
 
 	if (!ring)
 		return w->ring_error ? -EOPNOTSUPP : -ENOMEM;
+	if (a->is_callers && pl__ring_kind(ring) != PL_IO_URING)
+		return -EOPNOTSUPP;
 	r->req.done = request_done;
 	atomic_store(&r->done, 0);
-	return pl__ring_add(ring, &r->req, sqe);
+	return pl__ring_add(ring, &r->req, a->sqe);
 }
 
 static bool is_done(struct request *r)
@@ -72,13 +81,13 @@ static void wait_uninterruptible(struct request *r)
 			PL__WAIT_UNINTERRUPTIBLE | PL__FOR_IO);
 }
 
-static int wait_as_task(const struct io_uring_sqe *sqe, uint64_t deadline_ns)
+static int wait_as_task(const struct ask *a)
 {
 	struct request r;
 	int ret = pl__wait_pending();
 
 	if (!ret)
-		ret = submit(&r, sqe);
+		ret = submit(&r, a);
 	if (ret)
 		return ret;
 
@@ -87,7 +96,7 @@ static int wait_as_task(const struct io_uring_sqe *sqe, uint64_t deadline_ns)
 	 * its done is no news of ours, and the deadline still holds.
 	 */
 	do {
-		ret = pl__wait(&r.done, 0, deadline_ns, PL__FOR_IO);
+		ret = pl__wait(&r.done, 0, a->deadline_ns, PL__FOR_IO);
 	} while (!is_done(&r) && (!ret || ret == -EAGAIN));
 	if (is_done(&r)) {
 		pl__wait_repend(ret);
@@ -103,8 +112,7 @@ static int wait_as_task(const struct io_uring_sqe *sqe, uint64_t deadline_ns)
 
 /* What an ordinary thread has done for it. */
 struct errand {
-	const struct io_uring_sqe *sqe;
-	uint64_t		deadline_ns;
+	const struct ask	*ask;
 	_Atomic uint32_t	done;
 	int			res;
 };
@@ -113,15 +121,15 @@ static void run_errand(void *arg)
 {
 	struct errand *e = arg;
 
-	e->res = wait_as_task(e->sqe, e->deadline_ns);
+	e->res = wait_as_task(e->ask);
 	store_release(&e->done, 1);
 	pl__wake(&e->done, 1);
 }
 
-static int wait_as_thread(const struct io_uring_sqe *sqe, uint64_t deadline_ns)
+static int wait_as_thread(const struct ask *a)
 {
 	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
-	struct errand e = { .sqe = sqe, .deadline_ns = deadline_ns };
+	struct errand e = { .ask = a };
 	int ret;
 
 	opts.name = "pl-io";
@@ -135,10 +143,16 @@ static int wait_as_thread(const struct io_uring_sqe *sqe, uint64_t deadline_ns)
 	return e.res;
 }
 
+static int wait_for_ask(const struct ask *a)
+{
+	return pl__current() ? wait_as_task(a) : wait_as_thread(a);
+}
+
 static int wait_for(const struct io_uring_sqe *sqe, uint64_t deadline_ns)
 {
-	return pl__current() ? wait_as_task(sqe, deadline_ns) :
-			       wait_as_thread(sqe, deadline_ns);
+	struct ask a = { sqe, deadline_ns, false };
+
+	return wait_for_ask(&a);
 }
 
 int pl__io(const struct io_uring_sqe *sqe, uint32_t events,
@@ -166,7 +180,9 @@ void pl_io_sqe_init(struct io_uring_sqe *sqe)
 
 int pl_io_wait(struct io_uring_sqe *sqe, uint64_t deadline_ns)
 {
-	return sqe ? wait_for(sqe, deadline_ns) : -EINVAL;
+	struct ask a = { sqe, deadline_ns, true };
+
+	return sqe ? wait_for_ask(&a) : -EINVAL;
 }
 
 ssize_t pl_read_until(int fd, void *buf, size_t n, uint64_t deadline_ns)

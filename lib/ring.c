@@ -3,9 +3,27 @@
 #include "inject.h"
 #include "sys.h"
 
-int pl__ring_open(struct pl__ring **out)
+#include <liburing.h>
+
+int pl__ring_open(struct pl__ring **out, enum pl_io want)
 {
-	return pl__ring_uring_open(out);
+	int ret = -ENOSYS;
+
+	if (want != PL_IO_POLL)
+		ret = pl__ring_uring_open(out);
+	if (!ret)
+		(*out)->kind = PL_IO_URING;
+	if ((ret != -ENOSYS && ret != -EPERM) || want == PL_IO_URING)
+		return ret;
+	ret = pl__ring_poll_open(out);
+	if (!ret)
+		(*out)->kind = PL_IO_POLL;
+	return ret;
+}
+
+enum pl_io pl__ring_kind(const struct pl__ring *r)
+{
+	return r->kind;
 }
 
 void pl__ring_close(struct pl__ring *r)
@@ -33,16 +51,29 @@ void pl__ring_stat(const struct pl__ring *r, struct pl__ring_stat *st)
 	st->enters = load_relaxed(&r->nr_enters);
 }
 
+static void remember(struct pl__ring *r, struct pl__ring_req *req)
+{
+	struct pl__ring_bucket *b = pl__ring_bucket(r, req->sqe->fd);
+
+	if (unlikely(!b->reqs.next))
+		list_init(&b->reqs);
+	list_add_tail(&req->by_fd, &b->reqs);
+}
+
 int pl__ring_add(struct pl__ring *r, struct pl__ring_req *req,
 		 const struct io_uring_sqe *sqe)
 {
 	int ret;
 
 	req->ring = r;
+	req->sqe = sqe;
 	req->res = 0;
 	atomic_store(&req->pending, 1);
-	ret = r->ops->add(r, req, sqe);
-	if (!ret)
+	remember(r, req);
+	ret = r->ops->add(r, req);
+	if (ret)
+		pl__ring_forget(req);
+	else
 		counter_inc(&r->nr_added);
 	return ret;
 }

@@ -9,7 +9,11 @@
 #ifndef PL_RING_H
 #define PL_RING_H
 
+#include "call.h"
+#include "list.h"
 #include "mpsc.h"
+
+#include "parklot.h"
 
 struct io_uring_sqe;
 struct pl__ring;
@@ -19,16 +23,32 @@ struct pl__ring_req {
 	/* O: the owner's thread calls it, once, with the result. */
 	void			(*done)(struct pl__ring_req *req, int res);
 	struct pl__ring		*ring;		/* I: where it was added */
+	const struct io_uring_sqe *sqe;		/* I: what it asks for */
+	struct pl__list		by_fd;		/* O: in its bucket */
 	struct pl__link		link;		/* in ring->cancels */
 	_Atomic uint32_t	pending;	/* completions to come */
 	int			res;		/* O: of the request itself */
+
+	/* Of ring_poll.c. */
+	struct pl__list		queue;		/* O: in none: it is armed */
+	struct pl__call		call;		/* O */
+	uint32_t		round;		/* O: in which it was armed */
+	uint32_t		armed;		/* O: for what */
+	uint32_t		nr_vain;	/* O: events of no use */
+	bool			is_over;	/* O: res is set */
 };
 
-/* -ENOSYS, -EPERM, -ENOMEM, ...: what io_uring_setup() said. */
-int pl__ring_open(struct pl__ring **out);
+/*
+ * enum pl_io as wanted; NONE: io_uring, unless it is not to be had for good.
+ * -ENOSYS, -EPERM, -ENOMEM, ...: what io_uring_setup() said.
+ */
+int pl__ring_open(struct pl__ring **out, enum pl_io want);
 void pl__ring_close(struct pl__ring *r);
 
-/* Owner: queues a copy of @sqe; -EAGAIN if the kernel takes no more now. */
+/*
+ * Owner: queues @sqe, which stays as long as @req; -EAGAIN if the kernel takes
+ * no more now.  Files may block the caller, where there is no io_uring.
+ */
 int pl__ring_add(struct pl__ring *r, struct pl__ring_req *req,
 		 const struct io_uring_sqe *sqe);
 
@@ -55,6 +75,8 @@ void pl__ring_wait(struct pl__ring *r, uint64_t deadline_ns);
 /* Requests are in flight, so that a sleeper must sleep in the ring. */
 bool pl__ring_is_busy(const struct pl__ring *r);
 
+enum pl_io pl__ring_kind(const struct pl__ring *r);
+
 /* Written to by others, it ends pl__ring_wait(). */
 int pl__ring_eventfd(const struct pl__ring *r);
 
@@ -70,27 +92,50 @@ void pl__ring_stat(const struct pl__ring *r, struct pl__ring_stat *st);
 
 struct pl__ring_ops {
 	void (*close)(struct pl__ring *r);
-	int (*add)(struct pl__ring *r, struct pl__ring_req *req,
-		   const struct io_uring_sqe *sqe);
+	int (*add)(struct pl__ring *r, struct pl__ring_req *req);
 	uint32_t (*poll)(struct pl__ring *r);
 	uint32_t (*reap)(struct pl__ring *r);
 	void (*wait)(struct pl__ring *r, uint64_t deadline_ns);
 };
 
+/* Requests by descriptor, oldest first; zero-filled is empty. */
+#define PL__RING_BUCKETS	1024	/* a power of 2 */
+
+struct pl__ring_bucket {
+	struct pl__list		reqs;		/* O */
+};
+
 /* Each begins with this.  O: the owner's thread.  A: atomic.  I: init only. */
 struct pl__ring {
 	const struct pl__ring_ops *ops;		/* I */
+	enum pl_io		kind;		/* I */
 	int			eventfd;	/* I */
 	struct pl__inbox	cancels;	/* A: requests to cancel */
 	_Atomic uint64_t	nr_added;	/* O writes, as the next two */
 	_Atomic uint64_t	nr_done;
 	_Atomic uint64_t	nr_enters;
+	struct pl__ring_bucket	by_fd[PL__RING_BUCKETS]; /* O */
 };
+
+static inline struct pl__ring_bucket *pl__ring_bucket(struct pl__ring *r,
+						      int fd)
+{
+	return &r->by_fd[(uint32_t)fd % PL__RING_BUCKETS];
+}
+
+/* What @req asked for is over, if its memory may still be needed. */
+static inline void pl__ring_forget(struct pl__ring_req *req)
+{
+	list_del_init(&req->by_fd);
+}
 
 /* One of the completions of @req has come: how many requests that ends. */
 uint32_t pl__ring_finish(struct pl__ring *r, struct pl__ring_req *req);
 
 /* ring_uring.c */
 int pl__ring_uring_open(struct pl__ring **out);
+
+/* ring_poll.c */
+int pl__ring_poll_open(struct pl__ring **out);
 
 #endif /* PL_RING_H */

@@ -61,6 +61,7 @@ static uint32_t complete(struct uring *u, uint64_t data, int res)
 		return 0;
 	case TAG_REQ:
 		req->res = res;
+		pl__ring_forget(req);
 		break;
 	}
 	return pl__ring_finish(&u->ring, req);
@@ -110,15 +111,14 @@ static void set_data(struct io_uring_sqe *sqe, const void *ptr, uint64_t tag)
 	sqe->user_data = (uint64_t)(uintptr_t)ptr | tag;
 }
 
-static int add(struct pl__ring *r, struct pl__ring_req *req,
-	       const struct io_uring_sqe *from)
+static int add(struct pl__ring *r, struct pl__ring_req *req)
 {
 	struct uring *u = uring_of(r);
 	struct io_uring_sqe *sqe = get_sqe(u);
 
 	if (!sqe)
 		return -EAGAIN;
-	*sqe = *from;
+	*sqe = *req->sqe;
 	set_data(sqe, req, TAG_REQ);
 	return 0;
 }

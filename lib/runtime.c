@@ -82,6 +82,8 @@ static int start(struct pl__rt *rt, const struct pl_config *cfg)
 		ret = pl__config_spin(rt->nr_cpus, &rt->spin_ns_max);
 	if (!ret)
 		ret = pl__config_watch(&rt->is_watched);
+	if (!ret)
+		ret = pl__config_io(&rt->io);
 	if (ret)
 		return ret;
 	ret = pl__tasks_init();

@@ -217,6 +217,7 @@ struct pl__rt {
 	enum pl_backend		backend;	/* R */
 	uint32_t		spin_ns_max;	/* R: 0: workers never spin */
 	uint32_t		nr_cpus;	/* R: that are usable */
+	uint32_t		io;		/* R: enum pl_io, as wanted */
 	bool			is_watched;	/* R: who blocks is seen */
 
 	_Atomic uint32_t	state __pl_cacheline; /* enum pl__rt_state */

@@ -105,12 +105,23 @@ static void add_runtime(struct pl_stat *st)
 	add_timers(st);
 }
 
+static enum pl_io io_in_use(uint32_t nr)
+{
+	struct pl__ring *ring = NULL;
+	uint32_t i;
+
+	for (i = 0; i < nr && !ring; i++)
+		ring = load_acquire(&pl__rt.workers[i]->ring_seen);
+	return ring ? pl__ring_kind(ring) : PL_IO_NONE;
+}
+
 static void set_gauges(struct pl_stat *st)
 {
 	uint32_t nr = load_acquire(&pl__rt.nr_started);
 
 	st->stacks_unguarded = pl__stacks_unguarded(&pl__rt.stacks);
 	st->backend = pl__rt.backend;
+	st->io = io_in_use(nr);
 	st->workers = nr;
 	st->workers_parked = load_relaxed(&pl__rt.nr_idle);
 	st->workers_blocked = pl__nr_blocked();

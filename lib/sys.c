@@ -8,10 +8,12 @@
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -173,6 +175,21 @@ void *pl__map_fd(int fd, size_t size, int prot, uint64_t offset)
 int pl__eventfd(void)
 {
 	return (int)CALL(eventfd(0, EFD_CLOEXEC));
+}
+
+int pl__epoll(void)
+{
+	return (int)CALL(epoll_create1(EPOLL_CLOEXEC));
+}
+
+int pl__fd_stat(int fd, struct stat *st)
+{
+	return (int)CALL(fstat(fd, st));
+}
+
+long pl__syscall_long(long nr, long a, long b, long c, long d, long e, long f)
+{
+	return CALL(syscall(nr, a, b, c, d, e, f));
 }
 
 ssize_t pl__fd_read(int fd, void *buf, size_t size)

@@ -38,6 +38,9 @@ int pl__close(int fd);
 int pl__ioctl(int fd, unsigned long cmd, void *arg);
 void *pl__map_fd(int fd, size_t size, int prot, uint64_t offset);
 int pl__eventfd(void);
+int pl__epoll(void);
+struct stat;
+int pl__fd_stat(int fd, struct stat *st);
 ssize_t pl__fd_read(int fd, void *buf, size_t size);
 ssize_t pl__fd_write(int fd, const void *buf, size_t size);
 
@@ -46,6 +49,13 @@ ssize_t pl__fd_try_write(int fd, const void *buf, size_t size);
 
 /* From the beginning of the file, as a string; its length or -errno. */
 ssize_t pl__fd_reread(int fd, char *buf, size_t size);
+
+/* Any call, with up to six arguments of any type. */
+#define pl__syscall(...)	PL__SYSCALL(__VA_ARGS__, 0, 0, 0, 0, 0, 0)
+#define PL__SYSCALL(nr, a, b, c, d, e, f, ...)				\
+	pl__syscall_long(nr, (long)(a), (long)(b), (long)(c),		\
+			 (long)(d), (long)(e), (long)(f))
+long pl__syscall_long(long nr, long a, long b, long c, long d, long e, long f);
 
 /* The first @size - 1 bytes of a file as a string; its length or -errno. */
 ssize_t pl__read_file(const char *path, char *buf, size_t size);
@@ -82,6 +92,7 @@ void pl__free(void *p);
 # define pl__map_fd(fd, size, prot, offset) \
 	PL_FAULTY(NULL, pl__map_fd(fd, size, prot, offset))
 # define pl__eventfd()		PL_FAULTY(-EMFILE, pl__eventfd())
+# define pl__epoll()		PL_FAULTY(-EMFILE, pl__epoll())
 # define pl__read_file(path, buf, size) \
 	PL_FAULTY(-EMFILE, pl__read_file(path, buf, size))
 # define pl__thread_start(out, fn, arg) \

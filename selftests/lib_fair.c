@@ -294,8 +294,6 @@ TEST_F(fair, what_is_read_comes_in_a_yield_storm)
 	int fds[2];
 
 	begin(1, 0);
-	if (!rt_has_io())
-		SKIP(return, "this kernel has no io_uring");
 	ASSERT_EQ(0, pipe(fds));
 	begin_storm(yield_on, 2);
 	spawn(read_one, &fds[0]);

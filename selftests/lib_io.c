@@ -14,28 +14,10 @@
 
 FIXTURE(io) { char unused; };
 
-static void probe(void *arg)
-{
-	struct io_uring_sqe sqe;
-
-	pl_io_sqe_init(&sqe);
-	io_uring_prep_nop(&sqe);
-	*(int *)arg = pl_io_wait(&sqe, PL_FOREVER);
-}
-
 FIXTURE_SETUP(io)
 {
-	int ret = -1;
-
 	rt_begin(_metadata);
 	signal(SIGPIPE, SIG_DFL);
-	run_in_task(probe, &ret);
-	if (ret == -EOPNOTSUPP) {
-		rt_end();
-		SKIP(return, "this kernel has no io_uring");
-	}
-	ASSERT_EQ(0, ret);
-	EXPECT_EQ(0, pl_runtime_stop());
 }
 
 FIXTURE_TEARDOWN(io)
@@ -154,6 +136,16 @@ TEST_F(io, bad_descriptor_says_so)
 	run_as_each(use_bad_fd, NULL);
 }
 
+static void use_own_sqe_in_vain(void *arg)
+{
+	struct io_uring_sqe sqe;
+
+	(void)arg;
+	pl_io_sqe_init(&sqe);
+	io_uring_prep_nop(&sqe);
+	EXPECT_EQ(-EOPNOTSUPP, pl_io_wait(&sqe, PL_FOREVER));
+}
+
 static void use_own_sqe(void *arg)
 {
 	struct __kernel_timespec ts = { .tv_nsec = NSEC_PER_MSEC };
@@ -180,7 +172,7 @@ static void use_own_sqe(void *arg)
 
 TEST_F(io, callers_own_sqe_is_submitted_and_waited_for)
 {
-	run_as_each(use_own_sqe, NULL);
+	run_as_each(rt_has_uring() ? use_own_sqe : use_own_sqe_in_vain, NULL);
 }
 
 /* ---- TCP ---- */

@@ -11,21 +11,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-FIXTURE(iovec) { char unused; };
-
-FIXTURE_SETUP(iovec)
-{
-	rt_begin(_metadata);
-	if (!rt_has_io()) {
-		rt_end();
-		SKIP(return, "this kernel has no io_uring");
-	}
-}
-
-FIXTURE_TEARDOWN(iovec)
-{
-	rt_end();
-}
+RT_FIXTURE(iovec)
 
 static void run_as_each(void (*fn)(void *arg), void *arg)
 {
@@ -324,7 +310,7 @@ TEST_F(iovec, poll_is_interrupted_and_cancelled)
 	t = spawn(poll_in_vain, &fd[0]);
 	ASSERT_TRUE(UNTIL(rt_stat().io_in_flight == 1));
 	EXPECT_EQ(0, pl_interrupt(t));
-	ASSERT_TRUE(UNTIL(rt_stat().io_submitted >= 3 &&
+	ASSERT_TRUE(UNTIL(rt_stat().io_submitted == 2 &&
 			  rt_stat().io_in_flight == 1));
 	EXPECT_EQ(0, pl_cancel(t));
 	join(t);

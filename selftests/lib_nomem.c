@@ -96,6 +96,8 @@ static const struct op io_ops[] = {
 	{ "read", THREAD, op_read, WANT },
 	{ "read", TASK, op_read, WANT },
 	{ "read", WORKER_TASK, op_read, WANT },
+	{ "read_polled", THREAD, op_read_polled, WANT },
+	{ "read_polled", TASK, op_read_polled, WANT },
 	{ "read_until", TASK, op_read_until, WANT },
 	{ "recv", TASK, op_recv, WANT },
 	{ "write", TASK, op_write, WANT },
@@ -136,6 +138,8 @@ static void prepare(const struct op *op)
 	if (op->from == NEW)
 		return;
 	set_env("PARKLOT_WORKERS", 2);
+	if (op->run == op_read_polled)
+		setenv("PARKLOT_IO", "poll", 1);
 	ASSERT_EQ(0, pl_runtime_start(NULL));
 	/* What the first worker takes at its start is another trial's. */
 	ASSERT_TRUE(UNTIL(rt_stat().parks));
@@ -153,7 +157,7 @@ static void prepare(const struct op *op)
 		spawn(signal_cond, NULL);
 	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, fds));
 	if (op->run == op_read || op->run == op_read_until ||
-	    op->run == op_recv)
+	    op->run == op_read_polled || op->run == op_recv)
 		spawn(send_byte, NULL);
 }
 

@@ -31,6 +31,7 @@ static bool has_device(void)
 static void clear_env(void)
 {
 	unsetenv("PARKLOT_BACKEND");
+	unsetenv("PARKLOT_IO");
 	unsetenv("PARKLOT_WORKERS");
 	unsetenv("PARKLOT_MAX_WORKERS");
 	unsetenv("PARKLOT_SPIN_US");
@@ -177,7 +178,7 @@ TEST_F(runtime, refuses_bad_values_in_the_environment_and_says_so)
 {
 	static const char *const names[] = {
 		"PARKLOT_WORKERS", "PARKLOT_MAX_WORKERS", "PARKLOT_BACKEND",
-		"PARKLOT_SPIN_US", "PARKLOT_WATCH",
+		"PARKLOT_SPIN_US", "PARKLOT_WATCH", "PARKLOT_IO",
 	};
 	static const char *const bad[] = {
 		"x", "-1", "0", "1x", " 1", "99999999999999999999", "65537",

@@ -202,8 +202,6 @@ TEST_F(workers, one_too_many_still_completes_its_io)
 	pl_task_t t[ARRAY_SIZE(pairs)];
 
 	start_with(4, 0);
-	if (!rt_has_io())
-		SKIP(return, "this kernel has no io_uring");
 	for (i = 0; i < nr; i++) {
 		ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, pairs[i]));
 		t[i] = spawn(read_all, pairs[i]);

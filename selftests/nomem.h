@@ -53,6 +53,7 @@ static void clear_env(void)
 	unsetenv("PARKLOT_WORKERS");
 	unsetenv("PARKLOT_MAX_WORKERS");
 	unsetenv("PARKLOT_BACKEND");
+	unsetenv("PARKLOT_IO");
 }
 
 static void op_task(void *arg)

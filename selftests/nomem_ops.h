@@ -372,6 +372,11 @@ static int op_read(void)
 	return one_byte(pl_read(fds[0], &byte, 1));
 }
 
+static int op_read_polled(void)
+{
+	return op_read();
+}
+
 static int op_read_until(void)
 {
 	char byte;

@@ -61,9 +61,13 @@
 /* The test that runs, for checks in tasks and threads. */
 static struct __test_metadata __attribute__((unused)) *_metadata;
 
+/* A file that defines RT_IO is for that way of waiting for I/O. */
 static inline void rt_begin(struct __test_metadata *test)
 {
 	_metadata = test;
+#ifdef RT_IO
+	setenv("PARKLOT_IO", RT_IO, 1);
+#endif
 }
 
 static inline struct pl_stat rt_stat(void)
@@ -336,15 +340,14 @@ static inline void rt_probe_io(void *arg)
 	*(ssize_t *)arg = pl_read(-1, &c, 1);
 }
 
-/* Whether this kernel lets us use io_uring. */
-static inline bool rt_has_io(void)
+/* Whether tasks wait for I/O by io_uring. */
+static inline bool rt_has_uring(void)
 {
 	ssize_t ret = 0;
 
 	run_in_task(rt_probe_io, &ret);
-	if (ret != -EOPNOTSUPP)
-		ASSERT_EQ(-EBADF, ret);
-	return ret != -EOPNOTSUPP;
+	EXPECT_EQ(-EBADF, ret);
+	return rt_stat().io == PL_IO_URING;
 }
 
 /* So many tasks and threads that run the same function. */

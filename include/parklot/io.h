@@ -13,11 +13,13 @@
 PL_BEGIN_DECLS
 
 /*
- * Each is the system call of its name, through io_uring: same arguments, its
- * result or -errno.  SIGPIPE is never raised by those that send.  Besides
- * -ETIMEDOUT, -EINTR and -ECANCELED (the buffer is the caller's again in each
- * case; what was transferred before is reported instead): -EOPNOTSUPP if the
- * kernel has no io_uring.
+ * Each is the system call of its name: same arguments, its result or -errno.
+ * SIGPIPE is never raised by those that send.  Besides -ETIMEDOUT, -EINTR and
+ * -ECANCELED (the buffer is the caller's again in each case; what was
+ * transferred before is reported instead): -ENOMEM, -EAGAIN.
+ *
+ * It goes through io_uring; where there is none, or it is not allowed, through
+ * plain calls that do not block, and epoll.  Then files may block the worker.
  */
 PL_API ssize_t pl_read(int fd, void *buf, size_t n);
 PL_API ssize_t pl_read_until(int fd, void *buf, size_t n, uint64_t deadline_ns);
@@ -80,7 +82,7 @@ PL_API void pl_io_sqe_init(struct io_uring_sqe *sqe);
  *
  * The way to all that io_uring can do.  user_data is the library's.
  *
- * Return: the completion's res; else as above.
+ * Return: the completion's res; else as above; -EOPNOTSUPP without io_uring.
  */
 PL_API int pl_io_wait(struct io_uring_sqe *sqe, uint64_t deadline_ns);
 

@@ -16,6 +16,13 @@ enum pl_backend {
 	PL_BACKEND_FUTEX,	/* futexes: any Linux */
 };
 
+/** enum pl_io - what tasks that wait for input and output wait by */
+enum pl_io {
+	PL_IO_NONE,		/* nobody has waited yet */
+	PL_IO_URING,		/* io_uring */
+	PL_IO_POLL,		/* epoll, as there is no io_uring to be had */
+};
+
 /**
  * struct pl_config - what a runtime is started with
  * @size:		set by PL_CONFIG_INIT
@@ -38,6 +45,7 @@ enum pl_backend {
  * PARKLOT_BACKEND=auto|module|futex, PARKLOT_WORKERS=N, PARKLOT_MAX_WORKERS=N
  * and PARKLOT_DUMP_SIGNAL=USR2 in the environment override the fields of these
  * names.
+ * PARKLOT_IO=auto|uring|poll chooses by what tasks wait for input and output.
  */
 struct pl_config {
 	size_t		size;
@@ -130,9 +138,11 @@ struct pl_stat {
 	uint32_t	timers_alive;
 	uint32_t	io_in_flight;
 	uint64_t	stacks_unguarded; /* a canary instead of a guard page */
-	uint64_t	io_enters;	/* io_uring_enter() calls */
+	uint64_t	io_enters;	/* io_uring_enter(), or epoll_wait() */
 	uint64_t	blocks;		/* times a worker was found blocked */
 	uint64_t	all_blocked;	/* times all max_workers were */
+	uint32_t	io;		/* enum pl_io, of workers that run */
+	uint32_t	reserved;
 };
 
 #define PL_STAT_INIT		PL__SIZED(struct pl_stat)

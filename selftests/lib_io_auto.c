@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Which way of waiting for I/O is taken: io_uring, unless the process may not
+ * use it, or the environment says.
+ */
+#include "harness.h"
+
+#include "rt.h"
+
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+RT_FIXTURE(auto)
+
+/* As seccomp does in containers, where that can be done. */
+static void forbid_uring(uint32_t err)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | err),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = { ARRAY_SIZE(code), code };
+
+	EXPECT_EQ(0, prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+	prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog);
+}
+
+static bool is_uring_allowed(void)
+{
+	/* No entries make no sense. */
+	return syscall(SYS_io_uring_setup, 0, NULL) < 0 && errno != ENOSYS &&
+	       errno != EPERM;
+}
+
+static void move_a_byte(void *arg)
+{
+	char c = 0;
+	int fd[2];
+
+	(void)arg;
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, fd));
+	EXPECT_EQ(-ETIMEDOUT, pl_read_until(fd[0], &c, 1, in_ms(1)));
+	EXPECT_EQ(1, pl_write(fd[1], "x", 1));
+	EXPECT_EQ(1, pl_recv(fd[0], &c, 1, 0));
+	EXPECT_EQ('x', c);
+	EXPECT_EQ(0, pl_close(fd[0]));
+	EXPECT_EQ(0, pl_close(fd[1]));
+}
+
+static void expect(enum pl_io io)
+{
+	EXPECT_EQ(PL_IO_NONE, rt_stat().io);
+	run_in_task(move_a_byte, NULL);
+	EXPECT_EQ(io, rt_stat().io);
+	move_a_byte(NULL);
+	EXPECT_EQ(0, pl_runtime_stop());
+	EXPECT_EQ(PL_IO_NONE, rt_stat().io);
+}
+
+TEST_F(auto, uring_is_taken_where_it_may_be)
+{
+	unsetenv("PARKLOT_IO");
+	expect(is_uring_allowed() ? PL_IO_URING : PL_IO_POLL);
+	setenv("PARKLOT_IO", "auto", 1);
+	expect(is_uring_allowed() ? PL_IO_URING : PL_IO_POLL);
+}
+
+TEST_F(auto, epoll_is_taken_where_uring_is_not_allowed)
+{
+	unsetenv("PARKLOT_IO");
+	forbid_uring(EPERM);
+	expect(PL_IO_POLL);
+}
+
+TEST_F(auto, epoll_is_taken_where_uring_is_unknown)
+{
+	unsetenv("PARKLOT_IO");
+	forbid_uring(ENOSYS);
+	expect(PL_IO_POLL);
+}
+
+TEST_F(auto, epoll_is_taken_where_it_is_asked_for)
+{
+	setenv("PARKLOT_IO", "poll", 1);
+	expect(PL_IO_POLL);
+}
+
+static void read_in_vain(void *arg)
+{
+	char c;
+
+	(void)arg;
+	EXPECT_EQ(-EOPNOTSUPP, pl_read(0, &c, 1));
+	EXPECT_EQ(-EOPNOTSUPP, pl_accept(0, NULL, NULL, 0));
+}
+
+TEST_F(auto, uring_asked_for_and_not_to_be_had_says_so)
+{
+	setenv("PARKLOT_IO", "uring", 1);
+	forbid_uring(EPERM);
+	run_in_task(read_in_vain, NULL);
+	read_in_vain(NULL);
+	EXPECT_EQ(PL_IO_NONE, rt_stat().io);
+}
+
+TEST_HARNESS_MAIN
