@@ -68,6 +68,8 @@ int pl__ring_add(struct pl__ring *r, struct pl__ring_req *req,
 	req->ring = r;
 	req->sqe = sqe;
 	req->res = 0;
+	req->is_over = false;
+	list_init(&req->queue);
 	atomic_store(&req->pending, 1);
 	remember(r, req);
 	ret = r->ops->add(r, req);

@@ -28,14 +28,14 @@ struct pl__ring_req {
 	struct pl__link		link;		/* in ring->cancels */
 	_Atomic uint32_t	pending;	/* completions to come */
 	int			res;		/* O: of the request itself */
+	bool			is_over;	/* O: res is set */
+	struct pl__list		queue;		/* O: its kind's */
 
 	/* Of ring_poll.c. */
-	struct pl__list		queue;		/* O: in none: it is armed */
 	struct pl__call		call;		/* O */
 	uint32_t		round;		/* O: in which it was armed */
 	uint32_t		armed;		/* O: for what */
 	uint32_t		nr_vain;	/* O: events of no use */
-	bool			is_over;	/* O: res is set */
 };
 
 /*

@@ -38,6 +38,8 @@ struct ring_poll {
 	struct pl__list		complete;	/* O: done() is to be called */
 };
 
+/* A request that is in none of these queues waits for events. */
+
 static struct ring_poll *poll_of(struct pl__ring *r)
 {
 	return container_of(r, struct ring_poll, ring);
@@ -158,8 +160,6 @@ static int add(struct pl__ring *r, struct pl__ring_req *req)
 	int res;
 
 	pl__call_init(&req->call, req->sqe);
-	list_init(&req->queue);
-	req->is_over = false;
 	req->nr_vain = 0;
 	req->round = p->round - 1;
 	list_add_tail(&req->queue, &p->fresh);

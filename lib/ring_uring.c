@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
  * ring_uring: a ring of the kernel's
+ *
+ * A request that is on its way from one of the kernel's hands to another, as
+ * from its polls to its threads, is found by no cancel: then that is asked for
+ * again in a while, until the request is over.
  */
 #include "ring.h"
 #include "sys.h"
@@ -8,11 +12,13 @@
 #include <liburing.h>
 
 #define NR_ENTRIES	256
+#define AGAIN_NS	(1000 * 1000)
 
 /* What a completion is of, in the low bits of its user_data. */
 #define TAG_REQ		0
 #define TAG_CANCEL	1	/* of the attempt to cancel that request */
 #define TAG_EVENT	2	/* the eventfd was read */
+#define TAG_AGAIN	3	/* time to cancel again */
 #define TAG_MASK	3
 
 /* O: the owner's thread. */
@@ -22,6 +28,9 @@ struct uring {
 	bool			is_event_armed;	/* O: a read is in flight */
 	bool			has_rung;	/* O: it was reaped */
 	uint64_t		event;		/* what it reads into */
+	bool			is_again_armed;	/* O: a timeout is in flight */
+	bool			is_again_due;	/* O: it has passed */
+	struct pl__list		again;		/* O: to be cancelled again */
 };
 
 static struct uring *uring_of(struct pl__ring *r)
@@ -49,6 +58,29 @@ static int setup(struct io_uring *uring)
 
 /* ---- completions ---- */
 
+/* A cancel that waits to be made again has nothing to find any more. */
+static uint32_t complete_request(struct uring *u, struct pl__ring_req *req,
+				 int res)
+{
+	req->res = res;
+	req->is_over = true;
+	pl__ring_forget(req);
+	if (unlikely(!list_empty(&req->queue))) {
+		list_del_init(&req->queue);
+		pl__ring_finish(&u->ring, req);
+	}
+	return pl__ring_finish(&u->ring, req);
+}
+
+static uint32_t complete_cancel(struct uring *u, struct pl__ring_req *req,
+				int res)
+{
+	if (!res || req->is_over || !list_empty(&req->queue))
+		return pl__ring_finish(&u->ring, req);
+	list_add_tail(&req->queue, &u->again);
+	return 0;
+}
+
 static uint32_t complete(struct uring *u, uint64_t data, int res)
 {
 	struct pl__ring_req *req;
@@ -59,12 +91,14 @@ static uint32_t complete(struct uring *u, uint64_t data, int res)
 		u->is_event_armed = false;
 		u->has_rung = true;
 		return 0;
-	case TAG_REQ:
-		req->res = res;
-		pl__ring_forget(req);
-		break;
+	case TAG_AGAIN:
+		u->is_again_armed = false;
+		u->is_again_due = true;
+		return 0;
+	case TAG_CANCEL:
+		return complete_cancel(u, req, res);
 	}
-	return pl__ring_finish(&u->ring, req);
+	return complete_request(u, req, res);
 }
 
 static uint32_t complete_all(struct uring *u)
@@ -123,24 +157,54 @@ static int add(struct pl__ring *r, struct pl__ring_req *req)
 	return 0;
 }
 
+static bool cancel(struct uring *u, struct pl__ring_req *req)
+{
+	struct io_uring_sqe *sqe = get_sqe(u);
+
+	if (!sqe)
+		return false;
+	io_uring_prep_cancel64(sqe, (uint64_t)(uintptr_t)req, 0);
+	set_data(sqe, req, TAG_CANCEL);
+	return true;
+}
+
 /* Without an SQE to be had now, they wait for the next time. */
 static void add_cancels(struct uring *u)
 {
 	struct pl__link *l = pl__inbox_take(&u->ring.cancels), *next;
-	struct io_uring_sqe *sqe;
-	struct pl__ring_req *req;
 
 	for (; l; l = next) {
 		next = l->next;
-		req = container_of(l, struct pl__ring_req, link);
-		sqe = get_sqe(u);
-		if (!sqe) {
+		if (!cancel(u, container_of(l, struct pl__ring_req, link)))
 			pl__inbox_push(&u->ring.cancels, l);
-			continue;
-		}
-		io_uring_prep_cancel64(sqe, (uint64_t)(uintptr_t)req, 0);
-		set_data(sqe, req, TAG_CANCEL);
 	}
+}
+
+static void cancel_again(struct uring *u)
+{
+	struct pl__ring_req *req;
+
+	u->is_again_due = false;
+	while (!list_empty(&u->again)) {
+		req = list_entry(u->again.next, struct pl__ring_req, queue);
+		list_del_init(&req->queue);
+		if (cancel(u, req))
+			continue;
+		list_add(&req->queue, &u->again);
+		break;
+	}
+}
+
+static void arm_again(struct uring *u)
+{
+	static struct __kernel_timespec ts = { .tv_nsec = AGAIN_NS };
+	struct io_uring_sqe *sqe = get_sqe(u);
+
+	if (!sqe)
+		return;
+	io_uring_prep_timeout(sqe, &ts, 0, 0);
+	set_data(sqe, NULL, TAG_AGAIN);
+	u->is_again_armed = true;
 }
 
 static void arm_event(struct uring *u)
@@ -165,12 +229,23 @@ static bool has_task_work(struct uring *u)
 	       (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW);
 }
 
+static void take_messages(struct uring *u)
+{
+	if (!pl__inbox_empty(&u->ring.cancels))
+		add_cancels(u);
+	if (likely(list_empty(&u->again)))
+		return;
+	if (u->is_again_due)
+		cancel_again(u);
+	else if (!u->is_again_armed)
+		arm_again(u);
+}
+
 static uint32_t poll_ring(struct pl__ring *r)
 {
 	struct uring *u = uring_of(r);
 
-	if (!pl__inbox_empty(&u->ring.cancels))
-		add_cancels(u);
+	take_messages(u);
 	if (io_uring_sq_ready(&u->uring) || has_task_work(u))
 		submit(u);
 	return complete_all(u);
@@ -206,8 +281,7 @@ static void wait_in_ring(struct pl__ring *r, uint64_t deadline_ns)
 
 	/* From here on, an event that is reaped by the way has been missed. */
 	u->has_rung = false;
-	if (!pl__inbox_empty(&u->ring.cancels))
-		add_cancels(u);
+	take_messages(u);
 	arm_event(u);
 	/* Without an eventfd armed nobody could wake us: only look. */
 	if (u->is_event_armed && !u->has_rung &&
@@ -241,6 +315,7 @@ int pl__ring_uring_open(struct pl__ring **out)
 	if (!u)
 		return -ENOMEM;
 	u->ring.ops = &uring_ops;
+	list_init(&u->again);
 	ret = setup(&u->uring);
 	if (ret)
 		goto err_free;
