@@ -81,7 +81,7 @@ static void wait_uninterruptible(struct request *r)
 			PL__WAIT_UNINTERRUPTIBLE | PL__FOR_IO);
 }
 
-static int wait_as_task(const struct ask *a)
+static int wait_once(const struct ask *a)
 {
 	struct request r;
 	int ret = pl__wait_pending();
@@ -104,10 +104,20 @@ static int wait_as_task(const struct ask *a)
 	}
 	pl__ring_cancel(&r.req);
 	wait_uninterruptible(&r);
-	if (r.res == -ECANCELED || r.res == -EINTR)
+	if (r.res == -ECANCELED || r.res == -EINTR || r.res == -ERESTART)
 		return ret;
 	pl__wait_repend(ret);
 	return r.res;
+}
+
+static int wait_as_task(const struct ask *a)
+{
+	int ret;
+
+	do {
+		ret = wait_once(a);
+	} while (ret == -ERESTART);
+	return ret;
 }
 
 /* What an ordinary thread has done for it. */
@@ -267,9 +277,4 @@ int pl_accept(int fd, struct sockaddr *addr, socklen_t *len, int flags)
 int pl_connect(int fd, const struct sockaddr *addr, socklen_t len)
 {
 	return pl_connect_until(fd, addr, len, PL_FOREVER);
-}
-
-int pl_close(int fd)
-{
-	return pl__close(fd);
 }

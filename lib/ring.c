@@ -29,7 +29,12 @@ enum pl_io pl__ring_kind(const struct pl__ring *r)
 void pl__ring_close(struct pl__ring *r)
 {
 	int eventfd = r->eventfd;
+	struct pl__link *l = pl__inbox_take(&r->closes), *next;
 
+	for (; l; l = next) {
+		next = l->next;
+		pl__free(container_of(l, struct pl__ring_closed, link));
+	}
 	r->ops->close(r);
 	pl__close(eventfd);
 }
@@ -53,11 +58,14 @@ void pl__ring_stat(const struct pl__ring *r, struct pl__ring_stat *st)
 
 static void remember(struct pl__ring *r, struct pl__ring_req *req)
 {
-	struct pl__ring_bucket *b = pl__ring_bucket(r, req->sqe->fd);
+	struct pl__ring_bucket *b = pl__ring_bucket(r, req->fd);
 
 	if (unlikely(!b->reqs.next))
 		list_init(&b->reqs);
 	list_add_tail(&req->by_fd, &b->reqs);
+	/* [close-a] pairs with [close-b] in pl_close(). */
+	counter_inc_release(&b->nr);
+	PL_INJECT("close-a");
 }
 
 int pl__ring_add(struct pl__ring *r, struct pl__ring_req *req,
@@ -67,6 +75,9 @@ int pl__ring_add(struct pl__ring *r, struct pl__ring_req *req,
 
 	req->ring = r;
 	req->sqe = sqe;
+	req->fd = sqe->flags & IOSQE_FIXED_FILE ? -1 : sqe->fd;
+	req->nr = load_relaxed(&r->nr_added);
+	req->verdict = 0;
 	req->res = 0;
 	req->is_over = false;
 	list_init(&req->queue);
@@ -114,6 +125,52 @@ void pl__ring_cancel(struct pl__ring_req *req)
 	pl__inbox_push(&r->cancels, &req->link);
 	pl__fd_write(r->eventfd, &one, sizeof(one));
 }
+
+/* ---- closed descriptors ---- */
+
+bool pl__ring_may_have(struct pl__ring *r, int fd)
+{
+	return load_acquire(&pl__ring_bucket(r, fd)->nr);
+}
+
+uint64_t pl__ring_nr_added(struct pl__ring *r)
+{
+	return load_acquire(&r->nr_added);
+}
+
+void pl__ring_tell(struct pl__ring_closed *m)
+{
+	static const uint64_t one = 1;
+	struct pl__ring *r = m->ring;
+
+	pl__inbox_push(&r->closes, &m->link);
+	pl__fd_write(r->eventfd, &one, sizeof(one));
+}
+
+struct pl__ring_req *pl__ring_next_closed(const struct pl__ring_closed *m)
+{
+	struct pl__list *all = &pl__ring_bucket(m->ring, m->fd)->reqs, *pos, *n;
+	struct pl__ring_req *req;
+	bool is_marked;
+
+	if (!all->next)
+		return NULL;
+	list_for_each_safe(pos, n, all) {
+		req = list_entry(pos, struct pl__ring_req, by_fd);
+		if (req->fd != m->fd)
+			continue;
+		is_marked = req->verdict;
+		if (req->nr < m->before)
+			req->verdict = -EBADF;
+		else if (!is_marked)
+			req->verdict = -ERESTART;
+		if (!is_marked)
+			return req;
+	}
+	return NULL;
+}
+
+/* ---- the owner's ---- */
 
 uint32_t pl__ring_poll(struct pl__ring *r)
 {

@@ -25,6 +25,9 @@ struct pl__ring_req {
 	struct pl__ring		*ring;		/* I: where it was added */
 	const struct io_uring_sqe *sqe;		/* I: what it asks for */
 	struct pl__list		by_fd;		/* O: in its bucket */
+	int			fd;		/* I: -1: of no descriptor */
+	uint64_t		nr;		/* I: added before it */
+	int			verdict;	/* O: res if cancelled, or 0 */
 	struct pl__link		link;		/* in ring->cancels */
 	_Atomic uint32_t	pending;	/* completions to come */
 	int			res;		/* O: of the request itself */
@@ -58,6 +61,28 @@ int pl__ring_add(struct pl__ring *r, struct pl__ring_req *req,
  * can be mistaken for no later one.
  */
 void pl__ring_cancel(struct pl__ring_req *req);
+
+/* A descriptor was closed; @ring's owner is told. */
+struct pl__ring_closed {
+	struct pl__link		link;
+	struct pl__ring		*ring;
+	int			fd;
+	uint64_t		before;
+};
+
+/*
+ * Anybody: whether requests on @fd may be in flight, and how many were added
+ * to the ring so far.
+ */
+bool pl__ring_may_have(struct pl__ring *r, int fd);
+uint64_t pl__ring_nr_added(struct pl__ring *r);
+
+/*
+ * Anybody: ends all requests on @m->fd: with -EBADF those before which fewer
+ * than @m->before were added; the others with -ERESTART, as they may be on
+ * another file.  @m was allocated, and is freed.
+ */
+void pl__ring_tell(struct pl__ring_closed *m);
 
 /* Owner: submits what was added, calls done() of what is complete: how many. */
 uint32_t pl__ring_poll(struct pl__ring *r);
@@ -103,6 +128,7 @@ struct pl__ring_ops {
 
 struct pl__ring_bucket {
 	struct pl__list		reqs;		/* O */
+	_Atomic uint32_t	nr;		/* O writes */
 };
 
 /* Each begins with this.  O: the owner's thread.  A: atomic.  I: init only. */
@@ -111,10 +137,11 @@ struct pl__ring {
 	enum pl_io		kind;		/* I */
 	int			eventfd;	/* I */
 	struct pl__inbox	cancels;	/* A: requests to cancel */
+	struct pl__inbox	closes;		/* A: struct pl__ring_closed */
 	_Atomic uint64_t	nr_added;	/* O writes, as the next two */
 	_Atomic uint64_t	nr_done;
 	_Atomic uint64_t	nr_enters;
-	struct pl__ring_bucket	by_fd[PL__RING_BUCKETS]; /* O */
+	struct pl__ring_bucket	by_fd[PL__RING_BUCKETS];
 };
 
 static inline struct pl__ring_bucket *pl__ring_bucket(struct pl__ring *r,
@@ -126,8 +153,12 @@ static inline struct pl__ring_bucket *pl__ring_bucket(struct pl__ring *r,
 /* What @req asked for is over, if its memory may still be needed. */
 static inline void pl__ring_forget(struct pl__ring_req *req)
 {
+	counter_add(&pl__ring_bucket(req->ring, req->fd)->nr, (uint32_t)-1);
 	list_del_init(&req->by_fd);
 }
+
+/* The next one that @m is to end, marked so; NULL: no more. */
+struct pl__ring_req *pl__ring_next_closed(const struct pl__ring_closed *m);
 
 /* One of the completions of @req has come: how many requests that ends. */
 uint32_t pl__ring_finish(struct pl__ring *r, struct pl__ring_req *req);

@@ -196,6 +196,22 @@ static void take_cancels(struct ring_poll *p)
 	}
 }
 
+static void take_closes(struct ring_poll *p)
+{
+	struct pl__link *l = pl__inbox_take(&p->ring.closes), *next;
+	struct pl__ring_closed *m;
+	struct pl__ring_req *req;
+
+	for (; l; l = next) {
+		next = l->next;
+		m = container_of(l, struct pl__ring_closed, link);
+		while ((req = pl__ring_next_closed(m)))
+			end(p, req, req->call.done ? req->call.done :
+						     req->verdict);
+		pl__free(m);
+	}
+}
+
 /* ---- events ---- */
 
 static void take_event(struct ring_poll *p, int fd)
@@ -248,6 +264,8 @@ static void take_messages(struct ring_poll *p)
 {
 	if (!pl__inbox_empty(&p->ring.cancels))
 		take_cancels(p);
+	if (!pl__inbox_empty(&p->ring.closes))
+		take_closes(p);
 }
 
 static uint32_t complete_all(struct ring_poll *p)

@@ -62,7 +62,8 @@ static int setup(struct io_uring *uring)
 static uint32_t complete_request(struct uring *u, struct pl__ring_req *req,
 				 int res)
 {
-	req->res = res;
+	req->res = req->verdict && (res == -ECANCELED || res == -EINTR) ?
+		   req->verdict : res;
 	req->is_over = true;
 	pl__ring_forget(req);
 	if (unlikely(!list_empty(&req->queue))) {
@@ -180,6 +181,37 @@ static void add_cancels(struct uring *u)
 	}
 }
 
+/* The cancel is one more completion to come, so that the request stays. */
+static bool cancel_closed(struct uring *u, struct pl__ring_closed *m)
+{
+	struct pl__ring_req *req;
+
+	while ((req = pl__ring_next_closed(m))) {
+		atomic_fetch_add(&req->pending, 1);
+		if (cancel(u, req))
+			continue;
+		req->verdict = 0;
+		pl__ring_finish(&u->ring, req);
+		return false;
+	}
+	return true;
+}
+
+static void take_closes(struct uring *u)
+{
+	struct pl__link *l = pl__inbox_take(&u->ring.closes), *next;
+
+	for (; l; l = next) {
+		next = l->next;
+		if (cancel_closed(u, container_of(l, struct pl__ring_closed,
+						  link)))
+			pl__free(container_of(l, struct pl__ring_closed,
+					      link));
+		else
+			pl__inbox_push(&u->ring.closes, l);
+	}
+}
+
 static void cancel_again(struct uring *u)
 {
 	struct pl__ring_req *req;
@@ -233,6 +265,8 @@ static void take_messages(struct uring *u)
 {
 	if (!pl__inbox_empty(&u->ring.cancels))
 		add_cancels(u);
+	if (!pl__inbox_empty(&u->ring.closes))
+		take_closes(u);
 	if (likely(list_empty(&u->again)))
 		return;
 	if (u->is_again_due)

@@ -184,7 +184,8 @@ int pl__epoll(void)
 
 int pl__fd_stat(int fd, struct stat *st)
 {
-	return (int)CALL(fstat(fd, st));
+	/* TSan thinks that nobody may close what another looks at. */
+	return (int)CALL(syscall(SYS_fstat, fd, st));
 }
 
 long pl__syscall_long(long nr, long a, long b, long c, long d, long e, long f)

@@ -102,6 +102,8 @@ static const struct op io_ops[] = {
 	{ "recv", TASK, op_recv, WANT },
 	{ "write", TASK, op_write, WANT },
 	{ "send", TASK, op_send, WANT },
+	{ "close", THREAD, op_close, { 0 } },
+	{ "close", TASK, op_close, { 0 } },
 	{ "io_wait", TASK, op_io_wait, WANT },
 	{ "connect", TASK, op_connect, WANT },
 };
@@ -159,6 +161,11 @@ static void prepare(const struct op *op)
 	if (op->run == op_read || op->run == op_read_until ||
 	    op->run == op_read_polled || op->run == op_recv)
 		spawn(send_byte, NULL);
+	if (op->run == op_close) {
+		fd_to_close = dup(fds[0]);
+		spawn(read_closed, NULL);
+		ASSERT_TRUE(UNTIL(rt_stat().io_in_flight == 1));
+	}
 }
 
 static void all_in_turn(const struct op *ops, size_t nr)

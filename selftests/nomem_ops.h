@@ -391,6 +391,21 @@ static int op_recv(void)
 	return one_byte(pl_recv(fds[0], &byte, 1, 0));
 }
 
+static int fd_to_close;
+
+static void read_closed(void *arg)
+{
+	char byte;
+
+	(void)arg;
+	EXPECT_EQ(-EBADF, pl_read(fd_to_close, &byte, 1));
+}
+
+static int op_close(void)
+{
+	return pl_close(fd_to_close);
+}
+
 static int op_write(void)
 {
 	return one_byte(pl_write(fds[0], "x", 1));

@@ -69,7 +69,14 @@ PL_API ssize_t pl_sendmsg_until(int fd, const struct msghdr *msg, int flags,
  */
 PL_API int pl_poll(int fd, uint32_t events, uint64_t deadline_ns);
 
-/** pl_close() - close @fd; not a point of cancellation */
+/**
+ * pl_close() - close @fd; not a point of cancellation
+ *
+ * Calls of this header that wait on it, wherever, return -EBADF.  They are not
+ * waited for.
+ *
+ * Return: as close().
+ */
 PL_API int pl_close(int fd);
 
 struct io_uring_sqe;

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * pl_close() ends the calls that wait on the descriptor, wherever they wait,
+ * and no other: it waits for none, and none is left behind.
+ */
+#include "harness.h"
+
+#include "rt.h"
+
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+RT_FIXTURE(close)
+
+static void make_pair(int fd[2])
+{
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd));
+}
+
+static bool is_in_flight(uint32_t nr)
+{
+	return UNTIL(rt_stat().io_in_flight == nr);
+}
+
+/* ---- who closes, and who waits ---- */
+
+static atomic_int nr_ended;
+
+static void read_closed(void *arg)
+{
+	char c;
+
+	EXPECT_EQ(-EBADF, pl_read(*(int *)arg, &c, 1));
+	nr_ended++;
+}
+
+static void close_it(void *arg)
+{
+	EXPECT_EQ(0, pl_close(*(int *)arg));
+}
+
+static void close_in_thread(void *arg)
+{
+	pthread_t thread;
+	struct mixed m = { .fn = close_it, .arg = arg };
+
+	ASSERT_EQ(0, pthread_create(&thread, NULL, mixed_thread, &m));
+	pthread_join(thread, NULL);
+}
+
+/* Its reader waits on the one worker that there is, where it closes too. */
+static void close_own(void *arg)
+{
+	int fd[2];
+	pl_task_t t;
+
+	(void)arg;
+	make_pair(fd);
+	t = spawn(read_closed, &fd[0]);
+	while (rt_stat().io_in_flight != 1)
+		pl_yield();
+	EXPECT_EQ(0, pl_close(fd[0]));
+	join(t);
+	EXPECT_EQ(0, pl_close(fd[1]));
+}
+
+TEST_F(close, ends_a_wait_on_the_same_worker)
+{
+	int i;
+
+	start_with(1, 1);
+	for (i = 0; i < 5; i++)
+		run_in_task(close_own, NULL);
+	EXPECT_EQ(5, nr_ended);
+}
+
+static void close_under_many(void (*close_one)(void *arg))
+{
+	static struct mixed m;
+	int fd[2];
+
+	make_pair(fd);
+	nr_ended = 0;
+	mixed_start(&m, 40, 4, read_closed, &fd[0]);
+	spawn_as(PL_STACK_WORKER, read_closed, &fd[0]);
+	ASSERT_TRUE(is_in_flight(45));
+	close_one(&fd[0]);
+	mixed_join(&m);
+	EXPECT_TRUE(UNTIL(nr_ended == 45));
+	EXPECT_EQ(0, close(fd[1]));
+}
+
+static void close_in_task(void *arg)
+{
+	run_in_task(close_it, arg);
+}
+
+static void close_on_workers_stack(void *arg)
+{
+	run_as(PL_STACK_WORKER, close_it, arg);
+}
+
+TEST_F(close, ends_all_waits_on_all_workers)
+{
+	start_with(4, 0);
+	close_under_many(close_it);
+	close_under_many(close_in_thread);
+	close_under_many(close_in_task);
+	close_under_many(close_on_workers_stack);
+}
+
+/* ---- what waits ---- */
+
+struct waiting {
+	int	fd;
+	ssize_t	(*wait)(int fd);
+};
+
+static ssize_t wait_recv(int fd)
+{
+	char c;
+
+	return pl_recv(fd, &c, 1, 0);
+}
+
+static ssize_t wait_readv(int fd)
+{
+	char c;
+	struct iovec iov = { &c, 1 };
+
+	return pl_readv(fd, &iov, 1);
+}
+
+static ssize_t wait_poll(int fd)
+{
+	return pl_poll(fd, POLLIN, PL_FOREVER);
+}
+
+static ssize_t wait_by_deadline(int fd)
+{
+	char c;
+
+	return pl_read_until(fd, &c, 1, in_ms(3600 * 1000));
+}
+
+static ssize_t wait_send(int fd)
+{
+	static char much[1 << 20];
+	ssize_t n;
+
+	do {
+		n = pl_send(fd, much, sizeof(much), 0);
+	} while (n > 0);
+	return n;
+}
+
+static ssize_t wait_write(int fd)
+{
+	static char much[1 << 20];
+	ssize_t n;
+
+	do {
+		n = pl_write(fd, much, sizeof(much));
+	} while (n > 0);
+	return n;
+}
+
+static ssize_t wait_accept(int fd)
+{
+	return pl_accept(fd, NULL, NULL, 0);
+}
+
+static void wait_for_close(void *arg)
+{
+	struct waiting *w = arg;
+
+	EXPECT_EQ(-EBADF, w->wait(w->fd));
+}
+
+static void close_as_it_waits(int fd, ssize_t (*wait)(int fd))
+{
+	struct waiting w = { fd, wait };
+	pl_task_t t = spawn(wait_for_close, &w);
+
+	ASSERT_TRUE(is_in_flight(1));
+	EXPECT_EQ(0, pl_close(fd));
+	join(t);
+	EXPECT_EQ(-EBADF, pl_close(fd));
+}
+
+TEST_F(close, ends_whatever_waits)
+{
+	static ssize_t (*const waits[])(int fd) = {
+		wait_recv, wait_readv, wait_poll, wait_by_deadline, wait_send,
+		wait_write,
+	};
+	int fd[2];
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(waits); i++) {
+		make_pair(fd);
+		close_as_it_waits(fd[0], waits[i]);
+		close(fd[1]);
+	}
+	ASSERT_EQ(0, pipe(fd));
+	close_as_it_waits(fd[0], wait_by_deadline);
+	close(fd[1]);
+	ASSERT_EQ(0, pipe(fd));
+	close_as_it_waits(fd[1], wait_write);
+	close(fd[0]);
+}
+
+TEST_F(close, ends_an_accept)
+{
+	struct sockaddr_in sin = { .sin_family = AF_INET };
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	if (fd < 0 || bind(fd, (struct sockaddr *)&sin, sizeof(sin)))
+		SKIP(return, "no loopback interface");
+	ASSERT_EQ(0, listen(fd, 4));
+	close_as_it_waits(fd, wait_accept);
+}
+
+/* ---- and nothing else ---- */
+
+static void read_byte(void *arg)
+{
+	char c = 0;
+
+	EXPECT_EQ(1, pl_read(*(int *)arg, &c, 1));
+	EXPECT_EQ('x', c);
+	nr_ended++;
+}
+
+/* So many descriptors that several are in a bucket. */
+#define NR_OTHERS	1200
+
+TEST_F(close, leaves_other_descriptors_alone)
+{
+	static int fd[NR_OTHERS][2];
+	static pl_task_t t[NR_OTHERS];
+	struct rlimit limit = { 4096, 4096 };
+	int i;
+
+	setrlimit(RLIMIT_NOFILE, &limit);
+	for (i = 0; i < NR_OTHERS; i++) {
+		make_pair(fd[i]);
+		t[i] = spawn(i % 2 ? read_closed : read_byte, &fd[i][0]);
+	}
+	ASSERT_TRUE(is_in_flight(NR_OTHERS));
+	for (i = 1; i < NR_OTHERS; i += 2)
+		EXPECT_EQ(0, pl_close(fd[i][0]));
+	ASSERT_TRUE(UNTIL(nr_ended == NR_OTHERS / 2));
+	EXPECT_EQ(NR_OTHERS / 2, rt_stat().io_in_flight);
+	for (i = 0; i < NR_OTHERS; i += 2)
+		EXPECT_EQ(1, write(fd[i][1], "x", 1));
+	for (i = 0; i < NR_OTHERS; i++)
+		join(t[i]);
+}
+
+static atomic_int is_holding, may_go_on;
+
+static void hold_worker(void *arg)
+{
+	(void)arg;
+	is_holding = 1;
+	EXPECT_TRUE(UNTIL_BUSY(may_go_on));
+}
+
+/* The one worker computes, and hears of it when it is through. */
+TEST_F(close, does_not_wait_for_a_worker_that_is_busy)
+{
+	int old[2], new[2];
+	pl_task_t t[3];
+
+	start_with(1, 1);
+	make_pair(old);
+	t[0] = spawn(read_closed, &old[0]);
+	ASSERT_TRUE(is_in_flight(1));
+	ASSERT_TRUE(UNTIL(rt_stat().workers_parked == 1));
+	t[1] = spawn(hold_worker, NULL);
+	ASSERT_TRUE(UNTIL(is_holding));
+	EXPECT_EQ(0, pl_close(old[0]));
+	EXPECT_EQ(0, nr_ended);
+	/* The number is another's now, who has nothing to do with it. */
+	make_pair(new);
+	EXPECT_EQ(old[0], new[0]);
+	t[2] = spawn(read_byte, &new[0]);
+	may_go_on = 1;
+	join(t[0]);
+	EXPECT_EQ(1, write(new[1], "x", 1));
+	join(t[1]);
+	join(t[2]);
+	EXPECT_EQ(2, nr_ended);
+	close(old[1]);
+	close(new[0]);
+	close(new[1]);
+}
+
+/* ---- at any moment ---- */
+
+static atomic_int nr_open;
+
+static void open_ring(void *arg)
+{
+	(void)arg;
+	EXPECT_EQ(-EBADF, pl_poll(-1, POLLIN, PL_FOREVER));
+	nr_open++;
+	EXPECT_TRUE(UNTIL_BUSY(nr_open == 2));
+}
+
+/*
+ * Both workers have their rings: else these might take the number that is
+ * closed, and who comes too late would wait on them.
+ */
+static void start_with_rings(void)
+{
+	pl_task_t t;
+
+	start_with(2, 2);
+	t = spawn_as(PL_STACK_WORKER, open_ring, NULL);
+	run_as(PL_STACK_WORKER, open_ring, NULL);
+	join(t);
+}
+
+static void read_or_find_closed(void *arg)
+{
+	char c;
+
+	EXPECT_EQ(-EBADF, pl_read(*(int *)arg, &c, 1));
+}
+
+TEST_F(close, as_a_read_begins_leaves_none_behind)
+{
+	int i, fd[2], nr = scaled(600);
+	uint64_t seed = 4711;
+	pl_task_t t;
+
+	start_with_rings();
+	for (i = 0; i < nr; i++) {
+		make_pair(fd);
+		t = spawn_as(i % 4, read_or_find_closed, &fd[0]);
+		spin_ns(next_random(&seed) % 30000);
+		EXPECT_EQ(0, pl_close(fd[0]));
+		join(t);
+		EXPECT_EQ(0, close(fd[1]));
+	}
+}
+
+static void read_till_ended(void *arg)
+{
+	ssize_t ret;
+	char c;
+
+	do {
+		ret = pl_read(*(int *)arg, &c, 1);
+	} while (ret == -EINTR);
+	EXPECT_EQ(-EBADF, ret);
+}
+
+TEST_F(close, as_a_read_is_interrupted_leaves_none_behind)
+{
+	int i, fd[2], nr = scaled(400);
+	uint64_t seed = 815;
+	pl_task_t t;
+
+	start_with_rings();
+	for (i = 0; i < nr; i++) {
+		make_pair(fd);
+		t = spawn_as(i % 4, read_till_ended, &fd[0]);
+		spin_ns(next_random(&seed) % 20000);
+		pl_interrupt(t);
+		spin_ns(next_random(&seed) % 5000);
+		EXPECT_EQ(0, pl_close(fd[0]));
+		pl_interrupt(t);
+		join(t);
+		EXPECT_EQ(0, close(fd[1]));
+	}
+}
+
+TEST_F(close, without_a_runtime_is_close)
+{
+	int fd[2];
+
+	make_pair(fd);
+	EXPECT_EQ(0, pl_close(fd[0]));
+	EXPECT_EQ(-EBADF, pl_close(fd[0]));
+	EXPECT_EQ(-EBADF, pl_close(-1));
+	EXPECT_EQ(0, pl_close(fd[1]));
+	EXPECT_EQ(PL_BACKEND_AUTO, pl_runtime_backend());
+}
+
+TEST_HARNESS_MAIN
