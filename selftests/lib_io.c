@@ -438,6 +438,62 @@ TEST_F(io, interrupts_lose_no_data_on_the_workers_stack)
 	interrupt_stream(PL_STACK_WORKER);
 }
 
+/* ---- both ways ---- */
+
+static void write_to_full(void *arg)
+{
+	EXPECT_EQ(1, pl_write(*(int *)arg, "w", 1));
+	atomic_fetch_add(&nr_begun, 1);
+}
+
+static void read_from_full(void *arg)
+{
+	char c = 0;
+
+	EXPECT_EQ(1, pl_read(*(int *)arg, &c, 1));
+	EXPECT_EQ('r', c);
+	atomic_fetch_add(&nr_begun, 1);
+}
+
+static bool is_in_flight(uint32_t nr)
+{
+	return UNTIL(rt_stat().io_in_flight == nr);
+}
+
+/* Whoever waits last takes nothing from who waits already. */
+TEST_F(io, reader_and_writer_wait_on_the_same_descriptor)
+{
+	void (*const first[])(void *) = { read_from_full, write_to_full };
+	char page[4096];
+	pl_task_t t[2];
+	int i, fd[2];
+
+	start_with(1, 1);
+	for (i = 0; i < 4; i++) {
+		nr_begun = 0;
+		make_pair(fd);
+		EXPECT_LT(0, fill(fd[0]));
+		t[0] = spawn(first[i % 2], &fd[0]);
+		ASSERT_TRUE(is_in_flight(1));
+		t[1] = spawn(first[!(i % 2)], &fd[0]);
+		ASSERT_TRUE(is_in_flight(2));
+		ASSERT_TRUE(UNTIL(rt_stat().workers_parked == 1));
+		if (i < 2) {
+			EXPECT_EQ(1, write(fd[1], "r", 1));
+			ASSERT_TRUE(UNTIL(nr_begun == 1));
+		}
+		while (recv(fd[1], page, sizeof(page), MSG_DONTWAIT) > 0)
+			;
+		if (i >= 2) {
+			ASSERT_TRUE(UNTIL(nr_begun == 1));
+			EXPECT_EQ(1, write(fd[1], "r", 1));
+		}
+		join(t[0]);
+		join(t[1]);
+		close_pair(fd);
+	}
+}
+
 /* ---- non-blocking descriptors ---- */
 
 static void write_later(void *arg)
