@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Peers that are many, slow, idle, or go away at any moment: an echo server of
+ * tasks serves the others all the while, and keeps nothing of those.
+ */
+#include "harness.h"
+
+#include "rt.h"
+
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+static int nr_fds_at_first;
+
+FIXTURE(peers) { char unused; };
+
+/* As many descriptors as may be. */
+FIXTURE_SETUP(peers)
+{
+	struct rlimit limit;
+
+	rt_begin(_metadata);
+	signal(SIGPIPE, SIG_DFL);
+	ASSERT_EQ(0, getrlimit(RLIMIT_NOFILE, &limit));
+	limit.rlim_cur = limit.rlim_max < 65536 ? limit.rlim_max : 65536;
+	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &limit));
+	nr_fds_at_first = nr_entries("/proc/self/fd");
+}
+
+FIXTURE_TEARDOWN(peers)
+{
+	rt_end();
+	EXPECT_EQ(nr_fds_at_first, nr_entries("/proc/self/fd"));
+}
+
+/* So many of two descriptors each, as far as that is allowed. */
+static int at_most(int nr)
+{
+	struct rlimit limit;
+	int most;
+
+	EXPECT_EQ(0, getrlimit(RLIMIT_NOFILE, &limit));
+	most = ((int)limit.rlim_cur - 100) / 2;
+	if (most < nr)
+		TH_LOG("%d of %d: no more descriptors", most, nr);
+	return most < nr ? most : nr;
+}
+
+/* ---- the server ---- */
+
+static struct sockaddr_in address;
+static int listener;
+static pl_task_t acceptor;
+static atomic_int nr_accepted, nr_served, nr_lost;
+
+static bool send_all(int fd, const char *buf, size_t n)
+{
+	ssize_t ret;
+
+	for (; n; buf += ret, n -= (size_t)ret) {
+		ret = pl_send(fd, buf, n, 0);
+		if (ret <= 0)
+			return false;
+	}
+	return true;
+}
+
+static void serve(void *arg)
+{
+	int fd = (int)(intptr_t)arg;
+	char buf[4096];
+	ssize_t n;
+
+	do {
+		n = pl_recv(fd, buf, sizeof(buf), 0);
+	} while (n > 0 && send_all(fd, buf, (size_t)n));
+	/* Whatever became of the peer: one of these. */
+	EXPECT_TRUE(n >= 0 || n == -ECONNRESET || n == -ECANCELED ||
+		    n == -ETIMEDOUT) {
+		TH_LOG("recv: %zd", n);
+	}
+	EXPECT_EQ(0, pl_close(fd));
+	if (n)
+		nr_lost++;
+	nr_served++;
+}
+
+static void accept_all(void *arg)
+{
+	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
+	int fd;
+
+	(void)arg;
+	opts.stack = PL_STACK_SMALL;
+	while ((fd = pl_accept(listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+		nr_accepted++;
+		EXPECT_EQ(0, pl_spawn(NULL, serve, (void *)(intptr_t)fd,
+				      &opts));
+	}
+	EXPECT_EQ(-EBADF, fd);
+}
+
+/* False: there is no loopback interface. */
+static bool start_listening(void)
+{
+	socklen_t len = sizeof(address);
+
+	address.sin_family = AF_INET;
+	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	address.sin_port = 0;
+	listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (listener < 0 || bind(listener, (struct sockaddr *)&address, len)) {
+		close(listener);
+		return false;
+	}
+	EXPECT_EQ(0, listen(listener, SOMAXCONN));
+	EXPECT_EQ(0, getsockname(listener, (struct sockaddr *)&address, &len));
+	return true;
+}
+
+static bool start_server(void)
+{
+	if (!start_listening())
+		return false;
+	acceptor = spawn(accept_all, NULL);
+	return true;
+}
+
+static void stop_server(void)
+{
+	EXPECT_EQ(0, pl_close(listener));
+	join(acceptor);
+	EXPECT_TRUE(UNTIL_NO_MORE(nr_served == nr_accepted, nr_served));
+}
+
+static int connect_to_server(void)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	EXPECT_LE(0, fd);
+	EXPECT_EQ(0, pl_connect(fd, (struct sockaddr *)&address,
+				sizeof(address)));
+	return fd;
+}
+
+/* The peer is reset by it, and no port stays in use. */
+static void reset(int fd)
+{
+	struct linger now = { .l_onoff = 1 };
+
+	EXPECT_EQ(0, setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now)));
+	EXPECT_EQ(0, pl_close(fd));
+}
+
+static void ask_once(int fd)
+{
+	char buf[8] = "";
+
+	EXPECT_EQ(4, pl_send(fd, "ping", 4, 0));
+	EXPECT_EQ(4, pl_recv(fd, buf, 4, MSG_WAITALL));
+	EXPECT_STREQ("ping", buf);
+}
+
+/* ---- many ---- */
+
+#define NR_CLIENTS	100
+
+static void connect_and_ask(void *arg)
+{
+	int i, fd, nr = *(int *)arg;
+
+	for (i = 0; i < nr; i++) {
+		fd = connect_to_server();
+		ask_once(fd);
+		reset(fd);
+	}
+}
+
+TEST_F(peers, burst_of_connects_is_served)
+{
+	static struct mixed m;
+	int nr = (RT_INJECT ? 500 : scaled(5000)) / NR_CLIENTS + 1;
+
+	if (!start_server())
+		SKIP(return, "no loopback interface");
+	mixed_start(&m, NR_CLIENTS, 0, connect_and_ask, &nr);
+	mixed_join(&m);
+	stop_server();
+	EXPECT_EQ(NR_CLIENTS * nr, nr_accepted);
+	EXPECT_EQ(0, pl_runtime_stop());
+}
+
+/* ---- gone at any step ---- */
+
+#define NR_STEPS	5
+#define MUCH		(2 << 20)
+
+static char much[MUCH];
+
+/* How far it goes before it resets the connection. */
+static void go_away(void *arg)
+{
+	int step = *(int *)arg, fd = connect_to_server();
+	char buf[1000];
+
+	switch (step) {
+	case 4:
+		EXPECT_EQ(2, pl_send(fd, much, 2, 0));
+		EXPECT_LT(0, pl_recv(fd, buf, 1, 0));
+		break;
+	case 3:
+		EXPECT_LT(0, pl_send(fd, much, MUCH, 0));
+		EXPECT_LT(0, pl_recv(fd, buf, sizeof(buf), 0));
+		break;
+	case 2:
+		EXPECT_LT(0, pl_send(fd, much, MUCH, 0));
+		break;
+	case 1:
+		EXPECT_EQ(2, pl_send(fd, much, 2, 0));
+		break;
+	}
+	reset(fd);
+}
+
+TEST_F(peers, resets_at_each_step_lose_nothing_of_others)
+{
+	static int step[NR_STEPS] = { 0, 1, 2, 3, 4 };
+	pl_task_t t[NR_STEPS];
+	int i, k, fd, nr = scaled(40);
+
+	if (!start_server())
+		SKIP(return, "no loopback interface");
+	fd = connect_to_server();
+	for (i = 0; i < nr; i++) {
+		for (k = 0; k < NR_STEPS; k++)
+			t[k] = spawn(go_away, &step[k]);
+		ask_once(fd);
+		for (k = 0; k < NR_STEPS; k++)
+			join(t[k]);
+	}
+	EXPECT_EQ(0, pl_close(fd));
+	/* Those reset before they were accepted are accepted all the same. */
+	EXPECT_TRUE(UNTIL(nr_accepted == NR_STEPS * nr + 1));
+	stop_server();
+	EXPECT_LE(nr, nr_lost);
+	EXPECT_EQ(0, pl_runtime_stop());
+}
+
+/* ---- slow, and half gone ---- */
+
+static void send_much(void *arg)
+{
+	EXPECT_TRUE(send_all(*(int *)arg, much, MUCH));
+	EXPECT_EQ(0, shutdown(*(int *)arg, SHUT_WR));
+}
+
+/* It reads only once all others were served; and then gets all of it. */
+TEST_F(peers, slow_reader_holds_up_nobody_and_gets_all)
+{
+	int fd, other, i, small = 64 * 1024;
+	size_t total = 0;
+	char buf[4096];
+	pl_task_t t;
+	ssize_t n;
+
+	if (!start_server())
+		SKIP(return, "no loopback interface");
+	for (i = 0; i < MUCH; i++)
+		much[i] = (char)(i * 7 >> 3);
+	fd = connect_to_server();
+	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+	t = spawn(send_much, &fd);
+	for (i = 0; i < scaled(50); i++) {
+		other = connect_to_server();
+		ask_once(other);
+		reset(other);
+	}
+	while ((n = pl_recv(fd, buf, sizeof(buf), 0)) > 0) {
+		ASSERT_EQ(0, memcmp(buf, much + total, (size_t)n));
+		total += (size_t)n;
+	}
+	EXPECT_EQ(0, n);
+	EXPECT_EQ(MUCH, total);
+	join(t);
+	EXPECT_EQ(0, pl_close(fd));
+	stop_server();
+	EXPECT_EQ(0, pl_runtime_stop());
+}
+
+static void wait_for_silent(void *arg)
+{
+	int fd = pl_accept(*(int *)arg, NULL, NULL, SOCK_CLOEXEC);
+	char c;
+
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(-ETIMEDOUT, pl_recv_until(fd, &c, 1, 0, in_ms(2)));
+	EXPECT_EQ(0, pl_close(fd));
+}
+
+TEST_F(peers, silent_peer_is_given_up_at_the_deadline)
+{
+	pl_task_t t;
+	int i, fd;
+
+	if (!start_listening())
+		SKIP(return, "no loopback interface");
+	for (i = 0; i < 3; i++) {
+		t = spawn(wait_for_silent, &listener);
+		fd = connect_to_server();
+		join(t);
+		reset(fd);
+	}
+	EXPECT_EQ(0, pl_close(listener));
+	EXPECT_EQ(0, pl_runtime_stop());
+}
+
+/* ---- idle ---- */
+
+#define NR_IDLE		10000
+#define IDLE_KB		20	/* a stack's pages, and what we keep */
+
+static int pairs[NR_IDLE][2];
+static atomic_int nr_answered;
+
+static void answer(void *arg)
+{
+	int *fd = arg;
+	char c;
+
+	EXPECT_EQ(1, pl_read(fd[0], &c, 1));
+	EXPECT_EQ(1, pl_write(fd[0], &c, 1));
+	nr_answered++;
+}
+
+static long resident_kb(void)
+{
+	FILE *f = fopen("/proc/self/statm", "r");
+	long pages = 0;
+
+	EXPECT_EQ(1, fscanf(f, "%*d %ld", &pages));
+	fclose(f);
+	return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+TEST_F(peers, ten_thousand_idle_connections_cost_little)
+{
+	int i, nr = at_most(RT_ASAN || RT_TSAN || RT_INJECT ? 500 :
+							      scaled(NR_IDLE));
+	long before;
+	char c;
+
+	ASSERT_EQ(0, pl_runtime_start(NULL));
+	for (i = 0; i < nr; i++)
+		ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0,
+					pairs[i]));
+	before = resident_kb();
+	for (i = 0; i < nr; i++)
+		spawn_as(PL_STACK_SMALL, answer, pairs[i]);
+	ASSERT_TRUE(UNTIL_NO_MORE((int)rt_stat().io_in_flight == nr,
+				  rt_stat().io_in_flight));
+	TH_LOG("%d idle: %ld KiB", nr, resident_kb() - before);
+	if (!RT_ASAN && !RT_TSAN)
+		EXPECT_GT((long)IDLE_KB * nr + 4096, resident_kb() - before);
+	for (i = 0; i < nr; i++)
+		EXPECT_EQ(1, write(pairs[i][1], "x", 1));
+	ASSERT_TRUE(UNTIL_NO_MORE(nr_answered == nr, nr_answered));
+	for (i = 0; i < nr; i++) {
+		EXPECT_EQ(1, read(pairs[i][1], &c, 1));
+		close(pairs[i][0]);
+		close(pairs[i][1]);
+	}
+	EXPECT_EQ(0, pl_runtime_stop());
+}
+
+TEST_HARNESS_MAIN
