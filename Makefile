@@ -291,6 +291,12 @@ bench-vm: ## the module against futex in virtual machines: KERNELS=
 		$(O)/vm/bench/device $(O)/vm/bench/peers/futex)
 	$(Q)O='$(O)' bench/vm $(KERNELS)
 
+.PHONY: bench-blocked
+bench-blocked: ## tasks that block their workers: what others notice, and a chart
+	$(Q)tools/setup bench >&2
+	$(call measured_by,examples benches)
+	$(Q)O='$(O)' bench/run blocking blocked
+
 # Instructions, not time; in a build of its own, as check's part "bench".
 .PHONY: bench-check bench-baseline
 bench-check: check-bench ## hot paths take no more instructions than they did
