@@ -59,6 +59,66 @@ TEST_F(blocked, tasks_on_the_workers_stack_are_seen_as_well)
 	let_reader_go(0);
 }
 
+/* ---- what else a blocked worker has ---- */
+
+static void pl_read_byte(void *arg)
+{
+	const int *fd = arg;
+	char c = 0;
+
+	atomic_fetch_add(&nr_begun, 1);
+	EXPECT_EQ(1, pl_read(fd[0], &c, 1));
+	EXPECT_EQ('x', c);
+}
+
+/* At the latest: parklot(7) promises no more. */
+TEST_F(blocked, io_of_a_blocked_worker_is_complete_when_that_is_back)
+{
+	pl_task_t t;
+
+	start_with(1, 0);
+	if (!rt_has_io())
+		SKIP(return, "this kernel has no io_uring");
+	ASSERT_EQ(0, pipe2(pipes[0], O_CLOEXEC));
+	ASSERT_EQ(0, pipe2(pipes[1], O_CLOEXEC));
+	t = spawn(pl_read_byte, pipes[1]);
+	EXPECT_TRUE(UNTIL(nr_begun == 1));
+	readers[0] = spawn(read_byte, pipes[0]);
+	EXPECT_TRUE(UNTIL(nr_begun == 2));
+	spawn_tiny(10);
+	EXPECT_TRUE(UNTIL(nr_ran == 10));
+	EXPECT_EQ(1, write(pipes[1][1], "x", 1));
+	let_reader_go(0);
+	join(t);
+}
+
+static void nap_by_ours(void *arg)
+{
+	(void)arg;
+	EXPECT_EQ(0, pl_sleep(10 * NSEC_PER_MSEC));
+	atomic_fetch_add(&nr_ran, 1);
+}
+
+static void nap_and_read(void *arg)
+{
+	int i;
+
+	for (i = 0; i < 10; i++)
+		spawn(nap_by_ours, NULL);
+	pl_yield();
+	read_byte(arg);
+}
+
+TEST_F(blocked, timers_of_a_blocked_worker_go_off)
+{
+	start_with(1, 0);
+	ASSERT_EQ(0, pipe2(pipes[0], O_CLOEXEC));
+	readers[0] = spawn(nap_and_read, pipes[0]);
+	EXPECT_TRUE(UNTIL(nr_begun == 1));
+	EXPECT_TRUE(UNTIL(nr_ran == 10));
+	let_reader_go(0);
+}
+
 /* ---- other ways to block ---- */
 
 /* Three tasks block one worker by @block, until @release. */
