@@ -5,6 +5,7 @@
  *
  *	PARKLOT_DUMP_SIGNAL=USR2 deadlock & sleep 1
  *	kill -USR2 $!
+ *	plstat $!
  *	gdb -p $! -ex 'info pl-tasks' -ex 'pl-task left bt'
  */
 #include <parklot.h>

@@ -21,6 +21,7 @@
 #include "fork.h"
 #include "inject.h"
 #include "ring.h"
+#include "show.h"
 #include "stat.h"
 #include "sys.h"
 #include "wait.h"
@@ -113,6 +114,7 @@ static int start(struct pl__rt *rt, const struct pl_config *cfg)
 	ret = start_workers(rt);
 	if (ret)
 		goto err_dumper;
+	pl__show_start(pl__now_ns());
 	return 0;
 
 err_dumper:

@@ -237,6 +237,8 @@ struct pl__rt {
 	_Atomic uint64_t	spawned_outside;
 	_Atomic uint64_t	ended_outside;	/* spawns taken back */
 	_Atomic uint64_t	wakes_outside;
+	_Atomic uint64_t	spawned_past;	/* by workers that are gone */
+	_Atomic uint64_t	ended_past;
 
 	struct pl__stackless	stackless __pl_cacheline;
 	struct pl__lock		start_lock;	/* starting a worker */

@@ -10,17 +10,13 @@
 static struct pl_stat past;
 static struct pl__lock past_lock;
 
-/* What their workers spawned and ended. */
-static _Atomic uint64_t past_spawned;
-static _Atomic uint64_t past_ended;
-
 /* A child counts from 0. */
 static void forget(void)
 {
 	memset(&past, 0, sizeof(past));
 	past_lock = (struct pl__lock){ 0 };
-	store_relaxed(&past_spawned, 0);
-	store_relaxed(&past_ended, 0);
+	store_relaxed(&pl__rt.spawned_past, 0);
+	store_relaxed(&pl__rt.ended_past, 0);
 }
 
 PL_IN_CHILD(forget);
@@ -50,7 +46,7 @@ static void add_worker(struct pl_stat *st, struct pl__worker *w)
 uint64_t pl__stat_spawned(void)
 {
 	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
-	uint64_t sum = load_relaxed(&past_spawned) +
+	uint64_t sum = load_relaxed(&pl__rt.spawned_past) +
 		       atomic_load(&pl__rt.spawned_outside);
 
 	for (i = 0; i < nr; i++)
@@ -61,7 +57,7 @@ uint64_t pl__stat_spawned(void)
 uint64_t pl__stat_ended(void)
 {
 	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
-	uint64_t sum = load_relaxed(&past_ended) +
+	uint64_t sum = load_relaxed(&pl__rt.ended_past) +
 		       atomic_load(&pl__rt.ended_outside);
 
 	for (i = 0; i < nr; i++)
@@ -137,9 +133,9 @@ void pl__stat_keep(void)
 	add_runtime(&past);
 	past.timers_alive = 0;
 	past.io_in_flight = 0;
-	store_relaxed(&past_spawned,
+	store_relaxed(&pl__rt.spawned_past,
 		      spawned - atomic_load(&pl__rt.spawned_outside));
-	store_relaxed(&past_ended,
+	store_relaxed(&pl__rt.ended_past,
 		      ended - atomic_load(&pl__rt.ended_outside));
 	pl__unlock(&past_lock);
 }
@@ -157,8 +153,8 @@ int pl_stat_read(struct pl_stat *out)
 		pl__lock(&past_lock);
 		st = past;
 		pl__unlock(&past_lock);
-		st.tasks_ended = load_relaxed(&past_ended);
-		st.tasks_spawned = load_relaxed(&past_spawned) +
+		st.tasks_ended = load_relaxed(&pl__rt.ended_past);
+		st.tasks_spawned = load_relaxed(&pl__rt.spawned_past) +
 				   atomic_load(&pl__rt.spawned_outside) -
 				   atomic_load(&pl__rt.ended_outside);
 	} else {

@@ -1,0 +1,588 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/*
+ * plstat - what a running program of parklot's does
+ *
+ * Reads the counters where they are, by process_vm_readv(2), as lib/show.h
+ * says: the program does nothing for it, and may as well be stopped.  Who may
+ * look is up to the kernel: who may trace.
+ */
+#include "show.h"
+
+#include <errno.h>
+#include <elf.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <termios.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NR_ENTRIES_MAX	256
+#define NR_WORKERS_MAX	65536
+#define NR_TRIES	100
+
+enum { RUNNING = 2, STOPPING = 3 };	/* of enum pl__rt_state */
+
+struct value {
+	char		name[sizeof(((struct pl__show *)0)->name) + 1];
+	bool		is_gauge;
+	uint64_t	now;
+};
+
+/* One look at all of it. */
+struct sample {
+	uint64_t	at_ns;
+	bool		is_running;
+	uint32_t	backend;
+	uint32_t	nr;
+	struct value	value[NR_ENTRIES_MAX];
+};
+
+static pid_t pid;
+static struct pl__show_table table;
+static struct pl__show entries[NR_ENTRIES_MAX];
+static volatile sig_atomic_t is_over;
+
+static void __attribute__((noreturn, format(printf, 1, 2)))
+die(const char *format, ...)
+{
+	va_list args;
+
+	fputs("plstat: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	exit(1);
+}
+
+static void __attribute__((noreturn)) die_of_access(int error)
+{
+	if (error == ESRCH)
+		die("process %d has ended", pid);
+	if (error == EPERM || error == EACCES)
+		die("process %d may not be looked at: it is not yours, or sysctl kernel.yama.ptrace_scope restricts it",
+		    pid);
+	die("process %d: %s", pid, strerror(error));
+}
+
+/* False: nothing is mapped there. */
+static bool peek(void *to, uint64_t from, size_t size)
+{
+	struct iovec here = { to, size };
+	struct iovec there = { (void *)(uintptr_t)from, size };
+	ssize_t n = process_vm_readv(pid, &here, 1, &there, 1, 0);
+
+	if (n < 0 && errno != EFAULT)
+		die_of_access(errno);
+	return n == (ssize_t)size;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+/* ---- finding the table ---- */
+
+static bool is_table(uint64_t at)
+{
+	if (!peek(&table, at, sizeof(table)) ||
+	    strncmp(table.magic, "parklot", sizeof(table.magic)))
+		return false;
+	if (table.version != PL__SHOW_VERSION || table.nr > NR_ENTRIES_MAX)
+		die("process %d has parklot %.16s, which this plstat does not know",
+		    pid, table.library);
+	return peek(entries, table.entries, table.nr * sizeof(*entries));
+}
+
+/* In notes of @size bytes at @at. */
+static bool find_in_notes(uint64_t at, uint64_t size)
+{
+	uint64_t end = at + size;
+	Elf64_Nhdr note;
+	char owner[8];
+	int64_t offset;
+
+	while (at + sizeof(note) <= end && peek(&note, at, sizeof(note))) {
+		at += sizeof(note);
+		if (note.n_namesz == sizeof(owner) &&
+		    note.n_descsz == sizeof(offset) &&
+		    note.n_type == PL__SHOW_NOTE &&
+		    peek(owner, at, sizeof(owner)) &&
+		    !memcmp(owner, "parklot", sizeof(owner)) &&
+		    peek(&offset, at + sizeof(owner), sizeof(offset)))
+			return is_table(at + sizeof(owner) + (uint64_t)offset);
+		at += (note.n_namesz + 3ULL) / 4 * 4;
+		at += (note.n_descsz + 3ULL) / 4 * 4;
+	}
+	return false;
+}
+
+/* In the file that is mapped from its beginning at @base. */
+static bool find_in_file(uint64_t base)
+{
+	Elf64_Ehdr header;
+	Elf64_Phdr ph[64];
+	uint64_t bias = 0;
+	bool has_bias = false;
+	int i;
+
+	if (!peek(&header, base, sizeof(header)) ||
+	    memcmp(header.e_ident, ELFMAG, SELFMAG) ||
+	    header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_phnum > 64 ||
+	    !peek(ph, base + header.e_phoff, header.e_phnum * sizeof(*ph)))
+		return false;
+	for (i = 0; i < header.e_phnum; i++) {
+		if (ph[i].p_type == PT_LOAD && !has_bias) {
+			bias = base - (ph[i].p_vaddr - ph[i].p_offset);
+			has_bias = true;
+		}
+	}
+	for (i = 0; i < header.e_phnum; i++)
+		if (ph[i].p_type == PT_NOTE &&
+		    find_in_notes(bias + ph[i].p_vaddr, ph[i].p_memsz))
+			return true;
+	return false;
+}
+
+static void find_table(void)
+{
+	char path[64], line[4096 + 128];
+	uint64_t base, offset;
+	bool is_found = false;
+	FILE *maps;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	maps = fopen(path, "re");
+	if (!maps && errno == ENOENT)
+		die("there is no process %d", pid);
+	if (!maps)
+		die_of_access(errno);
+	while (!is_found && fgets(line, sizeof(line), maps))
+		is_found = sscanf(line, "%" SCNx64 "-%*x r%*3s %" SCNx64, &base,
+				  &offset) == 2 && !offset &&
+			   find_in_file(base);
+	if (ferror(maps))
+		die_of_access(errno);
+	fclose(maps);
+	if (!is_found)
+		die("process %d does not use parklot", pid);
+}
+
+/* ---- reading ---- */
+
+static struct value *value_named(struct sample *s, const char *name)
+{
+	uint32_t i;
+
+	for (i = 0; i < s->nr; i++)
+		if (!strcmp(s->value[i].name, name))
+			return &s->value[i];
+	return NULL;
+}
+
+static uint64_t get(struct sample *s, const char *name)
+{
+	const struct value *v = value_named(s, name);
+
+	return v ? v->now : 0;
+}
+
+static void add(struct sample *s, const char *name, uint8_t flags,
+		uint64_t value)
+{
+	struct value *v = value_named(s, name);
+
+	if (!v && s->nr == NR_ENTRIES_MAX)
+		return;
+	if (!v) {
+		v = &s->value[s->nr++];
+		*v = (struct value){ .is_gauge = flags & PL__SHOW_GAUGE };
+		snprintf(v->name, sizeof(v->name), "%s", name);
+	}
+	v->now += flags & PL__SHOW_MINUS ? -value : value;
+}
+
+/* All entries of one object at @base; @base 0: of none, that they are named. */
+static bool add_object(struct sample *s, enum pl__show_where where,
+		       uint64_t base)
+{
+	uint64_t value;
+	uint32_t i;
+
+	for (i = 0; i < table.nr; i++) {
+		char name[sizeof(entries[i].name) + 1] = "";
+
+		if (entries[i].where != where ||
+		    entries[i].size > sizeof(value))
+			continue;
+		value = 0;
+		if (base && !peek(&value, base + entries[i].offset,
+				  entries[i].size))
+			return false;
+		memcpy(name, entries[i].name, sizeof(entries[i].name));
+		add(s, name, entries[i].flags, value);
+	}
+	return true;
+}
+
+static bool add_workers(struct sample *s, uint64_t workers, uint32_t nr)
+{
+	uint64_t worker, ring;
+	uint32_t i;
+
+	for (i = 0; i < nr && i < NR_WORKERS_MAX; i++) {
+		if (!peek(&worker, workers + i * 8ULL, 8) ||
+		    !add_object(s, PL__SHOW_WORKER, worker) ||
+		    !peek(&ring, worker + table.ring, 8))
+			return false;
+		if (ring && !add_object(s, PL__SHOW_RING, ring))
+			return false;
+	}
+	return true;
+}
+
+static bool add_timers(struct sample *s, uint64_t timers)
+{
+	uint64_t buckets;
+	uint32_t nr, i;
+
+	if (!timers)
+		return true;
+	if (!add_object(s, PL__SHOW_TIMERS, timers) ||
+	    !peek(&buckets, timers + table.buckets, 8) ||
+	    !peek(&nr, timers + table.nr_buckets, 4))
+		return false;
+	for (i = 0; i < nr; i++)
+		if (!add_object(s, PL__SHOW_BUCKET,
+				buckets + (uint64_t)i * table.bucket_size))
+			return false;
+	return true;
+}
+
+/* What follows from the others. */
+static void add_differences(struct sample *s)
+{
+	uint64_t ended = get(s, "timers_fired") + get(s, "timers_deleted");
+	uint64_t idle = get(s, "workers_parked") + get(s, "workers_blocked");
+	static const char *const names[] = {
+		"tasks_alive", "timers_alive", "io_in_flight", "workers_running"
+	};
+	int64_t alive[] = {
+		(int64_t)(get(s, "tasks_spawned") - get(s, "tasks_ended")),
+		(int64_t)(get(s, "timers_added") - ended),
+		(int64_t)(get(s, "io_submitted") - get(s, "io_completed")),
+		(int64_t)(get(s, "workers") - idle),
+	};
+	size_t i;
+
+	/* Each was read at a moment of its own. */
+	for (i = 0; i < sizeof(alive) / sizeof(*alive); i++)
+		add(s, names[i], PL__SHOW_GAUGE,
+		    alive[i] > 0 ? (uint64_t)alive[i] : 0);
+}
+
+static bool is_in_use(void)
+{
+	uint32_t state;
+
+	if (!peek(&state, table.rt + table.state, sizeof(state)))
+		die("process %d: its runtime cannot be read", pid);
+	return state == RUNNING || state == STOPPING;
+}
+
+static bool look_at_running(struct sample *s)
+{
+	uint64_t workers, timers;
+	uint32_t nr;
+
+	return peek(&workers, table.rt + table.workers, 8) &&
+	       peek(&nr, table.rt + table.nr_workers, 4) &&
+	       peek(&timers, table.rt + table.timers, 8) &&
+	       peek(&s->backend, table.rt + table.backend, 4) &&
+	       add_workers(s, workers, nr) && add_timers(s, timers) &&
+	       is_in_use();
+}
+
+/* A runtime that stops takes its workers away while they are looked at. */
+static void look(struct sample *s)
+{
+	int tries = 0, i;
+
+	do {
+		if (tries++ == NR_TRIES)
+			die("process %d: what it counts cannot be read", pid);
+		memset(s, 0, sizeof(*s));
+		s->at_ns = now_ns();
+		for (i = 0; i < PL__SHOW_NR_WHERE; i++)
+			add_object(s, (enum pl__show_where)i, 0);
+		s->is_running = is_in_use();
+	} while (s->is_running && !look_at_running(s));
+	if (!add_object(s, PL__SHOW_RT, table.rt))
+		die("process %d: its runtime cannot be read", pid);
+	add_differences(s);
+}
+
+/* ---- telling ---- */
+
+static const char *backend_name(const struct sample *s)
+{
+	static const char *const names[] = { "auto", "module", "futex" };
+
+	return !s->is_running ? "none" : s->backend < 3 ? names[s->backend] :
+							 "unknown";
+}
+
+static void print_json(struct sample *s)
+{
+	uint32_t i;
+
+	printf("{\"pid\":%d,\"version\":\"%.16s\",\"running\":%s,\"backend\":\"%s\"",
+	       pid, table.library, s->is_running ? "true" : "false",
+	       backend_name(s));
+	for (i = 0; i < s->nr; i++)
+		printf(",\"%s\":%" PRIu64, s->value[i].name, s->value[i].now);
+	puts("}");
+}
+
+static void print_prometheus(struct sample *s)
+{
+	uint32_t i;
+
+	for (i = 0; i < s->nr; i++) {
+		const struct value *v = &s->value[i];
+		const char *end = v->is_gauge ? "" : "_total";
+
+		printf("# TYPE parklot_%s%s %s\n", v->name, end,
+		       v->is_gauge ? "gauge" : "counter");
+		printf("parklot_%s%s{pid=\"%d\",backend=\"%s\"} %" PRIu64 "\n",
+		       v->name, end, pid, backend_name(s), v->now);
+	}
+}
+
+static void print_rate(struct sample *before, struct sample *s,
+		       const char *said, const char *name)
+{
+	uint64_t was = get(before, name), is = get(s, name);
+	double seconds = (double)(s->at_ns - before->at_ns) / 1e9;
+
+	if (before->at_ns)
+		printf("%12.0f %s/s",
+		       is > was ? (double)(is - was) / seconds : 0.0, said);
+	else
+		printf("%12" PRIu64 " %s", is, said);
+}
+
+struct row {
+	const char	*title;
+	const char	*gauge, *gauge_said;
+	const char	*name[4], *said[4];
+};
+
+static const struct row rows[] = {
+	{ "tasks", "tasks_alive", "alive",
+	  { "tasks_spawned", "tasks_ended" }, { "spawned", "ended" } },
+	{ "switches", NULL, NULL, { "switches", "steals" },
+	  { "switches", "steals" } },
+	{ "parking", NULL, NULL, { "parks", "wakes", "wakes_empty" },
+	  { "parks", "wakes", "empty wakes" } },
+	{ "timers", "timers_alive", "alive",
+	  { "timers_added", "timers_fired", "timers_deleted" },
+	  { "added", "fired", "deleted" } },
+	{ "io", "io_in_flight", "in flight",
+	  { "io_submitted", "io_completed", "io_enters" },
+	  { "submitted", "completed", "enters" } },
+};
+
+/* Sums since the beginning if there is none @before. */
+static void print_screen(struct sample *before, struct sample *s)
+{
+	size_t i, j;
+
+	printf("parklot %.16s, process %d, ", table.library, pid);
+	if (s->is_running)
+		printf("%s, runs for %.1f s\n", backend_name(s),
+		       (double)(s->at_ns - table.started_ns) / 1e9);
+	else
+		puts("does not run");
+	printf("workers  %9" PRIu64 " started: %" PRIu64 " run, %" PRIu64
+	       " parked, %" PRIu64 " blocked\n", get(s, "workers"),
+	       get(s, "workers_running"), get(s, "workers_parked"),
+	       get(s, "workers_blocked"));
+	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		const struct row *r = &rows[i];
+
+		printf("%-8s ", r->title);
+		if (r->gauge)
+			printf("%9" PRIu64 " %-9s", get(s, r->gauge),
+			       r->gauge_said);
+		else
+			printf("%19s", "");
+		for (j = 0; j < 4 && r->name[j]; j++)
+			print_rate(before, s, r->said[j], r->name[j]);
+		putchar('\n');
+	}
+}
+
+/* ---- the screen ---- */
+
+static struct termios cooked;
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	is_over = 1;
+}
+
+static void screen_end(void)
+{
+	fputs("\033[?25h\033[?1049l", stdout);
+	fflush(stdout);
+	if (isatty(0))
+		tcsetattr(0, TCSADRAIN, &cooked);
+}
+
+static void screen_begin(void)
+{
+	struct sigaction sa = { .sa_handler = on_signal };
+	struct termios raw;
+
+	sigaction(SIGINT, &sa, NULL);
+	sigaction(SIGTERM, &sa, NULL);
+	if (isatty(0) && !tcgetattr(0, &cooked)) {
+		raw = cooked;
+		raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+		tcsetattr(0, TCSADRAIN, &raw);
+	}
+	atexit(screen_end);
+	fputs("\033[?1049h\033[?25l", stdout);
+}
+
+/* Whether it is to end. */
+static bool rest(double seconds)
+{
+	struct pollfd in = { .fd = isatty(0) ? 0 : -1, .events = POLLIN };
+	char key = 0;
+
+	if (poll(&in, 1, (int)(seconds * 1000)) > 0 &&
+	    (read(0, &key, 1) != 1 || key == 'q'))
+		return true;
+	return is_over;
+}
+
+/* Where nothing is a screen, one under the other. */
+static void watch(double seconds)
+{
+	static struct sample before, now;
+	bool is_screen = isatty(1);
+
+	if (is_screen)
+		screen_begin();
+	do {
+		look(&now);
+		if (is_screen)
+			fputs("\033[H\033[J", stdout);
+		print_screen(&before, &now);
+		if (is_screen)
+			puts("\nq: quit");
+		if (fflush(stdout))
+			exit(1);
+		before = now;
+	} while (!rest(seconds));
+}
+
+static const char help[] =
+	"Usage: plstat [OPTION]... PID\n"
+	"What process PID, a program that uses parklot, does: a screen each second.\n"
+	"\n"
+	"  -1, --once             sums since its start, once\n"
+	"  -j, --json             the same as a JSON object\n"
+	"  -p, --prometheus       the same for Prometheus\n"
+	"  -i, --interval=SECONDS between screens\n"
+	"  -h, --help             this\n";
+
+struct choice {
+	void	(*print)(struct sample *s);
+	bool	is_once;
+	double	seconds;
+};
+
+static void choose(struct choice *c, int option)
+{
+	char *end = NULL;
+
+	switch (option) {
+	case '1':
+		c->is_once = true;
+		return;
+	case 'j':
+		c->print = print_json;
+		return;
+	case 'p':
+		c->print = print_prometheus;
+		return;
+	case 'i':
+		c->seconds = strtod(optarg, &end);
+		if (*end || !(c->seconds >= 0.01 && c->seconds <= 86400))
+			die("%s: not an interval in seconds", optarg);
+		return;
+	case 'h':
+		fputs(help, stdout);
+		exit(0);
+	default:
+		fputs(help, stderr);
+		exit(2);
+	}
+}
+
+static void set_pid(const char *s)
+{
+	char *end;
+	long v = strtol(s, &end, 10);
+
+	if (*end || v <= 0 || v > INT32_MAX)
+		die("%s: not the number of a process", s);
+	pid = (pid_t)v;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "once", no_argument, NULL, '1' },
+		{ "json", no_argument, NULL, 'j' },
+		{ "prometheus", no_argument, NULL, 'p' },
+		{ "interval", required_argument, NULL, 'i' },
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 },
+	};
+	static struct sample none, s;
+	struct choice c = { .seconds = 1 };
+	int option;
+
+	while ((option = getopt_long(argc, argv, "1jpi:h", options, NULL)) >= 0)
+		choose(&c, option);
+	if (argc - optind != 1)
+		choose(&c, '?');
+	set_pid(argv[optind]);
+	find_table();
+	if (!c.print && !c.is_once) {
+		watch(c.seconds);
+		return 0;
+	}
+	look(&s);
+	if (c.print)
+		c.print(&s);
+	else
+		print_screen(&none, &s);
+	return fflush(stdout) ? 1 : 0;
+}
