@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 #include "ring.h"
 #include "inject.h"
+#include "probe.h"
 #include "sys.h"
 
 #include <liburing.h>
@@ -84,11 +85,13 @@ int pl__ring_add(struct pl__ring *r, struct pl__ring_req *req,
 	atomic_store(&req->pending, 1);
 	remember(r, req);
 	ret = r->ops->add(r, req);
-	if (ret)
+	if (ret) {
 		pl__ring_forget(req);
-	else
-		counter_inc(&r->nr_added);
-	return ret;
+		return ret;
+	}
+	counter_inc(&r->nr_added);
+	PL_PROBE3(io_submit, req, sqe->opcode, sqe->fd);
+	return 0;
 }
 
 uint32_t pl__ring_finish(struct pl__ring *r, struct pl__ring_req *req)
@@ -97,6 +100,7 @@ uint32_t pl__ring_finish(struct pl__ring *r, struct pl__ring_req *req)
 	if (atomic_fetch_sub(&req->pending, 1) != 1)
 		return 0;
 	counter_inc(&r->nr_done);
+	PL_PROBE2(io_done, req, req->res);
 	req->done(req, req->res);
 	return 1;
 }

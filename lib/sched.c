@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 #include "sched.h"
 #include "inject.h"
+#include "probe.h"
 #include "ring.h"
 #include "sys.h"
 
@@ -57,6 +58,7 @@ static bool wake(struct pl__worker *w)
 
 	if (!pl__lots_signal(&pl__rt.lots, lot, 1))
 		return false;
+	PL_PROBE1(wake, lot);
 	if (w)
 		counter_inc(&w->stat.wakes);
 	else
@@ -379,6 +381,7 @@ struct pl__ctx *pl__aim(struct pl__worker *w, struct pl__task *next,
 			void (*after)(void *arg), void *arg)
 {
 	PL_BUG_ON(w->after);
+	PL_PROBE3(switch, w->index, w->current, next);
 	w->after = after;
 	w->after_arg = arg;
 	w->current = NULL;
@@ -542,6 +545,7 @@ static struct pl__task *hand_over(struct pl__task *t)
 	if (!next || next->stack || next->cls != t->cls)
 		leave_last(w, t, next);
 
+	PL_PROBE3(switch, w->index, t, next);
 	pl__task_move_in(next, t->stack);
 	next->ctx = t->ctx;
 	t->stack = NULL;

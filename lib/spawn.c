@@ -6,6 +6,7 @@
  */
 #include "spawn.h"
 #include "config.h"
+#include "probe.h"
 
 #include <string.h>
 
@@ -55,6 +56,7 @@ static struct pl__task *task_new(struct pl__worker *w, const struct order *o,
 	version = load_relaxed(&t->version) + 1;
 	store_relaxed(&t->state, (uint64_t)version << 32);
 	store_release(&t->version, version);
+	PL_PROBE3(spawn, t, t->fn, t->waiter.name);
 	return t;
 }
 

@@ -4,6 +4,7 @@
  */
 #include "timer_impl.h"
 #include "inject.h"
+#include "probe.h"
 #include "self.h"
 
 /*
@@ -135,6 +136,7 @@ static void fire(struct pl__timers *t, struct pl__timer *r)
 		return;
 	}
 	counter_inc(&t->fired);
+	PL_PROBE3(timer, r->fn, r->arg, r->deadline_ns);
 	r->fn(r->arg);
 	pl__self_end_orphan();
 	PL_INJECT("timer-d");

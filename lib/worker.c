@@ -8,6 +8,7 @@
  */
 #include "sched.h"
 #include "inject.h"
+#include "probe.h"
 #include "ring.h"
 #include "sys.h"
 
@@ -224,12 +225,14 @@ static void park(struct pl__worker *w, uint32_t seq)
 	bool woken;
 
 	counter_inc(&w->stat.parks);
+	PL_PROBE1(park, w->index);
 	if (w->ring && pl__ring_is_busy(w->ring))
 		woken = park_in_ring(w, seq);
 	else
 		woken = pl__lot_park(&pl__rt.lots, w->lot, &w->park, seq) ==
 			PL__LOT_WOKEN;
 	w->is_searching = woken;
+	PL_PROBE2(unpark, w->index, woken);
 	if (since)
 		learn_to_spin(w, pl__now_ns() - since);
 }

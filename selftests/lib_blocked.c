@@ -77,8 +77,6 @@ TEST_F(blocked, io_of_a_blocked_worker_is_complete_when_that_is_back)
 	pl_task_t t;
 
 	start_with(1, 0);
-	if (!rt_has_io())
-		SKIP(return, "this kernel has no io_uring");
 	ASSERT_EQ(0, pipe2(pipes[0], O_CLOEXEC));
 	ASSERT_EQ(0, pipe2(pipes[1], O_CLOEXEC));
 	t = spawn(pl_read_byte, pipes[1]);
