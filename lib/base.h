@@ -45,14 +45,17 @@
 # endif
 #endif
 
-/* A broken invariant of ours; what a caller does wrong is -EINVAL. */
+/*
+ * A broken invariant of ours; what a caller does wrong is -EINVAL.  The line
+ * that it dies with names the task that runs.
+ */
 #define PL_BUG_ON(cond) do {						\
-	if (unlikely(cond)) {						\
-		fprintf(stderr, "parklot: BUG: %s:%d: %s\n",		\
-			__FILE__, __LINE__, #cond);			\
-		abort();						\
-	}								\
+	if (unlikely(cond))						\
+		pl__bug(__FILE__, __LINE__, #cond);			\
 } while (0)
+
+void __attribute__((noreturn, cold))
+pl__bug(const char *file, uint32_t line, const char *what);
 
 /* C11's names are long, and the order is what the reader looks for. */
 #define load_relaxed(p)		atomic_load_explicit(p, memory_order_relaxed)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * overflow: a task that ran out of stack dies with a line that names it
+ * overflow: a task that ran out of stack dies with a line that names it, and so
+ * does one that comes upon a bug of ours
  */
 #include "stack.h"
 #include "fork.h"
@@ -33,6 +34,30 @@ static void say(const struct pl__stack *st, const char *name, uint64_t handle)
 	pl__text_number(&l, st->size, 10);
 	pl__text_put(&l, " bytes\n");
 	pl__text_flush(&l);
+}
+
+void pl__bug(const char *file, uint32_t line, const char *what)
+{
+	struct pl__text l = { .fd = 2 };
+	const char *name = "?";
+	uint64_t handle = 0;
+
+	pl__text_put(&l, "parklot: BUG: ");
+	pl__text_put(&l, file);
+	pl__text_put(&l, ":");
+	pl__text_number(&l, line, 10);
+	pl__text_put(&l, ": ");
+	pl__text_put(&l, what);
+	if (who_runs && who_runs(&name, &handle)) {
+		pl__text_put(&l, ", in task '");
+		pl__text_put(&l, name);
+		pl__text_put(&l, "' (");
+		pl__text_hex(&l, handle);
+		pl__text_put(&l, ")");
+	}
+	pl__text_put(&l, "\n");
+	pl__text_flush(&l);
+	abort();
 }
 
 void pl__stack_die(const struct pl__stack *st)

@@ -176,6 +176,24 @@ TEST(full_stack_is_no_overflow)
 	}
 }
 
+static void come_upon_a_bug(struct victim *v)
+{
+	PL_BUG_ON(v);
+}
+
+TEST(bug_of_ours_dies_with_a_line_that_names_the_task)
+{
+	char text[4096], line[256];
+	int status = watch(PL__STACK_GUARD_BEST, NORMAL, come_upon_a_bug, text,
+			   sizeof(text));
+
+	EXPECT_TRUE(WIFSIGNALED(status));
+	EXPECT_EQ(SIGABRT, WTERMSIG(status));
+	snprintf(line, sizeof(line), "parklot: BUG: %s:", __FILE__);
+	EXPECT_EQ(text, strstr(text, line));
+	EXPECT_NE(NULL, strstr(text, ": v, in task 'deep' (0x700000012)\n"));
+}
+
 /* ---- faults that are not ours ---- */
 
 static char *volatile nowhere = (char *)16;
