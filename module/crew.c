@@ -236,7 +236,7 @@ parklot_roster_create(u32 nr_slots, struct parklot_counters *counters,
 	if (!roster)
 		return ERR_PTR(-ENOMEM);
 	roster->hand = kvcalloc(nr_slots, sizeof(*roster->hand),
-				GFP_KERNEL_ACCOUNT);
+				GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!roster->hand) {
 		kfree(roster);
 		return ERR_PTR(-ENOMEM);

@@ -190,9 +190,12 @@ static struct parklot_yard *yard_create(u32 nr_lots, u32 nr_workers)
 	if (!yard)
 		return ERR_PTR(-ENOMEM);
 	yard->nr_lots = nr_lots;
-	/* A power of two, since only these are sure to be aligned. */
+	/*
+	 * A power of two, since only these are sure to be aligned. Whoever
+	 * asks is told if it cannot be had, and need not fill the log.
+	 */
 	yard->lot = kvzalloc(roundup_pow_of_two(nr_lots * sizeof(*yard->lot)),
-			     GFP_KERNEL_ACCOUNT);
+			     GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!yard->lot || area_alloc(&yard->counters, 1 + nr_lots) ||
 	    area_alloc(&yard->words, 1 + nr_lots + nr_workers) ||
 	    yard_man(yard, nr_workers)) {
