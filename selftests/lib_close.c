@@ -198,6 +198,9 @@ TEST_F(close, ends_whatever_waits)
 	int fd[2];
 	size_t i;
 
+	/* Who is between two calls finds the number closed, not a ring. */
+	start_with(1, 1);
+	rt_has_uring();
 	for (i = 0; i < ARRAY_SIZE(waits); i++) {
 		make_pair(fd);
 		close_as_it_waits(fd[0], waits[i]);
