@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 #include "stack.h"
 #include "fork.h"
+#include "grind.h"
 #include "list.h"
 #include "sys.h"
 
@@ -29,6 +30,7 @@ struct pl__stack_area {
 	uint64_t		idle;		/* L: a bit each */
 	uint64_t		dirty;		/* L: idle, but has memory */
 	uint64_t		guarded;	/* I: have a guard page */
+	uint32_t		grind[];	/* I: under valgrind only */
 };
 
 struct pl__stack_pool {
@@ -129,9 +131,19 @@ static uint64_t all_of(const struct pl__stack_pool *p)
 				      (1ULL << p->nr_per_area) - 1;
 }
 
+static void area_grind(struct pl__stack_pool *p, struct pl__stack_area *a)
+{
+	uint32_t i;
+
+	for (i = 0; i < p->nr_per_area; i++)
+		a->grind[i] = pl__grind_add(a->base + i * p->size, p->size);
+}
+
 static struct pl__stack_area *area_new(struct pl__stack_pool *p)
 {
-	struct pl__stack_area *a = pl__alloc(sizeof(*a));
+	bool is_grind = pl__grind_is_on();
+	struct pl__stack_area *a = pl__alloc(sizeof(*a) +
+			is_grind * p->nr_per_area * sizeof(a->grind[0]));
 	uint32_t i;
 
 	if (!a)
@@ -149,6 +161,8 @@ static struct pl__stack_area *area_new(struct pl__stack_pool *p)
 		else
 			atomic_fetch_add(&nr_unguarded, 1);
 	}
+	if (is_grind)
+		area_grind(p, a);
 	a->idle = all_of(p);
 	return a;
 }
@@ -156,7 +170,10 @@ static struct pl__stack_area *area_new(struct pl__stack_pool *p)
 static void area_free(struct pl__stack_pool *p, struct pl__stack_area *a)
 {
 	uint64_t guards = (uint64_t)__builtin_popcountll(a->guarded);
+	uint32_t i;
 
+	for (i = 0; pl__grind_is_on() && i < p->nr_per_area; i++)
+		pl__grind_del(a->grind[i]);
 	if (is_by_mprotect())
 		atomic_fetch_add(&mprotects_left, (int64_t)guards);
 	atomic_fetch_sub(&nr_unguarded, p->nr_per_area - guards);
