@@ -1,0 +1,535 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Memory that cannot be had. Of each call the first allocation or copy is made
+ * to fail, then the second, and so on until none is left, and all of it again
+ * with every allocation that comes after failing as well. Whoever calls is told
+ * so, nothing is left behind, and the same call then works. What is leaked
+ * nonetheless the kernel finds when the machine is shut down (kmemleak).
+ *
+ * MOD_FUZZ_MODULE=FILE.ko has the module loaded so, too.
+ */
+#include "harness.h"
+
+#include <liburing.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include "fail_nth.h"
+#include "mod_crew.h"
+
+#define NR_LOTS		64	/* which is more than a page of them */
+#define NR_WORKERS	2048
+#define NTH_MAX		10000
+/* The last allocations of loading are the module's own, and its device's. */
+#define NTH_OF_INIT	150
+
+FIXTURE(nomem)
+{
+	struct fail_nth fail;
+	struct space s;
+	struct io_uring ring;
+	int nr_open;
+	int fd;			/* of the call's own */
+	void *map;
+	struct parklot_park park;
+	struct parklot_wake_entry entry[PARKLOT_MAX_BATCH];
+	struct parklot_wake wake;
+	char text[512];
+};
+
+FIXTURE_SETUP(nomem)
+{
+	int err = space_open_crew(&self->s, NR_LOTS, NR_WORKERS);
+
+	if (err == -ENOENT)
+		SKIP(return, "no " DEVICE);
+	ASSERT_EQ(0, err);
+	if (!fail_set_up(&self->fail))
+		SKIP(return, "this kernel cannot make allocations fail");
+	self->nr_open = nr_open();
+	self->park = (struct parklot_park){
+		.lot = 1, .deadline_ns = PARKLOT_FOREVER, .pollfd = -1,
+	};
+	self->wake = (struct parklot_wake){
+		.entries = (uintptr_t)self->entry, .limit = ~0U,
+		.nr_entries = PARKLOT_MAX_BATCH,
+	};
+}
+
+FIXTURE_TEARDOWN(nomem)
+{
+	space_close(&self->s);
+}
+
+/* before() and after() get all they ask for; call() returns 0 or -errno. */
+typedef FIXTURE_DATA(nomem) nomem_t;
+
+struct trial {
+	int (*before)(nomem_t *self);
+	int (*call)(nomem_t *self);
+	/* Undoes it, after having it succeed if it has not: 0, or what not. */
+	int (*after)(nomem_t *self, int err);
+};
+
+static int nothing(nomem_t *self)
+{
+	(void)self;
+	return 0;
+}
+
+static bool is_refusal(int err)
+{
+	return err == -ENOMEM || err == -EFAULT || err == -EAGAIN ||
+	       err == -ENFILE;
+}
+
+/* How many of its allocations and copies failed and were told of. */
+static int try_all(struct __test_metadata *_metadata, nomem_t *self,
+		   const struct trial *trial, bool and_all_after)
+{
+	int nth, err, left = 0, nr_refused = 0;
+
+	for (nth = 1; !left && nth < NTH_MAX; nth++) {
+		ASSERT_EQ(0, trial->before(self));
+		fail_arm(&self->fail, nth, and_all_after);
+		err = trial->call(self);
+		left = fail_disarm(&self->fail);
+		nr_refused += err < 0;
+		EXPECT_TRUE(!err || (!left && is_refusal(err))) {
+			TH_LOG("the %d. failed: %d", nth, err);
+		}
+		EXPECT_EQ(0, trial->after(self, err)) {
+			TH_LOG("after the %d. failed: %d", nth, err);
+		}
+		EXPECT_EQ(self->nr_open, nr_open());
+		EXPECT_EQ(0, fdinfo(getpid(), self->s.fd, "parked"));
+		EXPECT_EQ(0, nr_running(&self->s));
+	}
+	EXPECT_LT(nth, NTH_MAX);
+	return nr_refused;
+}
+
+/*
+ * Until so many were refused as are known to be there: the kernel's own
+ * checkers allocate as well, now and then, so that one may be missed.
+ */
+static void try_until(struct __test_metadata *_metadata, nomem_t *self,
+		      const struct trial *trial, bool and_all_after, int nr)
+{
+	while (nr > 0)
+		nr -= try_all(_metadata, self, trial, and_all_after);
+	EXPECT_LE(nr, 0);
+}
+
+/* One way and the other. */
+#define TRY(trial, nr_alone, nr_together) do { \
+	try_until(_metadata, self, trial, false, nr_alone); \
+	try_until(_metadata, self, trial, true, nr_together); \
+} while (0)
+
+static int call_open(nomem_t *self)
+{
+	self->fd = dev_open();
+	return self->fd < 0 ? self->fd : 0;
+}
+
+static int after_open(nomem_t *self, int err)
+{
+	if (err)
+		self->fd = dev_open();
+	return self->fd < 0 ? self->fd : close(self->fd);
+}
+
+static const struct trial opening = { nothing, call_open, after_open };
+
+/* The file, the space, the user's own count. */
+TEST_F(nomem, opening)
+{
+	TRY(&opening, 2, 2);
+}
+
+/* A user who was refused may have as many as any other. */
+TEST_F(nomem, open_that_fails_is_not_charged)
+{
+	struct rlimit limit = { 2000, 2000 };
+	int nr = 0;
+
+	if (setrlimit(RLIMIT_NOFILE, &limit))
+		SKIP(return, "no 2000 files");
+	if (setgid(65534) || setuid(65534))
+		SKIP(return, "cannot become nobody");
+	try_until(_metadata, self, &opening, false, 3);
+	while (dev_open() >= 0)
+		nr++;
+	EXPECT_EQ(1024, nr);
+}
+
+static int before_setup(nomem_t *self)
+{
+	self->fd = dev_open();
+	return self->fd < 0 ? self->fd : 0;
+}
+
+static int call_setup(nomem_t *self)
+{
+	struct parklot_setup setup = {
+		.nr_lots = NR_LOTS, .nr_workers = NR_WORKERS,
+	};
+
+	return dev_ioctl(self->fd, PARKLOT_IOC_SETUP, &setup);
+}
+
+static int after_setup(nomem_t *self, int err)
+{
+	if (err)
+		err = call_setup(self);
+	if (!err)
+		err = dev_wake(self->fd, NR_LOTS - 1, 1);
+	close(self->fd);
+	return err;
+}
+
+/* The copy, the yard, its lots, both areas page by page, the crew. */
+TEST_F(nomem, making_the_lots)
+{
+	static const struct trial trial = {
+		before_setup, call_setup, after_setup,
+	};
+	int nr_pages = (self->s.setup.counters_size +
+			self->s.setup.words_size) / sysconf(_SC_PAGESIZE);
+
+	TRY(&trial, nr_pages + 4, nr_pages + 6);
+}
+
+static int before_mmap(nomem_t *self)
+{
+	int err = before_setup(self);
+
+	return err ? err : call_setup(self);
+}
+
+static int call_mmap(nomem_t *self)
+{
+	self->map = mmap(NULL, self->s.setup.words_size, PROT_READ | PROT_WRITE,
+			 MAP_SHARED, self->fd, PARKLOT_OFF_WORDS);
+	return self->map == MAP_FAILED ? -errno : 0;
+}
+
+static int after_mmap(nomem_t *self, int err)
+{
+	if (err)
+		err = call_mmap(self);
+	if (!err)
+		((char *)self->map)[self->s.setup.words_size - 1] = 1;
+	munmap(self->map, self->s.setup.words_size);
+	close(self->fd);
+	return err;
+}
+
+TEST_F(nomem, mapping)
+{
+	static const struct trial trial = {
+		before_mmap, call_mmap, after_mmap,
+	};
+
+	TRY(&trial, 1, 1);
+}
+
+static int call_query(nomem_t *self)
+{
+	struct parklot_query query;
+
+	return dev_ioctl(self->s.fd, PARKLOT_IOC_QUERY, &query);
+}
+
+static int call_crew(nomem_t *self)
+{
+	return dev_crew(self->s.fd, 1, 2, 1000);
+}
+
+static int after_crew(nomem_t *self, int err)
+{
+	(void)err;
+	return dev_crew(self->s.fd, 0, ~0U, 0);
+}
+
+static int after_query(nomem_t *self, int err)
+{
+	return err ? call_query(self) : 0;
+}
+
+TEST_F(nomem, query_and_crew)
+{
+	static const struct trial query = { nothing, call_query, after_query };
+	static const struct trial crew = { nothing, call_crew, after_crew };
+
+	TRY(&query, 1, 1);
+	TRY(&crew, 1, 1);
+}
+
+static int call_join(nomem_t *self)
+{
+	return dev_join(self->s.fd, NR_WORKERS - 1);
+}
+
+static int call_leave(nomem_t *self)
+{
+	return dev_leave(self->s.fd, NR_WORKERS - 1);
+}
+
+static int after_join(nomem_t *self, int err)
+{
+	if (err)
+		err = call_join(self);
+	return err ? err : call_leave(self);
+}
+
+static int after_leave(nomem_t *self, int err)
+{
+	return err ? call_leave(self) : 0;
+}
+
+TEST_F(nomem, join_and_leave)
+{
+	static const struct trial join = { nothing, call_join, after_join };
+	static const struct trial leave = {
+		call_join, call_leave, after_leave,
+	};
+
+	TRY(&join, 2, 2);
+	TRY(&leave, 1, 1);
+}
+
+/* To be called again after a failure would sleep for ever: no time is left. */
+static int before_park(nomem_t *self)
+{
+	self->park.deadline_ns = now_ns() + 2 * NSEC_PER_MSEC;
+	return 0;
+}
+
+static int call_park(nomem_t *self)
+{
+	return dev_ioctl(self->s.fd, PARKLOT_IOC_PARK, &self->park);
+}
+
+static int after_park(nomem_t *self, int err)
+{
+	if (err)
+		err = call_park(self);
+	return err ? err : self->park.reason != PARKLOT_TIMEDOUT;
+}
+
+TEST_F(nomem, park)
+{
+	static const struct trial trial = {
+		before_park, call_park, after_park,
+	};
+	int pipefd[2];
+
+	TRY(&trial, 1, 1);
+	ASSERT_EQ(0, pipe(pipefd));
+	self->park.pollfd = pipefd[0];
+	self->park.poll_events = 1;
+	TRY(&trial, 1, 1);
+}
+
+static int call_wake(nomem_t *self)
+{
+	return dev_ioctl(self->s.fd, PARKLOT_IOC_WAKE, &self->wake);
+}
+
+static int after_wake(nomem_t *self, int err)
+{
+	return err ? call_wake(self) : 0;
+}
+
+TEST_F(nomem, wake)
+{
+	static const struct trial trial = { nothing, call_wake, after_wake };
+
+	TRY(&trial, 1, 1);
+}
+
+static int call_wake_park(nomem_t *self)
+{
+	struct parklot_wake_park both = {
+		.wake = self->wake, .park = self->park,
+	};
+	int err = dev_ioctl(self->s.fd, PARKLOT_IOC_WAKE_PARK, &both);
+
+	self->park.reason = both.park.reason;
+	return err;
+}
+
+TEST_F(nomem, wake_park)
+{
+	static const struct trial trial = {
+		before_park, call_wake_park, after_park,
+	};
+
+	TRY(&trial, 1, 1);
+}
+
+static int before_fdinfo(nomem_t *self)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", self->s.fd);
+	self->fd = open(path, O_RDONLY | O_CLOEXEC);
+	return self->fd < 0 ? -errno : 0;
+}
+
+static int call_fdinfo(nomem_t *self)
+{
+	ssize_t len = pread(self->fd, self->text, sizeof(self->text) - 1, 0);
+
+	self->text[len < 0 ? 0 : len] = 0;
+	return len < 0 ? -errno : 0;
+}
+
+static int after_fdinfo(nomem_t *self, int err)
+{
+	if (err)
+		err = call_fdinfo(self);
+	close(self->fd);
+	return err ? err : !strstr(self->text, "parklot-lots:\t64\n");
+}
+
+TEST_F(nomem, fdinfo)
+{
+	static const struct trial trial = {
+		before_fdinfo, call_fdinfo, after_fdinfo,
+	};
+
+	TRY(&trial, 1, 1);
+}
+
+static int before_command(nomem_t *self, uint32_t op, void *arg)
+{
+	struct io_uring_sqe *sqe;
+	struct parklot_uring *area;
+	int err = io_uring_queue_init(4, &self->ring, 0);
+
+	if (err)
+		return err;
+	sqe = io_uring_get_sqe(&self->ring);
+	area = (void *)sqe->cmd;
+	io_uring_prep_nop(sqe);
+	sqe->opcode = IORING_OP_URING_CMD;
+	sqe->fd = self->s.fd;
+	sqe->cmd_op = op;
+	area->arg = (uintptr_t)arg;
+	area->reserved = 0;
+	return 0;
+}
+
+static int before_uring_park(nomem_t *self)
+{
+	self->park.deadline_ns = now_ns() + 1000 * NSEC_PER_SEC;
+	return before_command(self, PARKLOT_IOC_PARK, &self->park);
+}
+
+static int before_uring_wake(nomem_t *self)
+{
+	return before_command(self, PARKLOT_IOC_WAKE, &self->wake);
+}
+
+/* The submission's error, or the command's if it has ended. */
+static int call_uring(nomem_t *self)
+{
+	int nr = io_uring_submit(&self->ring);
+	struct io_uring_cqe *cqe;
+
+	if (nr < 0)
+		return nr;
+	if (!nr)
+		return -EAGAIN;
+	if (io_uring_peek_cqe(&self->ring, &cqe))
+		return 0;
+	return cqe->res < 0 ? cqe->res : 0;
+}
+
+static int after_uring_wake(nomem_t *self, int err)
+{
+	(void)err;
+	io_uring_queue_exit(&self->ring);
+	return 0;
+}
+
+/* What is parked can be woken, once, and nothing else is there. */
+static int after_uring_park(nomem_t *self, int err)
+{
+	int nr = dev_wake(self->s.fd, 1, 2), res = 0;
+	struct io_uring_cqe *cqe;
+
+	if (nr != !err)
+		return 1;
+	if (nr)
+		res = io_uring_wait_cqe(&self->ring, &cqe);
+	if (nr && !res)
+		res = cqe->res - PARKLOT_WOKEN;
+	io_uring_queue_exit(&self->ring);
+	return res;
+}
+
+TEST_F(nomem, uring)
+{
+	static const struct trial park = {
+		before_uring_park, call_uring, after_uring_park,
+	};
+	static const struct trial wake = {
+		before_uring_wake, call_uring, after_uring_wake,
+	};
+
+	if (!(dev_features(self->s.fd) & PARKLOT_FEAT_URING))
+		SKIP(return, "this kernel has no such commands");
+	TRY(&park, 3, 3);
+	TRY(&wake, 2, 2);
+}
+
+/* If it is there; the last file may still be on its way out. */
+#define UNLOAD() \
+	UNTIL(!syscall(SYS_delete_module, "parklot", O_NONBLOCK) || \
+	      errno == ENOENT)
+
+static int load(struct fail_nth *fail, int fd, unsigned int nth,
+		unsigned int *left)
+{
+	int err;
+
+	fail_arm(fail, nth, false);
+	err = syscall(SYS_finit_module, fd, "", 0) ? -errno : 0;
+	*left = fail_disarm(fail);
+	return err;
+}
+
+TEST_F_TIMEOUT(nomem, module_is_loaded_or_not, 120)
+{
+	const char *path = getenv("MOD_FUZZ_MODULE");
+	unsigned int left, nr, nth, nr_refused = 0;
+	int fd, err;
+
+	if (!path || !*path)
+		SKIP(return, "no module to load again");
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	ASSERT_LE(0, fd);
+	space_close(&self->s);
+	UNLOAD();
+	ASSERT_EQ(0, load(&self->fail, fd, 1U << 30, &left));
+	nr = (1U << 30) - left;
+	for (nth = nr - NTH_OF_INIT; nth <= nr; nth++) {
+		UNLOAD();
+		err = load(&self->fail, fd, nth, &left);
+		EXPECT_TRUE(!err || is_refusal(err)) {
+			TH_LOG("the %u. of %u failed: %d", nth, nr, err);
+		}
+		EXPECT_EQ(err ? -1 : 0, nr_open());
+		nr_refused += !!err;
+	}
+	EXPECT_LT(2, nr_refused);
+	/* It may lack the device's node. */
+	UNLOAD();
+	EXPECT_EQ(0, syscall(SYS_finit_module, fd, "", 0));
+	EXPECT_EQ(0, space_open(&self->s, 1));
+}
+
+TEST_HARNESS_MAIN
