@@ -122,7 +122,7 @@ static void send_parts(void *arg)
 
 	for (i = 0; i < 3; i++) {
 		EXPECT_EQ(0, pl_sleep(NSEC_PER_MSEC / 2));
-		EXPECT_EQ(2, pl_send(*(int *)arg, "abcdef" + 2 * i, 2, 0));
+		EXPECT_EQ(2, pl_send(*(int *)arg, &"abcdef"[2 * i], 2, 0));
 	}
 }
 
