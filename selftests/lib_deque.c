@@ -230,7 +230,7 @@ static void fill(struct __test_metadata *_metadata, struct pl__deque *d,
 
 TEST(a_long_queue_gives_its_memory_back_once_it_is_empty)
 {
-	const uintptr_t nr = 16 * PL__DEQUE_KEEP;
+	const uintptr_t nr = 4 * PL__DEQUE_KEEP;
 	struct pl__deque_array *large;
 	struct pl__deque d;
 	uintptr_t i;
@@ -263,7 +263,7 @@ TEST(a_queue_that_has_shrunk_keeps_all_and_their_order)
 	uintptr_t i, extra;
 
 	ASSERT_EQ(0, pl__deque_init(&d, 0));
-	for (extra = 0; extra < 8; extra++) {
+	for (extra = 0; extra < 4; extra++) {
 		fill(_metadata, &d, nr + extra);
 		for (i = 1; i <= nr + extra; i++)
 			ASSERT_EQ(i, (uintptr_t)pl__deque_steal(&d));
