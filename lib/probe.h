@@ -4,7 +4,8 @@
  *
  * Each is a nop, and a note that says where its arguments lie at that moment
  * (systemtap's sys/sdt.h); without that header there are none.  So arguments
- * are what is at hand, nothing that would have to be made.  parklot-debug(7)
+ * are what is at hand, nothing that would have to be made; but of 32 bits or
+ * more, as gdb does not know all names of smaller registers.  parklot-debug(7)
  * has them all.
  */
 #ifndef PL_PROBE_H

@@ -90,7 +90,7 @@ int pl__ring_add(struct pl__ring *r, struct pl__ring_req *req,
 		return ret;
 	}
 	counter_inc(&r->nr_added);
-	PL_PROBE3(io_submit, req, sqe->opcode, sqe->fd);
+	PL_PROBE3(io_submit, req, (uint32_t)sqe->opcode, sqe->fd);
 	return 0;
 }
 

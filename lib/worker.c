@@ -232,7 +232,7 @@ static void park(struct pl__worker *w, uint32_t seq)
 		woken = pl__lot_park(&pl__rt.lots, w->lot, &w->park, seq) ==
 			PL__LOT_WOKEN;
 	w->is_searching = woken;
-	PL_PROBE2(unpark, w->index, woken);
+	PL_PROBE2(unpark, w->index, (uint32_t)woken);
 	if (since)
 		learn_to_spin(w, pl__now_ns() - since);
 }
