@@ -236,7 +236,7 @@ TEST_F(nomem, mapping)
 
 static int call_query(nomem_t *self)
 {
-	struct parklot_query query;
+	struct parklot_query query = { 0 };
 
 	return dev_ioctl(self->s.fd, PARKLOT_IOC_QUERY, &query);
 }
