@@ -49,7 +49,7 @@ static const struct pl__show entries[] = {
 
 /* Hidden, but not static: the note below refers to it. */
 extern struct pl__show_table pl__show_table;
-struct pl__show_table pl__show_table = {
+struct pl__show_table pl__show_table __attribute__((used)) = {
 	.magic		= "parklot",
 	.version	= PL__SHOW_VERSION,
 	.nr		= ARRAY_SIZE(entries),

@@ -162,7 +162,7 @@ static void check_parked(uint32_t nr, struct usage before)
 		EXPECT_GE(BYTES_A_TASK, bytes);
 }
 
-TEST_F(many, tasks_park_at_a_page_each_and_give_it_back)
+TEST_F_TIMEOUT(many, tasks_park_at_a_page_each_and_give_it_back, 120)
 {
 	uint32_t nr = how_many();
 	struct usage before;

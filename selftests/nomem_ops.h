@@ -374,7 +374,19 @@ static int op_read(void)
 
 static int op_read_polled(void)
 {
-	return op_read();
+	int ret = op_read();
+
+	nr_ran = 1;
+	return ret;
+}
+
+/* Once who reads has to wait, or has given up. */
+static void send_byte_late(void *arg)
+{
+	(void)arg;
+	EXPECT_TRUE(UNTIL(rt_stat().io_in_flight || nr_ran));
+	EXPECT_EQ(0, pl_sleep(NSEC_PER_MSEC));
+	EXPECT_EQ(1, write(fds[1], "x", 1));
 }
 
 static int op_read_until(void)
