@@ -161,8 +161,6 @@ static void prepare(const struct op *op)
 	if (op->run == op_read || op->run == op_read_until ||
 	    op->run == op_recv)
 		spawn(send_byte, NULL);
-	if (op->run == op_read_polled)
-		spawn(send_byte_late, NULL);
 	if (op->run == op_close) {
 		fd_to_close = dup(fds[0]);
 		spawn(read_closed, NULL);
