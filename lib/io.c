@@ -165,15 +165,16 @@ static int wait_for(const struct io_uring_sqe *sqe, uint64_t deadline_ns)
 	return wait_for_ask(&a);
 }
 
-int pl__io(const struct io_uring_sqe *sqe, uint32_t events,
-	   uint64_t deadline_ns)
+/* Whenever it says @again, once there are @events. */
+static int repeat(const struct io_uring_sqe *sqe, int again, uint32_t events,
+		  uint64_t deadline_ns)
 {
 	struct io_uring_sqe poll;
 	int ret;
 
 	for (;;) {
 		ret = wait_for(sqe, deadline_ns);
-		if (ret != -EAGAIN || !events)
+		if (ret != again || !events)
 			return ret;
 		pl_io_sqe_init(&poll);
 		io_uring_prep_poll_add(&poll, sqe->fd, events);
@@ -181,6 +182,12 @@ int pl__io(const struct io_uring_sqe *sqe, uint32_t events,
 		if (ret < 0)
 			return ret;
 	}
+}
+
+int pl__io(const struct io_uring_sqe *sqe, uint32_t events,
+	   uint64_t deadline_ns)
+{
+	return repeat(sqe, -EAGAIN, events, deadline_ns);
 }
 
 void pl_io_sqe_init(struct io_uring_sqe *sqe)
@@ -240,13 +247,14 @@ int pl_accept_until(int fd, struct sockaddr *addr, socklen_t *len, int flags,
 	return pl__io(&sqe, POLLIN, deadline_ns);
 }
 
+/* Linux 6.1 says EALREADY when it was woken for nothing (seen under load). */
 int pl_connect_until(int fd, const struct sockaddr *addr, socklen_t len,
 		     uint64_t deadline_ns)
 {
 	struct io_uring_sqe sqe = { 0 };
 
 	io_uring_prep_connect(&sqe, fd, addr, len);
-	return wait_for(&sqe, deadline_ns);
+	return repeat(&sqe, -EALREADY, POLLOUT, deadline_ns);
 }
 
 ssize_t pl_read(int fd, void *buf, size_t n)
