@@ -278,53 +278,69 @@ TEST(a_queue_that_has_shrunk_keeps_all_and_their_order)
 	pl__deque_fini(&d);
 }
 
-TEST(each_is_taken_once_while_it_grows)
+/* How the owner goes on until all were pushed; *i is how many were. */
+typedef void (*go_on_fn)(struct __test_metadata *_metadata, struct race *r,
+			 size_t *i, uint64_t *rnd);
+
+/* The owner goes on against thieves: each element is taken once. */
+static void owner_and_thieves(struct __test_metadata *_metadata, go_on_fn go_on)
 {
-	size_t i, n, nr = ROUNDS(1000000);
+	size_t i = 0, nr = ROUNDS(1000000);
 	uint64_t rnd = 1;
 	struct team team;
-	struct element *e;
 	struct race r;
 
 	race_init(_metadata, &r, nr);
 	team_start(&team, NR_THIEVES, thief, &r);
-	for (i = 0; i < nr;) {
-		for (n = next_random(&rnd) % 300; n && i < nr; n--, i++)
-			ASSERT_TRUE(push(&r, i));
-		for (n = next_random(&rnd) % 200; n; n--) {
-			e = pl__deque_pop(&r.deque);
-			if (!e)
-				break;
-			take(&r, e);
-		}
-	}
+	while (i < nr)
+		go_on(_metadata, &r, &i, &rnd);
 	r.over = true;
 	team_join(&team);
 	race_check(_metadata, &r);
 }
 
+static void push_some(struct __test_metadata *_metadata, struct race *r,
+		      size_t *i, size_t nr)
+{
+	for (; nr && *i < r->nr; nr--, ++*i)
+		ASSERT_TRUE(push(r, *i));
+}
+
+static void push_and_pop(struct __test_metadata *_metadata, struct race *r,
+			 size_t *i, uint64_t *rnd)
+{
+	struct element *e;
+	size_t n;
+
+	push_some(_metadata, r, i, next_random(rnd) % 300);
+	for (n = next_random(rnd) % 200; n; n--) {
+		e = pl__deque_pop(&r->deque);
+		if (!e)
+			break;
+		take(r, e);
+	}
+}
+
+TEST(each_is_taken_once_while_it_grows)
+{
+	owner_and_thieves(_metadata, push_and_pop);
+}
+
+static void push_and_empty(struct __test_metadata *_metadata, struct race *r,
+			   size_t *i, uint64_t *rnd)
+{
+	struct element *e;
+
+	push_some(_metadata, r, i, next_random(rnd) % (8 * PL__DEQUE_KEEP));
+	while ((e = pl__deque_pop(&r->deque)))
+		take(r, e);
+	pl__deque_trim(&r->deque);
+}
+
 /* Thieves that are late look into pages that were given back. */
 TEST(each_is_taken_once_while_it_grows_and_shrinks)
 {
-	size_t i, n, nr = ROUNDS(1000000);
-	uint64_t rnd = 1;
-	struct team team;
-	struct element *e;
-	struct race r;
-
-	race_init(_metadata, &r, nr);
-	team_start(&team, NR_THIEVES, thief, &r);
-	for (i = 0; i < nr;) {
-		for (n = next_random(&rnd) % (8 * PL__DEQUE_KEEP);
-		     n && i < nr; n--, i++)
-			ASSERT_TRUE(push(&r, i));
-		while ((e = pl__deque_pop(&r.deque)))
-			take(&r, e);
-		pl__deque_trim(&r.deque);
-	}
-	r.over = true;
-	team_join(&team);
-	race_check(_metadata, &r);
+	owner_and_thieves(_metadata, push_and_empty);
 }
 
 /*
