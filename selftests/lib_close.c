@@ -334,30 +334,6 @@ static void start_with_rings(void)
 	join(t);
 }
 
-static void read_or_find_closed(void *arg)
-{
-	char c;
-
-	EXPECT_EQ(-EBADF, pl_read(*(int *)arg, &c, 1));
-}
-
-TEST_F(close, as_a_read_begins_leaves_none_behind)
-{
-	int i, fd[2], nr = scaled(600);
-	uint64_t seed = 4711;
-	pl_task_t t;
-
-	start_with_rings();
-	for (i = 0; i < nr; i++) {
-		make_pair(fd);
-		t = spawn_as(i % 4, read_or_find_closed, &fd[0]);
-		spin_ns(next_random(&seed) % 30000);
-		EXPECT_EQ(0, pl_close(fd[0]));
-		join(t);
-		EXPECT_EQ(0, close(fd[1]));
-	}
-}
-
 static void read_till_ended(void *arg)
 {
 	ssize_t ret;
@@ -369,24 +345,38 @@ static void read_till_ended(void *arg)
 	EXPECT_EQ(-EBADF, ret);
 }
 
-TEST_F(close, as_a_read_is_interrupted_leaves_none_behind)
+/* Each in a pause of up to so many ns; @with also comes behind the close. */
+static void close_again_and_again(int nr, uint64_t seed, uint32_t pause_ns,
+				  int (*with)(pl_task_t t))
 {
-	int i, fd[2], nr = scaled(400);
-	uint64_t seed = 815;
+	int i, fd[2];
 	pl_task_t t;
 
 	start_with_rings();
 	for (i = 0; i < nr; i++) {
 		make_pair(fd);
 		t = spawn_as(i % 4, read_till_ended, &fd[0]);
-		spin_ns(next_random(&seed) % 20000);
-		pl_interrupt(t);
-		spin_ns(next_random(&seed) % 5000);
+		spin_ns(next_random(&seed) % pause_ns);
+		if (with) {
+			with(t);
+			spin_ns(next_random(&seed) % (pause_ns / 4));
+		}
 		EXPECT_EQ(0, pl_close(fd[0]));
-		pl_interrupt(t);
+		if (with)
+			with(t);
 		join(t);
 		EXPECT_EQ(0, close(fd[1]));
 	}
+}
+
+TEST_F(close, as_a_read_begins_leaves_none_behind)
+{
+	close_again_and_again(scaled(600), 4711, 30000, NULL);
+}
+
+TEST_F(close, as_a_read_is_interrupted_leaves_none_behind)
+{
+	close_again_and_again(scaled(400), 815, 20000, pl_interrupt);
 }
 
 TEST_F(close, without_a_runtime_is_close)
