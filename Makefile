@@ -220,6 +220,12 @@ coverage: ## the lines of lib/ that its tests run: 90 % at least
 .PHONY: style
 style: check-style ## codespell, shellcheck, sizes, SPDX lines
 
+.PHONY: check-docs check-tools
+check-docs: ## the manual: style, all that is public in it, its examples run
+	$(Q)O='$(O)' tools/check docs abi examples
+check-tools: ## plstat, gdb, probes, valgrind, and the checks themselves
+	$(Q)O='$(O)' tools/check see tools
+
 # check-native check-asan check-tsan check-inject ...: one part of check.
 check-%: FORCE
 	$(Q)O='$(O)' tools/check $*
