@@ -257,7 +257,7 @@ $(O)/bench/peers/%: bench/peers/%.cpp $(wildcard bench/*.h)
 	$(call say,CXX,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -std=gnu++17 -O2 -g -Wall -pthread -o $@ $< \
-		-lboost_fiber -lboost_context
+		-Wl,--as-needed -lboost_fiber -lboost_context
 
 $(O)/bench/peers/go/peers: $(GO_SRCS)
 	$(call say,GO,$@)
@@ -302,6 +302,12 @@ bench-blocked: ## tasks that block their workers: what others notice, and a char
 	$(Q)tools/setup bench >&2
 	$(call measured_by,examples benches)
 	$(Q)O='$(O)' bench/run blocking blocked
+
+.PHONY: bench-echo
+bench-echo: ## echo servers side by side, 1 to 1000 connections, and a chart
+	$(Q)tools/setup bench >&2
+	$(call measured_by,examples benches peers)
+	$(Q)O='$(O)' bench/echo
 
 # Instructions, not time; in a build of its own, as check's part "bench".
 .PHONY: bench-check bench-baseline

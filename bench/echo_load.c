@@ -34,6 +34,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "cost.h"
 #include "hist.h"
 #include "progress.h"
 #include "util.h"
@@ -63,6 +64,7 @@ struct options {
 	double stall;
 	struct sockaddr_in addr;
 	pid_t pid;
+	bool calls;
 	bool bins;
 };
 
@@ -383,22 +385,6 @@ static void watch(struct loader *loaders, uint64_t start_ns)
 	progress_clear();
 }
 
-static uint64_t server_cpu_ns(void)
-{
-	clockid_t id;
-	int ret;
-
-	if (!opts.pid)
-		return 0;
-	ret = clock_getcpuclockid(opts.pid, &id);
-	if (ret) {
-		fprintf(stderr, "echo_load: CPU time of %d: %s\n",
-			(int)opts.pid, strerror(ret));
-		return 0;
-	}
-	return clock_ns(id);
-}
-
 static void print_us(const char *key, uint64_t ns)
 {
 	printf("%s=%.1f\n", key, (double)ns / 1000);
@@ -418,6 +404,17 @@ static void print_latency(const struct hist *h)
 			       (unsigned long long)hist_last(i),
 			       (unsigned long long)h->bin[i]);
 	}
+}
+
+static void print_cost(const struct cost *server, uint64_t own_ns, uint64_t nr)
+{
+	if (opts.pid)
+		printf("server_cpu_us=%.2f\n",
+		       (double)server->cpu_ns / 1000 / (double)nr);
+	if (server->has_calls)
+		printf("server_calls=%.3f\n",
+		       (double)server->nr_calls / (double)nr);
+	printf("load_cpu_us=%.2f\n", (double)own_ns / 1000 / (double)nr);
 }
 
 static uint64_t print_failures(void)
@@ -472,12 +469,13 @@ static int run(void)
 {
 	struct loader *loaders = loaders_open();
 	struct hist *all = zalloc(1, sizeof(*all));
-	uint64_t server_ns = server_cpu_ns(), ns, nr;
-	uint64_t own_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	uint64_t own_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID), ns, nr;
+	struct cost server;
 	unsigned int i;
 
+	cost_begin(&server, opts.pid, opts.calls);
 	ns = load(loaders);
-	server_ns = server_cpu_ns() - server_ns;
+	cost_end(&server);
 	own_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - own_ns;
 	for (i = 0; i < opts.nr_threads; i++)
 		hist_merge(all, &loaders[i].hist);
@@ -488,12 +486,8 @@ static int run(void)
 	printf("requests=%llu\nrps=%.0f\n", (unsigned long long)nr,
 	       ns ? (double)nr * NSEC_PER_SEC / (double)ns : 0.0);
 	print_latency(all);
-	if (opts.pid && nr)
-		printf("server_cpu_us=%.2f\n",
-		       (double)server_ns / 1000 / (double)nr);
 	if (nr)
-		printf("load_cpu_us=%.2f\n",
-		       (double)own_ns / 1000 / (double)nr);
+		print_cost(&server, own_ns, nr);
 	loaders_close(loaders);
 	free(all);
 	return print_failures() || !nr;
@@ -511,6 +505,7 @@ static const char usage[] =
 "  --threads N          1\n"
 "  --stall S            a connection that moves no byte so long fails: 3\n"
 "  --pid PID            the server's process, to read its CPU time\n"
+"  --calls              count its system calls too, which slows it; as root\n"
 "  --bins               also print the bins of the latency histogram\n"
 "  --help               this\n"
 "\n"
@@ -541,6 +536,9 @@ static void set_option(int opt, char *arg)
 	case 'p':
 		opts.pid = (pid_t)whole(arg, 1U << 30);
 		break;
+	case 'l':
+		opts.calls = true;
+		break;
 	case 'b':
 		opts.bins = true;
 		break;
@@ -557,6 +555,7 @@ static void parse(int argc, char **argv)
 	static const struct option options[] = {
 		{ "addr", required_argument, NULL, 'a' },
 		{ "bins", no_argument, NULL, 'b' },
+		{ "calls", no_argument, NULL, 'l' },
 		{ "connections", required_argument, NULL, 'c' },
 		{ "help", no_argument, NULL, 'h' },
 		{ "pid", required_argument, NULL, 'p' },
@@ -574,6 +573,8 @@ static void parse(int argc, char **argv)
 		die("%s: what is that?", argv[optind]);
 	if (!opts.addr.sin_port)
 		die("--addr is wanted");
+	if (opts.calls && !opts.pid)
+		die("--calls: of which --pid?");
 	if (opts.nr_threads > opts.nr_conns)
 		opts.nr_threads = opts.nr_conns;
 }

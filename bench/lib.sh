@@ -43,43 +43,55 @@ progress_end() {
 server_of() {
 	case $1 in
 	parklot) echo "$O/examples/echo --port 0" ;;
-	epoll) echo "$O/bench/peers/epoll" ;;
+	epoll | asio) echo "$O/bench/peers/$1" ;;
 	go) echo "$O/bench/peers/go/peers echo" ;;
 	esac
 }
 
-# echo_once PEER: load its server once; prints as the programs do.
-echo_once() {
-	local dir server addr='' i status=0
+# serving PEER COMMAND...: while its server runs, at $addr as process $server;
+# COMMAND may leave files in $dir.
+serving() {
+	local dir server addr='' i status=0 peer=$1
+	shift
 
 	dir=$(mktemp -d)
 	: >"$dir/server"
 	# shellcheck disable=SC2046 # words are meant
-	(bound $(server_of "$1") >"$dir/server") &
+	(bound $(server_of "$peer") >"$dir/server") &
 	server=$!
 	for ((i = 0; i < 100; i++)); do
 		addr=$(sed -n 's/^listening on //p' "$dir/server")
 		[[ -z $addr ]] || break
 		sleep 0.1
 	done
-	"$O/bench/echo_load" --addr "$addr" --seconds "$ECHO_SECONDS" \
-		--pid "$server" >"$dir/load" 2>/dev/null || status=$?
+	"$@" || status=$?
 	kill -KILL "$server" 2>/dev/null || :
 	wait "$server" 2>/dev/null || :
-	((status)) || awk -F = '
+	rm -rf "$dir"
+	return "$status"
+}
+
+# load CASE OPTION...: the server of $server; prints as the programs do, with
+# CASE behind each case's name.  What failed, the load says itself.
+load() {
+	local case=$1
+	shift
+
+	"$O/bench/echo_load" --addr "$addr" --pid "$server" "$@" \
+		>"$dir/load" 2>"$dir/err" || { cat "$dir/err" >&2; return 1; }
+	awk -F = -v case="$case" '
 		BEGIN {
 			OFS = "\t"
 			unit["rps"] = "1/s"
 			unit["server_cpu_us"] = unit["p50_us"] = "us"
 			unit["p99_us"] = "us"
+			unit["server_calls"] = "calls"
 		}
 		$1 in unit {
 			name = $1
 			sub(/_us$/, "", name)
-			print "echo", name, $2, $2, $2, unit[$1]
+			print "echo", name case, $2, $2, $2, unit[$1]
 		}' "$dir/load"
-	rm -rf "$dir"
-	return "$status"
 }
 
 # once PEER SUBJECT: one run; prints what came out, or nothing if that peer
@@ -89,11 +101,12 @@ once() {
 
 	case $peer:$subject in
 	*:echo)
-		[[ -z $(server_of "$peer") ]] || echo_once "$peer"
+		[[ -z $(server_of "$peer") ]] || serving "$peer" \
+			load '' --seconds "$ECHO_SECONDS"
 		;;
 	parklot:*) "$O/bench/$subject" --runs 1 ;;
 	go:*) "$O/bench/peers/go/peers" "$subject" --runs 1 ;;
-	epoll:*) ;;
+	epoll:* | asio:*) ;;
 	*) "$O/bench/peers/$peer" "$subject" --runs 1 ;;
 	esac
 }
@@ -102,7 +115,7 @@ once() {
 does() {
 	case $1:$2 in
 	*:echo) [[ -n $(server_of "$1") ]] ;;
-	epoll:*) return 1 ;;
+	epoll:* | asio:*) return 1 ;;
 	go:*) "$O/bench/peers/go/peers" list | grep -qx "$2" ;;
 	*) "$O/bench/peers/$1" list | grep -qx "$2" ;;
 	esac

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * What another process costs between two moments: its CPU time, and if that
+ * is asked for the system calls that it makes
+ *
+ * The kernel counts these by one event for each thread, and for those that it
+ * starts.  Each call takes longer meanwhile, so that no times should be
+ * measured.  It needs leave to look at tracepoints: root's, as a rule.
+ */
+#ifndef BENCH_COST_H
+#define BENCH_COST_H
+
+#include <dirent.h>
+#include <linux/perf_event.h>
+#include <stdbool.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "util.h"
+
+struct cost {
+	pid_t pid;
+	uint64_t cpu_ns;
+	bool has_calls;
+	uint64_t nr_calls;
+	unsigned int nr_fds;
+	int *fd;		/* one for each thread */
+};
+
+/* The number of the tracepoint where system calls begin; 0: not to be had. */
+static inline uint64_t cost_tracepoint(void)
+{
+	unsigned long long id;
+	FILE *f = fopen("/sys/kernel/tracing/events/raw_syscalls/sys_enter/id",
+			"re");
+
+	if (!f)
+		return 0;
+	if (fscanf(f, "%llu", &id) != 1)
+		id = 0;
+	fclose(f);
+	return id;
+}
+
+/* -1, and errno. */
+static inline int cost_open(uint64_t tracepoint, pid_t tid)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_TRACEPOINT, .size = sizeof(attr),
+		.config = tracepoint, .inherit = 1,
+	};
+
+	return (int)syscall(SYS_perf_event_open, &attr, tid, -1, -1,
+			    PERF_FLAG_FD_CLOEXEC);
+}
+
+static inline void cost_add(struct cost *c, int fd)
+{
+	c->fd = realloc(c->fd, (c->nr_fds + 1) * sizeof(*c->fd));
+	if (!c->fd)
+		die("no memory");
+	c->fd[c->nr_fds++] = fd;
+}
+
+/* A thread that has ended meanwhile costs nothing. */
+static inline void cost_begin_calls(struct cost *c)
+{
+	const uint64_t tracepoint = cost_tracepoint();
+	struct dirent *e;
+	char path[64];
+	DIR *dir;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)c->pid);
+	dir = tracepoint ? opendir(path) : NULL;
+	if (!dir)
+		return;
+	c->has_calls = true;
+	while ((e = readdir(dir))) {
+		if (e->d_name[0] == '.')
+			continue;
+		fd = cost_open(tracepoint, (pid_t)atoi(e->d_name));
+		if (fd >= 0)
+			cost_add(c, fd);
+		else if (errno != ESRCH)
+			c->has_calls = false;
+	}
+	closedir(dir);
+}
+
+static inline uint64_t cost_cpu_ns(pid_t pid)
+{
+	clockid_t id;
+
+	return clock_getcpuclockid(pid, &id) ? 0 : clock_ns(id);
+}
+
+static inline void cost_begin(struct cost *c, pid_t pid, bool with_calls)
+{
+	*c = (struct cost){ .pid = pid };
+	if (with_calls)
+		cost_begin_calls(c);
+	c->cpu_ns = cost_cpu_ns(pid);
+}
+
+/* Sets cpu_ns, and if it has_calls nr_calls, to what it was since then. */
+static inline void cost_end(struct cost *c)
+{
+	uint64_t nr;
+	unsigned int i;
+
+	c->cpu_ns = cost_cpu_ns(c->pid) - c->cpu_ns;
+	for (i = 0; i < c->nr_fds; i++) {
+		if (read(c->fd[i], &nr, sizeof(nr)) == sizeof(nr))
+			c->nr_calls += nr;
+		close(c->fd[i]);
+	}
+	free(c->fd);
+}
+
+#endif /* BENCH_COST_H */

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+#
+# awk -v servers="parklot ..." -f echo.awk echo.tsv: a line for each size, number
+# of connections and server, and beside it how many times epoll's requests and
+# CPU time that is.  echo.tsv: "who echo metric/size:connections median min max
+# unit [swings]" by tabs.
+
+BEGIN {
+	FS = "\t"
+	nr_servers = split(servers, server, " ")
+	line = "%6s %6s  %-8s %10s %7s %9s %9s %7s %7s %6s\n"
+	printf line, "bytes", "conns", "server", "requests/s", "x epoll",
+	       "p50 us", "p99 us", "CPU us", "x epoll", "calls"
+}
+
+function of(metric, who, point)
+{
+	return (who, metric, point) in median ? median[who, metric, point] : "-"
+}
+
+function ratio(metric, who, point,	one)
+{
+	one = median["epoll", metric, point]
+	return one > 0 ? sprintf("%.2f", of(metric, who, point) / one) : "-"
+}
+
+{
+	split($3, part, "/")
+	median[$1, part[1], part[2]] = $4
+	if (!(part[2] in seen))
+		points[++nr_points] = part[2]
+	seen[part[2]] = 1
+}
+END {
+	for (i = 1; i <= nr_points; i++) {
+		point = points[i]
+		split(point, at, ":")
+		for (k = 1; k <= nr_servers; k++) {
+			who = server[k]
+			printf line, at[1], at[2], who, of("rps", who, point),
+			       ratio("rps", who, point), of("p50", who, point),
+			       of("p99", who, point),
+			       of("server_cpu", who, point),
+			       ratio("server_cpu", who, point),
+			       of("server_calls", who, point)
+		}
+		print ""
+	}
+}
