@@ -4,12 +4,12 @@
  *
  *	lib_stress [--seconds N] [--seed S] [--workers W]
  *
- * or LIB_STRESS_SECONDS, LIB_STRESS_SEED and LIB_STRESS_WORKERS in the
- * environment. With none of these it is a test like any other, short, on 1, 2
- * and 4 workers. What happens next is a function of the seed, as far as the
- * machine's own scheduling lets it; the line printed at the start repeats it.
+ * With none of these, of which by_hand.h has more, it is a test like any other,
+ * short, on 1, 2 and 4 workers. What happens next is a function of the seed, as
+ * far as the machine's own scheduling lets it; the line printed at the start
+ * repeats it.
  */
-#include "harness.h"
+#include "by_hand.h"
 
 #include "rt.h"
 
@@ -364,100 +364,40 @@ static void stress(uint32_t nr_workers, uint64_t ns, uint64_t seed)
 
 /* ---- as a test, and by hand ---- */
 
-static uint64_t test_ns = 500 * NSEC_PER_MSEC;
-static uint64_t test_seed;
-static uint32_t test_workers;	/* 0: as many as the environment says */
+static uint64_t test_ns(void)
+{
+	return by_hand.seconds > 0 ?
+	       (uint64_t)(by_hand.seconds * NSEC_PER_SEC) : 500 * NSEC_PER_MSEC;
+}
 
 static uint64_t seed_of_now(void)
 {
-	return test_seed ? test_seed : pl_now() / 1000;
+	return by_hand_seed(pl_now() / 1000);
 }
 
 RT_FIXTURE(stress)
 
 TEST_F(stress, books_balance_on_one_worker)
 {
-	stress(1, test_ns, seed_of_now());
+	stress(1, test_ns(), seed_of_now());
 }
 
 TEST_F(stress, books_balance_on_two_workers)
 {
-	stress(2, test_ns, seed_of_now());
+	stress(2, test_ns(), seed_of_now());
 }
 
 TEST_F(stress, books_balance_on_four_workers)
 {
-	stress(4, test_ns, seed_of_now());
+	stress(4, test_ns(), seed_of_now());
 }
 
 TEST_F_TIMEOUT(stress, books_balance, 24 * 3600)
 {
-	stress(test_workers, test_ns, seed_of_now());
+	stress(by_hand.workers, test_ns(), seed_of_now());
 }
 
-static const struct {
-	const char	*option, *variable;
-} settings[] = {
-	{ "--seconds", "LIB_STRESS_SECONDS" },
-	{ "--seed", "LIB_STRESS_SEED" },
-	{ "--workers", "LIB_STRESS_WORKERS" },
-};
-
-/* What is said of it by an option or in the environment; or NULL. */
-static const char *setting(int argc, char **argv, size_t nth)
-{
-	int i;
-
-	for (i = 1; i + 1 < argc; i += 2)
-		if (!strcmp(argv[i], settings[nth].option))
-			return argv[i + 1];
-	return getenv(settings[nth].variable);
-}
-
-static bool is_setting(const char *arg)
-{
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(settings); i++)
-		if (!strcmp(arg, settings[i].option))
-			return true;
-	return false;
-}
-
-/* @text is a number above 0; or the program ends. */
-static double positive(const char *option, const char *text)
-{
-	char *end;
-	double n = strtod(text, &end);
-
-	if (n > 0 && !*end)
-		return n;
-	fprintf(stderr, "lib_stress: %s %s: not a number above 0\n", option,
-		text);
-	exit(1);
-}
-
-/* Whoever says how, means the one test that does as it is told. */
 int main(int argc, char **argv)
 {
-	char *by_hand[] = { argv[0], "-t", "books_balance", NULL };
-	double said[ARRAY_SIZE(settings)] = { 0 };
-	bool is_by_hand = false;
-	const char *text;
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(settings); i++) {
-		text = setting(argc, argv, i);
-		if (!text)
-			continue;
-		said[i] = positive(settings[i].option, text);
-		is_by_hand = true;
-	}
-	if (said[0] > 0)
-		test_ns = (uint64_t)(said[0] * NSEC_PER_SEC);
-	test_seed = (uint64_t)said[1];
-	test_workers = (uint32_t)said[2];
-	if (is_by_hand && (argc == 1 || is_setting(argv[1])))
-		return test_harness_run(3, by_hand);
-	return test_harness_run(argc, argv);
+	return by_hand_main(argc, argv, "LIB_STRESS", "books_balance");
 }
