@@ -2,7 +2,8 @@
 # The parts of "make check-long": what finds more the longer it runs. Sourced
 # by tools/part.
 #
-#	TIME=S		seconds of stress a build and number of workers (300)
+#	TIME=S		seconds of stress a build and number of workers, and of
+#			the echo server a build (300)
 #	SEEDS=N		into so many runs they are divided (3)
 #	SEED=N		the first of the seeds, by default the time of day
 #	REPEAT=N	so many times the whole suite (5)
@@ -20,17 +21,17 @@ progress() {
 	{ echo "     $*" >&3; } 2>/dev/null || true
 }
 
-# one_stress DIR WRAPPER WORKERS SEED SECONDS: as run-tests has it, but for
+# one_soak TEST DIR WRAPPER WORKERS SEED SECONDS: as run-tests has it, but for
 # its name, which says which it was.
-one_stress() {
-	local name=lib_stress_$1_$3_workers_seed_$4 status=0
+one_soak() {
+	local name=$1_$2_$4_workers_seed_$5 status=0
 
-	progress "$1: --seconds $5 --seed $4 --workers $3"
+	progress "$2: $1 --seconds $6 --seed $5 --workers $4"
 	printf '# run: %s\n' "$name"
 	# shellcheck disable=SC2086 # a wrapper may be several words
-	PARKLOT_INJECT_SEED=$4 timeout --foreground -k 10 $(($5 * 2 + 300)) \
-		$2 "$O/$1/selftests/lib_stress" --seconds "$5" --seed "$4" \
-		--workers "$3" </dev/null 2>&1 || status=$?
+	PARKLOT_INJECT_SEED=$5 timeout --foreground -k 10 $(($6 * 2 + 300)) \
+		$3 "$O/$2/selftests/$1" --seconds "$6" --seed "$5" \
+		--workers "$4" </dev/null 2>&1 || status=$?
 	printf '\n# exit: %s %s\n' "$name" "$status"
 }
 
@@ -42,7 +43,7 @@ stress() {
 	mk "$dir" "$@" "$O/$dir/selftests/lib_stress"
 	for workers in 2 8; do
 		for ((nr = 0; nr < SEEDS; nr++)); do
-			one_stress "$dir" "$wrapper" "$workers" \
+			one_soak lib_stress "$dir" "$wrapper" "$workers" \
 				$((SEED + nr)) $(((TIME + SEEDS - 1) / SEEDS))
 		done
 	done
@@ -63,6 +64,22 @@ part_stress-tsan() {
 
 part_stress-inject() {
 	stress inject '' VARIANT=inject
+}
+
+# An echo server under load, while its tasks are cancelled.
+soak_echo() {
+	mk plain "$O/plain/selftests/lib_echo"
+	mk asan VARIANT=asan "$O/asan/selftests/lib_echo"
+	one_soak lib_echo plain '' 2 "$SEED" "$TIME"
+	one_soak lib_echo asan "$FIXED" 2 "$SEED" "$TIME"
+}
+
+part_soak-echo() {
+	soak_echo
+}
+
+part_soak-echo-poll() {
+	PARKLOT_IO=poll soak_echo
 }
 
 # On the device, whose own steps dawdle as well.
