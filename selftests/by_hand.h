@@ -1,98 +1,84 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A test that is a soak too, for as long as somebody likes:
- *
- *	lib_x [--seconds N] [--seed S] [--workers W]
- *
- * or LIB_X_SECONDS, LIB_X_SEED and LIB_X_WORKERS in the environment.  Who says
- * any of these means the one test that does as it is told; without them it is a
- * program like any other.
+ * A program whose tests are short, unless somebody says by options or in the
+ * environment how it is to be: then it runs the one test that does as it is
+ * told. The harness is included before this.
  */
 #ifndef SELFTESTS_BY_HAND_H
 #define SELFTESTS_BY_HAND_H
 
-#include "harness.h"
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-/* As said; 0 if not. */
-static struct by_hand {
-	double		seconds;
-	uint64_t	seed;
-	uint32_t	workers;
-} by_hand;
-
-static const char *const by_hand_options[] = {
-	"--seconds", "--seed", "--workers",
+struct setting {
+	const char	*option, *variable;
+	uint64_t	*value;		/* as it is if nothing is said */
+	uint64_t	unit;		/* may be said in fractions; or 1 */
 };
 
-#define BY_HAND_NR (sizeof(by_hand_options) / sizeof(by_hand_options[0]))
-
-/* The seed to begin with, which is not 0. */
-static inline uint64_t by_hand_seed(uint64_t otherwise)
-{
-	return by_hand.seed ? by_hand.seed : otherwise | 1;
-}
-
 /* What is said of it by an option or in the environment; or NULL. */
-static inline const char *by_hand_said(int argc, char **argv,
-				       const char *prefix, size_t nth)
+static inline const char *setting_text(const struct setting *s, int argc,
+				       char **argv)
 {
-	char name[64];
 	int i;
 
 	for (i = 1; i + 1 < argc; i += 2)
-		if (!strcmp(argv[i], by_hand_options[nth]))
+		if (!strcmp(argv[i], s->option))
 			return argv[i + 1];
-	snprintf(name, sizeof(name), "%s_%s", prefix, by_hand_options[nth] + 2);
-	for (i = 0; name[i]; i++)
-		if (name[i] >= 'a' && name[i] <= 'z')
-			name[i] -= 'a' - 'A';
-	return getenv(name);
+	return getenv(s->variable);
 }
 
-static inline bool by_hand_is_option(const char *arg)
+/* 0 unless all of @text is a number above 0. */
+static inline uint64_t setting_value(const struct setting *s, const char *text)
 {
-	size_t i;
-
-	for (i = 0; i < BY_HAND_NR; i++)
-		if (!strcmp(arg, by_hand_options[i]))
-			return true;
-	return false;
-}
-
-/* @text is a number above 0; or the program ends. */
-static inline double by_hand_positive(const char *option, const char *text)
-{
+	uint64_t value;
+	double n;
 	char *end;
-	double n = strtod(text, &end);
 
-	if (n > 0 && !*end)
-		return n;
-	fprintf(stderr, "%s %s: not a number above 0\n", option, text);
-	exit(1);
+	errno = 0;
+	if (s->unit == 1) {
+		value = strtoull(text, &end, 0);
+	} else {
+		n = strtod(text, &end) * (double)s->unit;
+		value = n >= 1 && n < 0x1p63 ? (uint64_t)n : 0;
+	}
+	return errno || *end || strchr(text, '-') ? 0 : value;
 }
 
-/* What main() does: @prefix as in "LIB_X", @test that does as it is told. */
-static inline int by_hand_main(int argc, char **argv, const char *prefix,
-			       char *test)
+/* Whether @s is said; if that is no number the program ends. */
+static inline bool setting_take(const struct setting *s, int argc, char **argv)
 {
-	char *alone[] = { argv[0], "-t", test, NULL };
-	double said[BY_HAND_NR] = { 0 };
-	bool is_by_hand = false;
-	const char *text;
+	const char *text = setting_text(s, argc, argv);
+
+	if (!text)
+		return false;
+	*s->value = setting_value(s, text);
+	if (!*s->value) {
+		fprintf(stderr, "%s: %s %s: not a number above 0\n", argv[0],
+			s->option, text);
+		exit(1);
+	}
+	return true;
+}
+
+/* main(), where @test does as the @nr @settings say. */
+static inline int by_hand_main(int argc, char **argv, char *test,
+			       const struct setting *settings, size_t nr)
+{
+	char *by_hand[] = { argv[0], "-t", test, NULL };
+	bool is_said = false, is_option = argc == 1;
 	size_t i;
 
-	for (i = 0; i < BY_HAND_NR; i++) {
-		text = by_hand_said(argc, argv, prefix, i);
-		if (!text)
-			continue;
-		said[i] = by_hand_positive(by_hand_options[i], text);
-		is_by_hand = true;
+	for (i = 0; i < nr; i++) {
+		is_said |= setting_take(&settings[i], argc, argv);
+		is_option |= argc > 1 && !strcmp(argv[1], settings[i].option);
 	}
-	by_hand = (struct by_hand){
-		said[0], (uint64_t)said[1], (uint32_t)said[2],
-	};
-	if (is_by_hand && (argc == 1 || by_hand_is_option(argv[1])))
-		return test_harness_run(3, alone);
+	if (is_said && is_option)
+		return test_harness_run(3, by_hand);
 	return test_harness_run(argc, argv);
 }
 

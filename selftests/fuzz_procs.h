@@ -9,9 +9,9 @@
 #define SELFTESTS_FUZZ_PROCS_H
 
 #include "fuzz_calls.h"
+#include "send_fd.h"
 
 #include <poll.h>
-#include <sys/socket.h>
 
 #define EXEC_ENV	"MOD_FUZZ_EXEC"
 
@@ -200,58 +200,11 @@ static void do_ring_bell(struct player *p, struct dice *d)
 
 /* ---- over a socket ---- */
 
-union fd_message {
-	struct cmsghdr	align;
-	char		buf[CMSG_SPACE(sizeof(int))];
-};
-
-static inline bool send_fd(int sock, int fd)
-{
-	union fd_message control = {};
-	struct iovec iov = { .iov_base = "", .iov_len = 1 };
-	struct msghdr msg = {
-		.msg_iov = &iov, .msg_iovlen = 1,
-		.msg_control = &control, .msg_controllen = sizeof(control),
-	};
-	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
-
-	cmsg->cmsg_level = SOL_SOCKET;
-	cmsg->cmsg_type = SCM_RIGHTS;
-	cmsg->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(cmsg), &fd, sizeof(int));
-	return sendmsg(sock, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
-}
-
-/* A descriptor, -1 if the message had none, -2 at the end. */
-static inline int receive_fd(int sock)
-{
-	union fd_message control = {};
-	char c;
-	struct iovec iov = { .iov_base = &c, .iov_len = 1 };
-	struct msghdr msg = {
-		.msg_iov = &iov, .msg_iovlen = 1,
-		.msg_control = &control, .msg_controllen = sizeof(control),
-	};
-	struct cmsghdr *cmsg;
-	ssize_t n;
-	int fd = -1;
-
-	do {
-		n = recvmsg(sock, &msg, 0);
-	} while (n < 0 && errno == EINTR);
-	if (n != 1)
-		return -2;
-	cmsg = CMSG_FIRSTHDR(&msg);
-	if (cmsg && cmsg->cmsg_type == SCM_RIGHTS)
-		memcpy(&fd, CMSG_DATA(cmsg), sizeof(int));
-	return fd;
-}
-
 static void do_pass(struct player *p, struct dice *d)
 {
 	uint32_t desk = pick_desk(d);
 
-	if (send_fd(p->team->post, desk_fd(desk)))
+	if (!send_fd(p->team->post, desk_fd(desk)))
 		count(PASSED);
 }
 
@@ -270,10 +223,10 @@ static inline void stranger_main(int sock)
 		_exit(1);
 	for (;; p.nr_op++) {
 		fd = receive_fd(sock);
-		if (fd == -2)
-			break;
-		if (fd < 0)
+		if (fd == -ENOMSG)
 			continue;
+		if (fd < 0)
+			break;
 		what = not_foreign(fd);
 		if (what)
 			foul(&p, "%s does something", what);

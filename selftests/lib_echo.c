@@ -11,8 +11,9 @@
  * the client has sent what the server received, and received what that sent,
  * to the byte: also what was on its way while the call was given up.
  */
-#include "by_hand.h"
+#include "harness.h"
 
+#include "by_hand.h"
 #include "rt.h"
 
 #include <arpa/inet.h>
@@ -360,6 +361,9 @@ static void clients_start(void)
 					    client_main, &clients[i]));
 }
 
+static uint64_t told_ns = 100 * NSEC_PER_MSEC, told_seed;
+static uint64_t told_workers;	/* 0: as many as the environment says */
+
 /* Until then, or so many were cancelled. */
 static void soak(uint64_t end_ns, long nr, uint64_t seed)
 {
@@ -367,8 +371,8 @@ static void soak(uint64_t end_ns, long nr, uint64_t seed)
 	pl_task_t acceptor;
 
 	TH_LOG("--seed %llu", (unsigned long long)seed);
-	if (by_hand.workers)
-		start_with(by_hand.workers, 0);
+	if (told_workers)
+		start_with((uint32_t)told_workers, 0);
 	clients_init(&seed);
 	listener = listen_anywhere();
 	acceptor = spawn(accept_all, &listener);
@@ -390,28 +394,37 @@ static void soak(uint64_t end_ns, long nr, uint64_t seed)
 	       (long)nr_interrupted);
 }
 
+static uint64_t some_seed(void)
+{
+	return told_seed ? told_seed : pl_now() | 1;
+}
+
 RT_FIXTURE(echo)
 
 TEST_F(echo, nothing_is_lost_when_tasks_are_cancelled)
 {
-	soak(PL_FOREVER, scaled(200), by_hand_seed(pl_now()));
+	soak(PL_FOREVER, scaled(200), some_seed());
 }
 
 TEST_F(echo, nothing_is_lost_without_io_uring)
 {
 	setenv("PARKLOT_IO", "poll", 1);
-	soak(PL_FOREVER, scaled(100), by_hand_seed(pl_now()));
+	soak(PL_FOREVER, scaled(100), some_seed());
 }
 
 TEST_F_TIMEOUT(echo, nothing_is_lost, 24 * 3600)
 {
-	double s = by_hand.seconds > 0 ? by_hand.seconds : 0.1;
-
-	soak(pl_now() + (uint64_t)(s * NSEC_PER_SEC), LONG_MAX,
-	     by_hand_seed(pl_now()));
+	soak(pl_now() + told_ns, LONG_MAX, some_seed());
 }
 
 int main(int argc, char **argv)
 {
-	return by_hand_main(argc, argv, "LIB_ECHO", "nothing_is_lost");
+	static const struct setting settings[] = {
+		{ "--seconds", "LIB_ECHO_SECONDS", &told_ns, NSEC_PER_SEC },
+		{ "--seed", "LIB_ECHO_SEED", &told_seed, 1 },
+		{ "--workers", "LIB_ECHO_WORKERS", &told_workers, 1 },
+	};
+
+	return by_hand_main(argc, argv, "nothing_is_lost", settings,
+			    ARRAY_SIZE(settings));
 }

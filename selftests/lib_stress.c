@@ -4,13 +4,14 @@
  *
  *	lib_stress [--seconds N] [--seed S] [--workers W]
  *
- * With none of these, of which by_hand.h has more, it is a test like any other,
- * short, on 1, 2 and 4 workers. What happens next is a function of the seed, as
- * far as the machine's own scheduling lets it; the line printed at the start
- * repeats it.
+ * or LIB_STRESS_SECONDS, LIB_STRESS_SEED and LIB_STRESS_WORKERS in the
+ * environment. With none of these it is a test like any other, short, on 1, 2
+ * and 4 workers. What happens next is a function of the seed, as far as the
+ * machine's own scheduling lets it; the line printed at the start repeats it.
  */
-#include "by_hand.h"
+#include "harness.h"
 
+#include "by_hand.h"
 #include "rt.h"
 
 #include <sys/socket.h>
@@ -364,40 +365,45 @@ static void stress(uint32_t nr_workers, uint64_t ns, uint64_t seed)
 
 /* ---- as a test, and by hand ---- */
 
-static uint64_t test_ns(void)
-{
-	return by_hand.seconds > 0 ?
-	       (uint64_t)(by_hand.seconds * NSEC_PER_SEC) : 500 * NSEC_PER_MSEC;
-}
+static uint64_t test_ns = 500 * NSEC_PER_MSEC;
+static uint64_t test_seed;
+static uint64_t test_workers;	/* 0: as many as the environment says */
 
 static uint64_t seed_of_now(void)
 {
-	return by_hand_seed(pl_now() / 1000);
+	return test_seed ? test_seed : pl_now() / 1000;
 }
 
 RT_FIXTURE(stress)
 
 TEST_F(stress, books_balance_on_one_worker)
 {
-	stress(1, test_ns(), seed_of_now());
+	stress(1, test_ns, seed_of_now());
 }
 
 TEST_F(stress, books_balance_on_two_workers)
 {
-	stress(2, test_ns(), seed_of_now());
+	stress(2, test_ns, seed_of_now());
 }
 
 TEST_F(stress, books_balance_on_four_workers)
 {
-	stress(4, test_ns(), seed_of_now());
+	stress(4, test_ns, seed_of_now());
 }
 
 TEST_F_TIMEOUT(stress, books_balance, 24 * 3600)
 {
-	stress(by_hand.workers, test_ns(), seed_of_now());
+	stress((uint32_t)test_workers, test_ns, seed_of_now());
 }
 
 int main(int argc, char **argv)
 {
-	return by_hand_main(argc, argv, "LIB_STRESS", "books_balance");
+	static const struct setting settings[] = {
+		{ "--seconds", "LIB_STRESS_SECONDS", &test_ns, NSEC_PER_SEC },
+		{ "--seed", "LIB_STRESS_SEED", &test_seed, 1 },
+		{ "--workers", "LIB_STRESS_WORKERS", &test_workers, 1 },
+	};
+
+	return by_hand_main(argc, argv, "books_balance", settings,
+			    ARRAY_SIZE(settings));
 }

@@ -6,13 +6,13 @@
 #include "harness.h"
 
 #include <linux/futex.h>
-#include <linux/userfaultfd.h>
 #include <poll.h>
 #include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include "late_page.h"
 #include "mod_crew.h"
 #include "slow_file.h"
 
@@ -172,35 +172,6 @@ TEST_F(block, in_an_fsync)
 	slow_file_close(&file);
 }
 
-/* A page that is not there until fill() gives it. */
-static unsigned char *page_to_come(int uffd)
-{
-	size_t size = sysconf(_SC_PAGESIZE);
-	struct uffdio_api api = { .api = UFFD_API };
-	struct uffdio_register reg = { .mode = UFFDIO_REGISTER_MODE_MISSING };
-	void *page = mmap(NULL, size, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	reg.range.start = (uintptr_t)page;
-	reg.range.len = size;
-	if (page == MAP_FAILED || ioctl(uffd, UFFDIO_API, &api) ||
-	    ioctl(uffd, UFFDIO_REGISTER, &reg))
-		return NULL;
-	return page;
-}
-
-static int fill(int uffd, void *page)
-{
-	struct uffdio_zeropage zero = {
-		.range = {
-			.start = (uintptr_t)page,
-			.len = sysconf(_SC_PAGESIZE),
-		},
-	};
-
-	return ioctl(uffd, UFFDIO_ZEROPAGE, &zero);
-}
-
 static void do_touch(struct worker *w)
 {
 	atomic_store(&w->result, *(volatile unsigned char *)w->arg);
@@ -208,19 +179,17 @@ static void do_touch(struct worker *w)
 
 TEST_F(block, in_a_page_fault)
 {
-	int uffd = syscall(SYS_userfaultfd, O_CLOEXEC);
+	struct late_page page;
 
-	if (uffd < 0)
-		SKIP(goto out, "no userfaultfd");
-	self->w.arg = page_to_come(uffd);
-	ASSERT_NE(NULL, self->w.arg);
+	if (late_page_open(&page, 0))
+		SKIP(return, "no userfaultfd");
+	self->w.arg = page.mem;
 	ASSERT_EQ(0, worker_start(&self->w, &self->s, 0, do_touch));
 	worker_begin(&self->w);
 	EXPECT_BLOCKED(&self->s);
-	EXPECT_EQ(0, fill(uffd, self->w.arg));
+	EXPECT_EQ(0, late_page_bring(&page, "", 1));
 	EXPECT_BACK(&self->s, &self->w);
-out:
-	close(uffd);
+	late_page_close(&page);
 }
 
 static void *read_into(void *arg)
@@ -241,33 +210,29 @@ static void do_seek(struct worker *w)
  */
 TEST_F(block, on_a_mutex_that_somebody_holds)
 {
-	/* To poll one that blocks says POLLERR at once. */
-	int uffd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
 	char path[] = "/tmp/mod_crew.XXXXXX";
 	struct worker *w = &self->w;
+	struct late_page page;
 	pthread_t reader;
 
-	if (uffd < 0)
-		SKIP(goto out, "no userfaultfd");
+	if (late_page_open(&page, 0))
+		SKIP(return, "no userfaultfd");
 	mkdir("/tmp", 01777);
 	w->fd[0] = mkstemp(path);
 	ASSERT_EQ(16, write(w->fd[0], "sixteen letters", 16));
 	ASSERT_EQ(0, lseek(w->fd[0], 0, SEEK_SET));
-	w->arg = page_to_come(uffd);
-	ASSERT_NE(NULL, w->arg);
+	w->arg = page.mem;
 	ASSERT_EQ(0, pthread_create(&reader, NULL, read_into, w));
 	/* It is in there when the fault has been reported. */
-	EXPECT_EQ(1, poll(&(struct pollfd){ .fd = uffd, .events = POLLIN },
-			  1, -1));
+	late_page_await(&page);
 	ASSERT_EQ(0, worker_start(w, &self->s, 0, do_seek));
 	worker_begin(w);
 	EXPECT_BLOCKED(&self->s);
-	EXPECT_EQ(0, fill(uffd, w->arg));
+	EXPECT_EQ(0, late_page_bring(&page, "", 1));
 	EXPECT_BACK(&self->s, w);
 	pthread_join(reader, NULL);
+	late_page_close(&page);
 	unlink(path);
-out:
-	close(uffd);
 }
 
 static void do_vfork(struct worker *w)

@@ -18,6 +18,7 @@
  */
 #include "harness.h"
 
+#include "by_hand.h"
 #include "fuzz.h"
 #include "fuzz_team.h"
 
@@ -314,8 +315,7 @@ FIXTURE_TEARDOWN(fuzz)
 	munmap(world, sizeof(*world));
 }
 
-static uint64_t said_ns, said_seed;
-static uint32_t said_round;
+static uint64_t told_ns = NSEC_PER_SEC, told_seed, told_round = 1;
 
 TEST_F(fuzz, same_seed_does_the_same)
 {
@@ -342,64 +342,17 @@ TEST_F_TIMEOUT(fuzz, seed_that_is_not, 120)
 
 TEST_F_TIMEOUT(fuzz, seed_as_told, 7 * 24 * 3600)
 {
-	play(said_seed ? said_seed : now_ns() / 1000,
-	     said_round ? said_round : 1,
-	     said_ns ? said_ns : NSEC_PER_SEC);
+	play(told_seed ? told_seed : now_ns() / 1000, told_round, told_ns);
 }
 
-static const struct {
-	const char	*option, *variable;
-} settings[] = {
-	{ "--seconds", "MOD_FUZZ_SECONDS" },
-	{ "--seed", "MOD_FUZZ_SEED" },
-	{ "--round", "MOD_FUZZ_ROUND" },
-};
-
-/* What is said of it by an option or in the environment; or NULL. */
-static const char *setting(int argc, char **argv, size_t nth)
-{
-	int i;
-
-	for (i = 1; i + 1 < argc; i += 2)
-		if (!strcmp(argv[i], settings[nth].option))
-			return argv[i + 1];
-	return getenv(settings[nth].variable);
-}
-
-/* @text is a number above 0; or the program ends. */
-static uint64_t positive(const char *option, const char *text)
-{
-	char *end;
-	uint64_t n = strtoull(text, &end, 0);
-
-	if (n && !*end)
-		return n;
-	fprintf(stderr, "mod_fuzz: %s %s: not a number above 0\n", option,
-		text);
-	exit(1);
-}
-
-/* Whoever says how, means the one test that does as it is told. */
 int main(int argc, char **argv)
 {
-	char *by_hand[] = { argv[0], "-t", "seed_as_told", NULL };
-	uint64_t said[ARRAY_SIZE(settings)] = { 0 };
-	bool is_by_hand = false;
-	const char *text;
-	size_t i;
+	static const struct setting settings[] = {
+		{ "--seconds", "MOD_FUZZ_SECONDS", &told_ns, NSEC_PER_SEC },
+		{ "--seed", "MOD_FUZZ_SEED", &told_seed, 1 },
+		{ "--round", "MOD_FUZZ_ROUND", &told_round, 1 },
+	};
 
-	for (i = 0; i < ARRAY_SIZE(settings); i++) {
-		text = setting(argc, argv, i);
-		if (!text)
-			continue;
-		said[i] = positive(settings[i].option, text);
-		is_by_hand = true;
-	}
-	said_ns = said[0] * NSEC_PER_SEC;
-	said_seed = said[1];
-	said_round = said[2];
-	if (is_by_hand && (argc == 1 || !strncmp(argv[1], "--se", 4) ||
-			   !strcmp(argv[1], "--round")))
-		return test_harness_run(3, by_hand);
-	return test_harness_run(argc, argv);
+	return by_hand_main(argc, argv, "seed_as_told", settings,
+			    ARRAY_SIZE(settings));
 }

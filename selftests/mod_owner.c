@@ -8,10 +8,10 @@
 
 #include <sys/mount.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include "mod.h"
+#include "send_fd.h"
 
 #define EXEC_ENV	"MOD_OWNER_EXEC_FD"
 
@@ -227,49 +227,6 @@ TEST_F(owner, kill_ends_parked_threads)
 		close(pipefd[1]);
 	}
 	EXPECT_TRUE(nr_open_becomes(before));
-}
-
-static int send_fd(int sock, int fd)
-{
-	union {
-		struct cmsghdr align;
-		char buf[CMSG_SPACE(sizeof(int))];
-	} control = {};
-	struct iovec iov = { .iov_base = "", .iov_len = 1 };
-	struct msghdr msg = {
-		.msg_iov = &iov, .msg_iovlen = 1,
-		.msg_control = &control, .msg_controllen = sizeof(control),
-	};
-	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
-
-	cmsg->cmsg_level = SOL_SOCKET;
-	cmsg->cmsg_type = SCM_RIGHTS;
-	cmsg->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(cmsg), &fd, sizeof(int));
-	return sendmsg(sock, &msg, 0) == 1 ? 0 : -errno;
-}
-
-static int receive_fd(int sock)
-{
-	union {
-		struct cmsghdr align;
-		char buf[CMSG_SPACE(sizeof(int))];
-	} control = {};
-	char c;
-	struct iovec iov = { .iov_base = &c, .iov_len = 1 };
-	struct msghdr msg = {
-		.msg_iov = &iov, .msg_iovlen = 1,
-		.msg_control = &control, .msg_controllen = sizeof(control),
-	};
-	struct cmsghdr *cmsg;
-	int fd = -1;
-
-	if (recvmsg(sock, &msg, 0) != 1)
-		return -errno;
-	cmsg = CMSG_FIRSTHDR(&msg);
-	if (cmsg && cmsg->cmsg_type == SCM_RIGHTS)
-		memcpy(&fd, CMSG_DATA(cmsg), sizeof(int));
-	return fd;
 }
 
 /* Opened by the child after the fork, so that it is not merely inherited. */

@@ -3,9 +3,7 @@
 #include "harness.h"
 
 #include <liburing.h>
-#include <linux/userfaultfd.h>
-#include <poll.h>
-#include <sys/syscall.h>
+#include "late_page.h"
 #include "mod.h"
 
 #define NR_MANY	20
@@ -199,36 +197,6 @@ TEST_F(uring, close_sends_commands_home)
 	self->s.fd = dev_open();
 }
 
-/* Memory that is not there yet: who reads it waits, and says so on @uffd. */
-static void *memory_to_come(int uffd)
-{
-	size_t size = sysconf(_SC_PAGESIZE);
-	struct uffdio_api api = { .api = UFFD_API };
-	struct uffdio_register reg = { .mode = UFFDIO_REGISTER_MODE_MISSING };
-	void *page = mmap(NULL, size, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	reg.range.start = (uintptr_t)page;
-	reg.range.len = size;
-	if (page == MAP_FAILED || ioctl(uffd, UFFDIO_API, &api) ||
-	    ioctl(uffd, UFFDIO_REGISTER, &reg))
-		return NULL;
-	return page;
-}
-
-static int let_it_come(int uffd, void *page, const struct parklot_park *park)
-{
-	unsigned char copy[sysconf(_SC_PAGESIZE)];
-	struct uffdio_copy come = {
-		.dst = (uintptr_t)page, .src = (uintptr_t)copy,
-		.len = sizeof(copy),
-	};
-
-	memset(copy, 0, sizeof(copy));
-	memcpy(copy, park, sizeof(*park));
-	return ioctl(uffd, UFFDIO_COPY, &come);
-}
-
 static void *submit(void *ring)
 {
 	return (void *)(intptr_t)io_uring_submit(ring);
@@ -237,28 +205,25 @@ static void *submit(void *ring)
 /* It holds the file already, and has not looked at its lot. */
 TEST_F(uring, last_close_before_a_command_parks)
 {
-	int uffd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
-	struct pollfd pollfd = { .fd = uffd, .events = POLLIN };
 	struct parklot_park park = {
 		.deadline_ns = PARKLOT_FOREVER, .pollfd = -1,
 	};
+	struct late_page page;
 	pthread_t thread;
-	void *page, *nr;
+	void *nr;
 
-	if (uffd < 0)
+	if (late_page_open(&page, 0))
 		SKIP(return, "no userfaultfd");
-	page = memory_to_come(uffd);
-	ASSERT_NE(NULL, page);
-	prep(&self->ring, self->s.fd, PARKLOT_IOC_PARK, page, 0);
+	prep(&self->ring, self->s.fd, PARKLOT_IOC_PARK, page.mem, 0);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, submit, &self->ring));
-	EXPECT_EQ(1, poll(&pollfd, 1, -1));
+	late_page_await(&page);
 	EXPECT_EQ(0, close(self->s.fd));
-	EXPECT_EQ(0, let_it_come(uffd, page, &park));
+	EXPECT_EQ(0, late_page_bring(&page, &park, sizeof(park)));
 	pthread_join(thread, &nr);
 	EXPECT_EQ(1, (intptr_t)nr);
 	EXPECT_EQ(PARKLOT_INTERRUPTED, result(&self->ring, NULL));
 	self->s.fd = dev_open();
-	close(uffd);
+	late_page_close(&page);
 }
 
 /* A file that the ring holds needs no descriptor, to wake by neither. */
