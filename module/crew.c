@@ -138,8 +138,31 @@ static void set_timer(struct parklot_roster *roster, u64 due)
 			      HRTIMER_MODE_ABS_HARD);
 }
 
-/* Whom to call now; the timer is set if it is not time yet. */
-static struct parklot_hand *choose(struct parklot_roster *roster)
+/*
+ * The last one parked, but for those who are about to leave their lots by
+ * themselves: they run, or park anew and then look themselves. Each of them
+ * has a processor, so they are few.
+ */
+static struct parklot_lot *find(struct parklot_roster *roster,
+				struct parklot_hand **hand)
+{
+	struct parklot_hand *last;
+	struct parklot_lot *lot;
+
+	lockdep_assert_held(&roster->lock);
+	list_for_each_entry(last, &roster->parked, entry) {
+		lot = READ_ONCE(last->watch.lot);
+		if (!lot)
+			continue;
+		*hand = last;
+		return lot;
+	}
+	return NULL;
+}
+
+/* Whom to call now, and where; the timer is set if it is not time yet. */
+static struct parklot_lot *choose(struct parklot_roster *roster,
+				  struct parklot_hand **hand)
 {
 	u64 now, due;
 
@@ -157,8 +180,7 @@ static struct parklot_hand *choose(struct parklot_roster *roster)
 		set_timer(roster, due);
 		return NULL;
 	}
-	return list_first_entry_or_null(&roster->parked, struct parklot_hand,
-					entry);
+	return find(roster, hand);
 }
 
 /* If still too few run, the next one is the timer's to call. */
@@ -175,11 +197,21 @@ static void note_call(struct parklot_roster *roster, u32 slot)
 	raw_spin_unlock(&roster->lock);
 }
 
+/* Who was to be called left by himself: he runs, but may not be enough. */
+static void note_miss(struct parklot_roster *roster)
+{
+	raw_spin_lock(&roster->lock);
+	if (parklot_roster_is_short(roster))
+		set_timer(roster, ktime_get_ns());
+	raw_spin_unlock(&roster->lock);
+}
+
 /**
  * parklot_roster_check() - let one run instead of another, if it is time
  * @roster: any
  *
- * Tries again only if the one chosen was just leaving his lot by himself.
+ * Tries once: if the one chosen leaves his lot by himself just then, the timer
+ * has it done anew, with interrupts on in between.
  *
  * Context: any but the scheduler's; no locks held.
  */
@@ -188,19 +220,18 @@ void parklot_roster_check(struct parklot_roster *roster)
 	struct parklot_hand *hand;
 	struct parklot_lot *lot;
 	unsigned long flags;
-	bool is_called;
 
 	local_irq_save(flags);
-	do {
-		raw_spin_lock(&roster->lock);
-		hand = choose(roster);
-		lot = hand ? READ_ONCE(hand->watch.lot) : NULL;
-		raw_spin_unlock(&roster->lock);
-		is_called = lot && parklot_lot_call(lot, &hand->watch,
-						    PARKLOT_CALLED);
-		if (is_called)
+	raw_spin_lock(&roster->lock);
+	lot = choose(roster, &hand);
+	raw_spin_unlock(&roster->lock);
+	if (lot) {
+		PARKLOT_INJECT("call");
+		if (parklot_lot_call(lot, &hand->watch, PARKLOT_CALLED))
 			note_call(roster, hand->slot);
-	} while (hand && !is_called);
+		else
+			note_miss(roster);
+	}
 	local_irq_restore(flags);
 }
 

@@ -12,6 +12,9 @@
  *	    WAKE			    call it
  *
  * Both aim at the moment at which the other does it, from both sides.
+ *
+ * Nor is one if the worker that the crew wants to call leaves his lot by
+ * himself meanwhile, as his deadline is there: then the other one is called.
  */
 #include "harness.h"
 
@@ -19,17 +22,19 @@
 
 #define STUCK_NS	(10 * NSEC_PER_SEC)
 #define RACE_NS		(6 * NSEC_PER_SEC)
+#define LEAVE_NS	(2 * NSEC_PER_SEC)
+#define MIN_STEP	5000
 #define MAX_DELAY	5000000
 
 FIXTURE(race)
 {
 	struct space s;
-	struct worker blocker, parker;
+	struct worker blocker, parker, leaver;
 };
 
 FIXTURE_SETUP(race)
 {
-	CREW_SETUP(&self->s, 1, 2);
+	CREW_SETUP(&self->s, 1, 3);
 	ASSERT_EQ(0, pipe(self->blocker.fd));
 }
 
@@ -152,6 +157,92 @@ TEST_F_TIMEOUT(race, backlog_against_the_last_one_blocking, 60)
 	EXPECT_EQ(0, worker_finish(&self->parker));
 	TH_LOG("%d rounds, %d woken, %d called", i, nr_woken,
 	       atomic_load(&self->parker.result));
+}
+
+static atomic_ullong leave_at;
+static atomic_int nr_told, nr_left;
+
+static void do_leave_often(struct worker *w)
+{
+	int i;
+
+	for (i = 1; await(&nr_told, i); i++) {
+		atomic_store(&w->result,
+			     dev_park(w->space->fd, 0, 0,
+				      atomic_load(&leave_at), 0));
+		atomic_fetch_add(&nr_left, 1);
+		if (!await(&nr_settled, i))
+			return;
+	}
+}
+
+/*
+ * One round: what the leaver came back with, or -1 if the parker never came.
+ * The last of those who run blocks @before ns before the leaver's deadline,
+ * which is @stay ns away.
+ */
+static int leave_and_look(FIXTURE_DATA(race) *self, int round, int64_t before,
+			  int64_t stay)
+{
+	uint64_t at;
+
+	UNTIL(nr_idle_hands(&self->s) == 1);
+	at = now_ns() + stay;
+	atomic_store(&leave_at, at);
+	atomic_store(&nr_told, round);
+	while (nr_idle_hands(&self->s) != 2 && now_ns() < at)
+		sched_yield();
+	set_backlog(&self->s, 1);
+	while ((int64_t)(at - now_ns()) > before)
+		sched_yield();
+	atomic_store(&nr_begun, round);
+	if (!becomes(&nr_back, round) || !becomes(&nr_left, round))
+		return -1;
+	set_backlog(&self->s, 0);
+	if (write(self->blocker.fd[1], "", 1) != 1 ||
+	    !becomes(&nr_unblocked, round))
+		return -1;
+	atomic_store(&nr_settled, round);
+	return atomic_load(&self->leaver.result);
+}
+
+TEST_F_TIMEOUT(race, deadline_against_the_call, 60)
+{
+	int64_t before = 0, step = MIN_STEP, stay = NSEC_PER_MSEC;
+	int i, reason, last = 0, nr_called = 0, nr_late = 0;
+	uint64_t end = now_ns() + LEAVE_NS;
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		SKIP(return, "takes two processors");
+	ASSERT_EQ(0, dev_crew(self->s.fd, 2, 3, 0));
+	ASSERT_EQ(0, worker_start(&self->blocker, &self->s, 0,
+				  do_block_often));
+	ASSERT_EQ(0, worker_start(&self->parker, &self->s, 1, do_park_often));
+	ASSERT_EQ(0, worker_start(&self->leaver, &self->s, 2, do_leave_often));
+	worker_begin(&self->blocker);
+	worker_begin(&self->parker);
+	worker_begin(&self->leaver);
+	/* Until both came first, however long that takes. */
+	for (i = 1; now_ns() < end || !nr_called || !nr_late; i++) {
+		reason = leave_and_look(self, i, before, stay);
+		ASSERT_LE(0, reason) {
+			TH_LOG("overlooked in round %d", i);
+		}
+		nr_called += reason == PARKLOT_CALLED;
+		nr_late += reason == PARKLOT_TIMEDOUT;
+		step = reason == last ? 2 * step : step / 4;
+		step = step < MIN_STEP ? MIN_STEP + i % 31 * 100 : step;
+		before += reason == PARKLOT_CALLED ? -step : step;
+		stay = before > stay ? 2 * stay : stay;
+		last = reason;
+	}
+	UNTIL(nr_idle_hands(&self->s) == 1);
+	atomic_store(&is_over, 1);
+	EXPECT_EQ(1, dev_wake(self->s.fd, 0, 1));
+	EXPECT_EQ(0, worker_finish(&self->blocker));
+	EXPECT_EQ(0, worker_finish(&self->parker));
+	EXPECT_EQ(0, worker_finish(&self->leaver));
+	TH_LOG("%d rounds, %d called, %d late", i, nr_called, nr_late);
 }
 
 TEST_HARNESS_MAIN
