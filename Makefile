@@ -170,6 +170,14 @@ $(MOD_TESTS): $(O)/%: $(O)/%.c.o
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(LIBURING_LIBS)
 
+# What the manual shows of the device, for the test that runs it there.
+$(O)/man/parklot.4.c: man/parklot.4
+	@mkdir -p $(@D)
+	$(Q)tools/check-examples --print $< >$@
+
+$(O)/selftests/mod_manual.c.o: $(O)/man/parklot.4.c
+$(O)/selftests/mod_manual.c.o: override CPPFLAGS += -iquote $(O)/man
+
 -include $(LIB_OBJS:.o=.d) $(PIC_OBJS:.o=.d) $(PROGRAMS:=.c.d)
 
 # ---- the module ----
