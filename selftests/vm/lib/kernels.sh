@@ -57,11 +57,14 @@ kernel_sockets() {
 	fi
 }
 
-# kernel_append NAME: what it is to be told.
+# kernel_append NAME: what it is to be told: one that is slow by itself takes
+# longer until something in it is stuck.
 kernel_append() {
 	case $1 in
-	debug) echo kmemleak=on ;;
+	debug) printf 'kmemleak=on ' ;;
 	esac
+	! kernel_built "$1" ||
+		echo "rcupdate.rcu_cpu_stall_timeout=120 watchdog_thresh=60 hung=240"
 }
 
 # kernel_arch NAME: what it runs on, as Debian calls it.

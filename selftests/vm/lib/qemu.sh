@@ -65,6 +65,20 @@ qemu_icount() {
 	QEMU_CLOCK_APPEND="nokaslr norandmaps random.trust_cpu=off"
 }
 
+# qemu_tsc TMP: for a kernel without ACPI, which finds no clock to hold the time
+# stamp counter against: it would count ticks instead, miss those for which
+# its processors did not run, and have no finer timers.
+qemu_tsc() {
+	local khz=1000000
+
+	if ! ((${#QEMU_CLOCK[@]})); then
+		gcc -O2 -Wall -o "$1/tsc" "$VM_DIR/tsc.c" ||
+			die "cannot compile: apt-get install gcc libc6-dev"
+		khz=$("$1/tsc")
+	fi
+	[[ -z $khz ]] || QEMU_CLOCK_APPEND+=" tsc=reliable tsc_early_khz=$khz"
+}
+
 # qemu_machine ARCH SMP MEM DIR: set QEMU_ARGS, all but what is booted, and
 # QEMU_APPEND, by which the kernel and init know its ports. No disk, no
 # network; the serial ports are files of DIR: the console, the command's
