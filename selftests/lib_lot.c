@@ -23,7 +23,7 @@ struct parker {
 };
 
 static struct parker parker[MAX_PARKERS];
-static atomic_int nr_back, order[MAX_PARKERS];
+static atomic_int nr_ordered, nr_back, order[MAX_PARKERS];
 
 #define EACH_BACKEND(name) \
 	static void name(struct pl__lots *lots); \
@@ -71,7 +71,8 @@ static void *park_thread(void *arg)
 	struct parker *p = arg;
 
 	p->reason = (int)pl__lot_park(p->lots, p->lot, &p->entry, p->seq);
-	order[atomic_fetch_add(&nr_back, 1)] = p->nth;
+	order[atomic_fetch_add(&nr_ordered, 1)] = p->nth;
+	atomic_fetch_add(&nr_back, 1);
 	return NULL;
 }
 
