@@ -23,11 +23,12 @@ static atomic_long nr_taken;
 static atomic_int is_over, nr_storms, nr_left;
 static uint64_t end_ns;			/* of storms, at the latest */
 
+/* No more workers than that: one that takes part would count as well. */
 static void begin(uint32_t nr_workers, int nr_marks)
 {
 	end_ns = pl_now() + stuck_ns() / 2;
 	atomic_store(&nr_left, nr_marks);
-	start_with(nr_workers, 0);
+	start_with(nr_workers, nr_workers);
 }
 
 /* ---- what is measured ---- */
