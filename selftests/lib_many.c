@@ -207,7 +207,7 @@ TEST_F(many, tasks_that_have_not_started_own_no_stack)
 	struct usage before;
 	uint64_t bytes;
 
-	start_with(1, 0);
+	start_with(1, 1);
 	/* The one worker is kept by a task. */
 	spawn(hold_worker, NULL);
 	ASSERT_TRUE(UNTIL(is_held));
@@ -220,7 +220,8 @@ TEST_F(many, tasks_that_have_not_started_own_no_stack)
 		EXPECT_GE(1024, bytes);
 	wake_all();
 	may_end = 1;
-	EXPECT_TRUE(UNTIL(rt_stat().tasks_alive == 0));
+	EXPECT_TRUE(UNTIL_NO_MORE(rt_stat().tasks_alive == 0,
+				  rt_stat().tasks_alive));
 }
 
 TEST_HARNESS_MAIN
