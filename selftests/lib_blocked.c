@@ -336,34 +336,68 @@ TEST_F(blocked, in_fsync)
 
 /* ---- what is not blocked ---- */
 
+static atomic_uint nr_computing;
+
 static void compute(void *arg)
 {
 	(void)arg;
-	atomic_fetch_add(&nr_begun, 1);
+	atomic_fetch_add(&nr_computing, 1);
 	while (!may_go)
 		;
 }
 
-TEST_F(blocked, who_computes_is_not)
+/* So many that some wait all the time: else nobody looks who is blocked. */
+static pl_task_t computing[32];
+
+static void start_computing(void)
 {
-	pl_task_t t[4];
 	size_t i;
 
+	for (i = 0; i < ARRAY_SIZE(computing); i++)
+		computing[i] = spawn(compute, NULL);
+}
+
+static void end_computing(void)
+{
+	size_t i;
+
+	may_go = 1;
+	for (i = 0; i < ARRAY_SIZE(computing); i++)
+		join(computing[i]);
+}
+
+/*
+ * @wanted workers compute, and more only if some have been blocked on their
+ * way there; @nr_in_call are blocked, and all the others are parked.
+ */
+static bool is_settled(struct pl_stat *st, uint32_t wanted, uint32_t nr_in_call)
+{
+	uint32_t nr = nr_computing;
+
+	*st = rt_stat();
+	return nr >= wanted && st->workers_blocked == nr_in_call &&
+	       st->workers == st->workers_parked + nr_in_call + nr;
+}
+
+TEST_F(blocked, who_computes_is_not)
+{
+	struct pl_stat before;
+	uint32_t nr;
+
 	start_with(2, 0);
-	for (i = 0; i < ARRAY_SIZE(t); i++)
-		t[i] = spawn(compute, NULL);
-	/* A worker that has just been started takes any of them first. */
-	ASSERT_TRUE(UNTIL(nr_begun == 2));
+	start_computing();
+	ASSERT_TRUE(UNTIL(is_settled(&before, 2, 0)));
+	nr = nr_computing;
+	if (!before.blocks)
+		EXPECT_EQ(2, nr);
 	spawn_tiny(10);
 	spin_ns(300 * NSEC_PER_MSEC);
-	EXPECT_EQ(0, rt_stat().blocks);
+	EXPECT_EQ(before.blocks, rt_stat().blocks);
 	EXPECT_EQ(0, rt_stat().workers_blocked);
-	EXPECT_GE(2, rt_stat().workers);
-	EXPECT_EQ(2, nr_begun);
+	EXPECT_EQ(before.workers, rt_stat().workers);
+	EXPECT_EQ(nr, nr_computing);
 	EXPECT_EQ(0, nr_ran);
-	may_go = 1;
-	for (i = 0; i < ARRAY_SIZE(t); i++)
-		join(t[i]);
+	end_computing();
 }
 
 static void read_and_compute(void *arg)
@@ -374,23 +408,24 @@ static void read_and_compute(void *arg)
 
 TEST_F(blocked, who_computes_after_a_call_is_not_any_more)
 {
-	pl_task_t other;
+	struct pl_stat before;
+	uint32_t nr;
 
 	start_with(1, 0);
 	ASSERT_EQ(0, pipe2(pipes[0], O_CLOEXEC));
 	readers[0] = spawn(read_and_compute, pipes[0]);
 	EXPECT_TRUE(UNTIL(nr_begun == 1));
-	other = spawn(compute, NULL);
-	EXPECT_TRUE(UNTIL(nr_begun == 2));
-	EXPECT_EQ(1, rt_stat().workers_blocked);
+	start_computing();
+	ASSERT_TRUE(UNTIL(is_settled(&before, 1, 1)));
+	nr = nr_computing;
 	spawn_tiny(1);
 	EXPECT_EQ(1, write(pipes[0][1], "x", 1));
-	EXPECT_TRUE(UNTIL(nr_begun == 3));
+	EXPECT_TRUE(UNTIL(nr_computing > nr));
 	EXPECT_TRUE(UNTIL(rt_stat().workers_blocked == 0));
+	EXPECT_EQ(nr + 1, nr_computing);
 	EXPECT_EQ(0, nr_ran);
-	may_go = 1;
+	end_computing();
 	join(readers[0]);
-	join(other);
 	EXPECT_TRUE(UNTIL(nr_ran == 1));
 }
 
