@@ -43,13 +43,13 @@ TEST_F(dumper, at_a_signal_it_goes_to_standard_error)
 		fd = take_stderr();
 		ASSERT_EQ(0, kill(getpid(), SIGUSR2));
 		/* A late signal of the first round may have told before. */
-		EXPECT_TRUE(UNTIL(has_said(fd, "waits for sleep") &&
-				  has_said(fd, "parklot: 1 tasks")));
-		EXPECT_SAYS("sleeper", "waits for sleep");
+		EXPECT_TRUE(UNTIL(has_said(fd, "parklot: 1 tasks") &&
+				  line_of("sleeper", "waits for sleep")));
 		EXPECT_TRUE(UNTIL(nr_threads_named("pl-dump") == 1));
 		cancel_and_join(&t, 1);
 		ASSERT_EQ(0, pl_runtime_stop());
-		EXPECT_EQ(0, nr_threads_named("pl-dump"));
+		/* Who was joined may be listed for a moment yet. */
+		EXPECT_TRUE(UNTIL(!nr_threads_named("pl-dump")));
 		/* Late ones do no harm. */
 		ASSERT_EQ(0, kill(getpid(), SIGUSR2));
 		close(fd);
@@ -98,7 +98,7 @@ TEST_F(dumper, the_child_of_a_fork_may_have_it_anew)
 	pid_t pid;
 
 	NEEDS_DUMP();
-	if (RT_TSAN)
+	if (RT_TSAN || RT_ASAN)
 		SKIP(return, "no threads after a fork of several here");
 	ASSERT_EQ(0, pl_runtime_stop());
 	setenv("PARKLOT_DUMP_SIGNAL", "USR2", 1);
