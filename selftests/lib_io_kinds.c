@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
@@ -359,6 +360,7 @@ TEST_F(kinds, connect_waits_for_room_in_the_backlog)
 /* A listener that answers no more: its backlog is full. */
 static int listen_deaf(struct sockaddr_in *sin, int *fd, int nr)
 {
+	struct pollfd pfd = { .events = POLLIN };
 	socklen_t len = sizeof(*sin);
 	int i, l = socket(AF_INET, SOCK_STREAM, 0);
 
@@ -373,6 +375,9 @@ static int listen_deaf(struct sockaddr_in *sin, int *fd, int nr)
 		fd[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
 		connect(fd[i], (struct sockaddr *)sin, len);
 	}
+	/* The kernel may take a while to shake hands. */
+	pfd.fd = l;
+	ASSERT_TRUE(UNTIL(poll(&pfd, 1, 0) == 1));
 	return l;
 }
 
