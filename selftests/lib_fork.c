@@ -381,6 +381,13 @@ TEST_F(fork, timers_are_the_parents)
 	EXPECT_TRUE(UNTIL(has_ended));
 }
 
+/* Who watches opens a descriptor for each worker, when it comes to it. */
+static bool is_watcher_asleep(void)
+{
+	return !rt_is_watched() ||
+	       atomic_load(&pl__rt.watcher) == PL__WATCHER_ASLEEP;
+}
+
 static int fds_before;
 
 /* Else the parent's rings would live as long as its children. */
@@ -394,6 +401,7 @@ TEST_F(fork, no_descriptors_are_inherited)
 	fds_before = nr_fds();
 	start_with(2, 0);
 	work_run();
+	ASSERT_TRUE(UNTIL(is_watcher_asleep()));
 	EXPECT_LE(fds_before, nr_fds());
 	EXPECT_EQ(0, in_child(check_descriptors));
 	work_run();
