@@ -177,7 +177,7 @@ TEST_F(io, callers_own_sqe_is_submitted_and_waited_for)
 
 /* ---- TCP ---- */
 
-static int listen_on_loopback(struct sockaddr_in *sin)
+static int bind_to_loopback(struct sockaddr_in *sin)
 {
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	socklen_t len = sizeof(*sin);
@@ -187,8 +187,15 @@ static int listen_on_loopback(struct sockaddr_in *sin)
 	sin->sin_family = AF_INET;
 	sin->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	ASSERT_EQ(0, bind(fd, (struct sockaddr *)sin, sizeof(*sin)));
-	ASSERT_EQ(0, listen(fd, 512));
 	ASSERT_EQ(0, getsockname(fd, (struct sockaddr *)sin, &len));
+	return fd;
+}
+
+static int listen_on_loopback(struct sockaddr_in *sin)
+{
+	int fd = bind_to_loopback(sin);
+
+	ASSERT_EQ(0, listen(fd, 512));
 	return fd;
 }
 
@@ -230,10 +237,6 @@ static void use_tcp(void *arg)
 	EXPECT_EQ(0, pl_read(s, buf, 8));
 	EXPECT_EQ(0, pl_close(s));
 	EXPECT_EQ(0, pl_close(l));
-	c = socket(AF_INET, SOCK_STREAM, 0);
-	EXPECT_EQ(-ECONNREFUSED, pl_connect(c, (struct sockaddr *)&sin,
-					    sizeof(sin)));
-	EXPECT_EQ(0, pl_close(c));
 }
 
 TEST_F(io, connects_and_accepts)
@@ -241,6 +244,26 @@ TEST_F(io, connects_and_accepts)
 	if (!has_loopback())
 		SKIP(return, "no loopback interface");
 	run_as_each(use_tcp, NULL);
+}
+
+/* A port that is kept, or others might listen there by now. */
+static void connect_to_nobody(void *arg)
+{
+	struct sockaddr_in sin;
+	int kept = bind_to_loopback(&sin), c = socket(AF_INET, SOCK_STREAM, 0);
+
+	(void)arg;
+	EXPECT_EQ(-ECONNREFUSED, pl_connect(c, (struct sockaddr *)&sin,
+					    sizeof(sin)));
+	EXPECT_EQ(0, pl_close(c));
+	EXPECT_EQ(0, pl_close(kept));
+}
+
+TEST_F(io, connecting_where_nobody_listens_is_refused)
+{
+	if (!has_loopback())
+		SKIP(return, "no loopback interface");
+	run_as_each(connect_to_nobody, NULL);
 }
 
 /* ---- how a wait ends ---- */
