@@ -103,8 +103,8 @@ static void accept_all(void *arg)
 }
 
 /*
- * The highest number there is: once it is closed nobody is given it, so that
- * who comes too late to accept finds it closed, not another's.
+ * A high number: once it is closed nobody is given it, so that who comes too
+ * late to accept finds it closed, not another's.
  */
 static int move_to_top(int fd)
 {
@@ -112,7 +112,8 @@ static int move_to_top(int fd)
 	int top;
 
 	EXPECT_EQ(0, getrlimit(RLIMIT_NOFILE, &limit));
-	top = fcntl(fd, F_DUPFD_CLOEXEC, (int)limit.rlim_cur - 1);
+	top = limit.rlim_cur < 65536 ? (int)limit.rlim_cur - 1 : 65535;
+	top = fcntl(fd, F_DUPFD_CLOEXEC, top);
 	EXPECT_LE(0, top);
 	close(fd);
 	return top;
