@@ -262,14 +262,14 @@ static void wait_again_and_again(void *arg)
 TEST_F(word, nobody_is_lost_who_is_moved_while_others_are_woken)
 {
 	static struct mixed movers, waiters;
-	int nr = scaled(400);
+	int nr = scaled(200);
 	uint64_t nr_woken = 0;
 
 	mixed_start(&waiters, 20, 2, wait_again_and_again, &nr);
 	mixed_start(&movers, 2, 1, move_about, NULL);
-	EXPECT_TRUE(UNTIL((nr_woken += pl_word_wake(&word, 2) +
-				       pl_word_wake(&other, 1),
-			   nr_back == 22)));
+	EXPECT_TRUE(UNTIL_NO_MORE((nr_woken += pl_word_wake(&word, 2) +
+					       pl_word_wake(&other, 1),
+				   nr_back == 22), nr_woken));
 	EXPECT_EQ((uint64_t)nr * 22, nr_woken);
 	is_over = 1;
 	mixed_join(&movers);
