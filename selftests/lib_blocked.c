@@ -44,7 +44,8 @@ TEST_F(blocked, what_a_blocked_worker_has_in_its_queue_is_taken)
 	ASSERT_EQ(0, pipe2(pipes[0], O_CLOEXEC));
 	readers[0] = spawn(spawn_and_read, pipes[0]);
 	EXPECT_TRUE(UNTIL(nr_ran == 1000));
-	EXPECT_LE(1, rt_stat().blocks);
+	/* Counted behind what it has done. */
+	EXPECT_TRUE(UNTIL(rt_stat().blocks >= 1));
 	let_reader_go(0);
 }
 
@@ -131,7 +132,8 @@ static void check_call(void (*block)(void *arg), void (*release)(void))
 	spawn_tiny(100);
 	EXPECT_TRUE(UNTIL(nr_ran == 100));
 	EXPECT_TRUE(UNTIL(nr_begun == (int)ARRAY_SIZE(t)));
-	EXPECT_LE(1, rt_stat().blocks);
+	/* Counted behind what it has done. */
+	EXPECT_TRUE(UNTIL(rt_stat().blocks >= 1));
 	may_go = 1;
 	release();
 	for (i = 0; i < ARRAY_SIZE(t); i++)
