@@ -162,7 +162,7 @@ static inline int time_factor(void)
 	return s && atoi(s) > 0 ? atoi(s) : 1;
 }
 
-/* In a child: it is ended by a signal if it hangs. */
+/* In a child: it is ended by a signal if it hangs, a little before its test. */
 static inline void limit_time(void)
 {
 	sigset_t alrm;
@@ -171,7 +171,7 @@ static inline void limit_time(void)
 	sigaddset(&alrm, SIGALRM);
 	signal(SIGALRM, SIG_DFL);
 	sigprocmask(SIG_UNBLOCK, &alrm, NULL);
-	alarm(10 * (unsigned int)time_factor());
+	alarm(25 * (unsigned int)time_factor());
 }
 
 /* The status of waitpid(). */
