@@ -87,6 +87,14 @@ static inline void stand_in_gate(void *arg)
 	sem_wait(&g->leave);
 }
 
+/* Nothing is fired, or even looked at, until @leave is posted. */
+static inline void close_gate(struct pl__timers *t, struct gate *g)
+{
+	gate_init(g);
+	add(t, 0, 0, stand_in_gate, g);
+	sem_wait(&g->entered);
+}
+
 /* Returns once all that was due when it was called has been fired. */
 static inline void flush(struct pl__timers *t)
 {
@@ -152,7 +160,8 @@ static inline long nr_switches(void)
 
 /*
  * How often it has slept, once it goes on no more: it may be seen asleep on its
- * way there, in a lock or a delay.  -1: there is no such count.
+ * way there, in a lock or a delay, and then wait for a processor for long.  -1:
+ * there is no such count.
  */
 static inline long settled_switches(void)
 {
@@ -162,7 +171,7 @@ static inline long settled_switches(void)
 		until_asleep();
 		nr = nr_switches();
 		pl__sleep_ns(20 * MSEC);
-	} while (nr_switches() != nr);
+	} while (!is_asleep() || nr_switches() != nr);
 	return nr;
 }
 
