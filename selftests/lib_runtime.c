@@ -292,7 +292,7 @@ static void stay_busy(void *arg)
 	while (most < nr &&
 	       !atomic_compare_exchange_weak(&most_at_once, &most, nr))
 		;
-	EXPECT_TRUE(UNTIL_BUSY(may_go || nr_at_once == (int)(uintptr_t)arg));
+	EXPECT_TRUE(UNTIL_BUSY(may_go || nr_at_once >= (int)(uintptr_t)arg));
 	may_go = 1;
 	sched_yield();
 	atomic_fetch_sub(&nr_at_once, 1);
@@ -321,7 +321,7 @@ TEST_F(runtime, one_busy_worker_is_enough_for_one_task)
 	int i;
 
 	start_with(16, 0);
-	ASSERT_TRUE(UNTIL(rt_stat().parks == 1));
+	ASSERT_TRUE(UNTIL(rt_stat().parks));
 	for (i = 0; i < 100; i++) {
 		run_in_task(count, NULL);
 		ASSERT_TRUE(UNTIL(rt_stat().workers_parked ==

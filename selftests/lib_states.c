@@ -295,11 +295,12 @@ TEST_F(state, blocked_worker_is_replaced)
 		run_as(i % 3, own, NULL);
 	EXPECT_EQ(100, nr_ran);
 	EXPECT_EQ(2, rt_stat().workers);
-	EXPECT_EQ(1, rt_stat().workers_blocked);
+	/* The other may have been taken for one as well, for a moment. */
+	EXPECT_TRUE(UNTIL(rt_stat().workers_blocked == 1));
 	ASSERT_TRUE(UNTIL(pl_word_wake(&word, 1) == 1));
 	join(t);
 	EXPECT_EQ(101, nr_ran);
-	EXPECT_EQ(0, rt_stat().workers_blocked);
+	EXPECT_TRUE(UNTIL(rt_stat().workers_blocked == 0));
 }
 
 TEST_F(state, blocked_workers_are_replaced_up_to_the_most_allowed)
@@ -310,7 +311,7 @@ TEST_F(state, blocked_workers_are_replaced_up_to_the_most_allowed)
 	start_with(1, 5);
 	for (i = 0; i < 8; i++)
 		t[i] = spawn_as(PL_STACK_WORKER, block_there, NULL);
-	ASSERT_TRUE(UNTIL(rt_stat().workers_blocked == 5));
+	ASSERT_TRUE(UNTIL(rt_stat().workers_blocked == 5 && nr_begun >= 5));
 	EXPECT_EQ(5, nr_begun);
 	EXPECT_EQ(5, rt_stat().workers);
 	for (i = 0; i < 8; i++)

@@ -128,7 +128,7 @@ TEST_F(task, a_million_in_a_loop_all_run)
 	int nr = scaled(RT_INJECT ? 50000 : 1000000);
 
 	run_in_task(spawn_loosely, &nr);
-	EXPECT_TRUE(UNTIL(nr_ran == nr));
+	EXPECT_TRUE(UNTIL_NO_MORE(nr_ran == nr, (uint64_t)nr_ran));
 }
 
 struct gate {
