@@ -6,6 +6,7 @@
 #include "harness.h"
 
 #include "lib.h"
+#include "resident.h"
 #include "stack.h"
 
 #define KIB		1024UL
@@ -141,18 +142,6 @@ TEST_F(stacks, last_put_is_first_got)
 	}
 }
 
-/* Field @nth of /proc/self/statm, in bytes: 0 is all mapped, 1 resident. */
-static size_t statm(int nth)
-{
-	unsigned long v[2] = { 0, 0 };
-	FILE *f = fopen("/proc/self/statm", "r");
-
-	if (!f || fscanf(f, "%lu %lu", &v[0], &v[1]) != 2)
-		abort();
-	fclose(f);
-	return v[nth] * (size_t)sysconf(_SC_PAGESIZE);
-}
-
 TEST_F(stacks, cache_keeps_few_and_others_get_the_rest)
 {
 	struct pl__stack_cache other = { .nr = { 0 } };
@@ -200,12 +189,12 @@ TEST_F(stacks, trim_gives_memory_back)
 
 	for (i = 0; i < ARRAY_SIZE(st); i++)
 		st[i] = pl__stack_get(&self->s, &self->c, NORMAL);
-	before = statm(1);
+	before = resident();
 	for (i = 0; i < ARRAY_SIZE(st); i++) {
 		memset(st[i]->base, 1, room(st[i]));
 		pl__stack_put(&self->s, &self->c, st[i]);
 	}
-	full = statm(1) - before;
+	full = resident() - before;
 	EXPECT_LE(64 * 240 * KIB, full);
 	EXPECT_FALSE(pl__stacks_is_trim_due(&self->s));
 
@@ -213,7 +202,7 @@ TEST_F(stacks, trim_gives_memory_back)
 	given = pl__stacks_trim(&self->s);
 	EXPECT_LE(64 * 240 * KIB, given);
 	if (COUNTS_ARE_OURS)
-		EXPECT_LE(statm(1), before + full / 10);
+		EXPECT_LE(resident(), before + full / 10);
 	EXPECT_EQ(0, pl__stacks_trim(&self->s));
 }
 
@@ -228,7 +217,7 @@ TEST_F(stacks, trim_leaves_stacks_in_use_alone)
 	}
 	kept[0] = st[20];
 	kept[1] = st[100];
-	before = statm(1);
+	before = resident();
 	for (i = 0; i < ARRAY_SIZE(st); i++)
 		if (i != 20 && i != 100)
 			pl__stack_put(&self->s, &self->c, st[i]);
@@ -236,7 +225,7 @@ TEST_F(stacks, trim_leaves_stacks_in_use_alone)
 	used = 126 * room(kept[0]);
 	EXPECT_LE(used, pl__stacks_trim(&self->s));
 	if (COUNTS_ARE_OURS)
-		EXPECT_LE(statm(1), before - used * 8 / 10);
+		EXPECT_LE(resident(), before - used * 8 / 10);
 	for (i = 0; i < 2; i++) {
 		char *p = kept[i]->base;
 		size_t n, bad = 0;
@@ -285,13 +274,13 @@ TEST_F(stacks, those_used_in_each_burst_are_not_given_back)
 	int i;
 
 	ASSERT_TRUE(begin_burst(&self->s, &self->c));
-	before = statm(1);
+	before = resident();
 	for (i = 0; i < 10; i++) {
 		end_burst(&self->s, &self->c);
 		EXPECT_EQ(PL__STACKS_AGE_NS, pl__stacks_age(&self->s, now));
 		ASSERT_TRUE(begin_burst(&self->s, &self->c));
 		if (COUNTS_ARE_OURS)
-			EXPECT_GE(before + 64 * KIB, statm(1));
+			EXPECT_GE(before + 64 * KIB, resident());
 		now += PL__STACKS_AGE_NS;
 	}
 	end_burst(&self->s, &self->c);
@@ -305,7 +294,7 @@ TEST_F(stacks, those_not_used_for_a_while_are_given_back_in_steps)
 
 	ASSERT_TRUE(begin_burst(&self->s, &self->c));
 	end_burst(&self->s, &self->c);
-	before = statm(1);
+	before = resident();
 	EXPECT_EQ(PL__STACKS_AGE_NS, pl__stacks_age(&self->s, now));
 	now += PL__STACKS_AGE_NS / 2;
 	EXPECT_EQ(PL__STACKS_AGE_NS / 2, pl__stacks_age(&self->s, now));
@@ -318,7 +307,7 @@ TEST_F(stacks, those_not_used_for_a_while_are_given_back_in_steps)
 	EXPECT_GE(10, nr_steps);
 	EXPECT_FALSE(pl__stacks_is_trim_due(&self->s));
 	if (COUNTS_ARE_OURS)
-		EXPECT_LE(statm(1) + 4000 * 4 * KIB, before);
+		EXPECT_LE(resident() + 4000 * 4 * KIB, before);
 }
 
 TEST_F(stacks, trim_is_due_after_a_burst)
@@ -377,14 +366,14 @@ static void park_many(struct __test_metadata *_metadata, size_t nr,
 		      enum pl__stack_guard how, size_t nr_mappings_more,
 		      size_t nr_unguarded)
 {
-	size_t i, resident, mappings, got = 0;
+	size_t i, before, mappings, got = 0;
 	struct pl__stack *st, *all = NULL;
 	struct pl__stacks s;
 
 	pl__stack_force_guard(how);
 	ASSERT_EQ(0, pl__stacks_init(&s, sizes));
 	mappings = nr_mappings();
-	resident = statm(1);
+	before = resident();
 	for (i = 0; i < nr; i++) {
 		st = pl__stack_get(&s, NULL, SMALL);
 		if (!st)
@@ -402,7 +391,7 @@ static void park_many(struct __test_metadata *_metadata, size_t nr,
 	EXPECT_LE(nr_unguarded, pl__stacks_unguarded(&s));
 	EXPECT_GE(nr_unguarded + 63, pl__stacks_unguarded(&s));
 	if (COUNTS_ARE_OURS)
-		EXPECT_LE(statm(1) - resident, nr * 11 / 10 *
+		EXPECT_LE(resident() - before, nr * 11 / 10 *
 			  (size_t)sysconf(_SC_PAGESIZE));
 	while ((st = all)) {
 		all = st->next;
