@@ -353,23 +353,50 @@ static uint64_t nr_mapped(void)
 	return nr;
 }
 
-TEST_F(stop, leaves_no_thread_descriptor_or_memory_behind)
+static void start_use_stop_often(int nr)
 {
-	int i, nr = scaled(100), fds;
-	uint64_t mapped;
+	while (nr--)
+		start_use_stop();
+}
+
+TEST_F(stop, leaves_no_thread_or_descriptor_behind)
+{
+	int fds;
 
 	set_env("PARKLOT_WORKERS", 2);
+	start_use_stop_often(2);
+	fds = nr_entries("/proc/self/fd");
+	start_use_stop_often(scaled(50));
+	EXPECT_TRUE(UNTIL(nr_threads_named("pl-") == 0));
+	EXPECT_EQ(fds, nr_entries("/proc/self/fd"));
+}
+
+static void start_both_use_stop_often(int nr)
+{
+	struct pl_config cfg = PL_CONFIG_INIT;
+
+	cfg.nr_workers = cfg.min_workers = cfg.max_workers = 2;
+	while (nr--) {
+		ASSERT_EQ(0, pl_runtime_start(&cfg));
+		start_use_stop();
+	}
+}
+
+TEST_F(stop, leaves_no_memory_behind)
+{
+	int nr = scaled(50);
+	uint64_t mapped;
+
+	/* As many threads each time: the C library keeps their stacks. */
+	unsetenv("PARKLOT_WORKERS");
+	unsetenv("PARKLOT_MAX_WORKERS");
+	setenv("PARKLOT_WATCH", "0", 1);
 	/* Or else it makes one of 64 MiB whenever threads happen to meet. */
 	mallopt(M_ARENA_MAX, 1);
 	/* The first few fill the caches of the C library. */
-	for (i = 0; i < 10; i++)
-		start_use_stop();
-	fds = nr_entries("/proc/self/fd");
+	start_both_use_stop_often(10);
 	mapped = nr_mapped();
-	for (i = 0; i < nr; i++)
-		start_use_stop();
-	EXPECT_TRUE(UNTIL(nr_threads_named("pl-") == 0));
-	EXPECT_EQ(fds, nr_entries("/proc/self/fd"));
+	start_both_use_stop_often(nr);
 	/* A stack left behind each time would be 32 KiB and more. */
 	if (!RT_TSAN && !RT_ASAN)
 		EXPECT_GE(mapped + (uint64_t)nr * 8192, nr_mapped());
