@@ -355,7 +355,9 @@ static void duel_waker(struct duel *d)
 	for (i = 0; i < atomic_load(&d->nr_rounds); i++) {
 		if (!duel_wait(d, &d->nr_begun, i + 1))
 			break;
-		if (i % 64 == 0 && now_ns() > end)
+		/* Once both ways were gone, however long that takes. */
+		if (i % 64 == 0 && now_ns() > end && d->nr_calls &&
+		    d->nr_skipped)
 			atomic_store(&d->nr_rounds, i + 1);
 		for (j = atomic_load(&d->delay); j > 0; j--)
 			duel_look(d);

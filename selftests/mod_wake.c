@@ -364,7 +364,10 @@ static void *nap(void *arg)
 	return NULL;
 }
 
-/* How many the waker thinks it woke while three napped. */
+/*
+ * How many the waker thinks it woke while three napped.  It goes on, more
+ * slowly, until naps have ended both ways.
+ */
 static int race(struct racers *r, int nr_rounds, bool has_signals)
 {
 	pthread_t thread[3];
@@ -372,7 +375,10 @@ static int race(struct racers *r, int nr_rounds, bool has_signals)
 
 	for (i = 0; i < 3; i++)
 		pthread_create(&thread[i], NULL, nap, r);
-	for (i = 0; i < nr_rounds; i++) {
+	for (i = 0; i < nr_rounds || !nr_woken ||
+		    !atomic_load(&r->nr_other); i++) {
+		if (i >= nr_rounds)
+			sleep_ns(100000);
 		if (has_signals)
 			pthread_kill(thread[i % 3], SIGUSR1);
 		nr_woken += dev_wake(r->s->fd, 0, 1 + i % 3);
