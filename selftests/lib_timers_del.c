@@ -129,7 +129,7 @@ static void add_or_delete(unsigned int nth, void *arg)
 	}
 }
 
-TEST_F_TIMEOUT(timers, each_is_fired_or_deleted_by_one, 60)
+TEST_F_TIMEOUT(timers, each_is_fired_or_deleted_by_one, 240)
 {
 	uint64_t added, fired, deleted, busy, sum = 0;
 	struct hunt *h = calloc(1, sizeof(*h));
@@ -195,6 +195,7 @@ struct busybody {
 	char			order[8];
 	int			nr_order;
 	uint64_t		due_ns;		/* of those in order */
+	uint64_t		end_ns;
 };
 
 static void delete_self_and_other(void *arg)
@@ -257,6 +258,7 @@ static void mark_3(void *arg)
 	struct busybody *b = arg;
 
 	mark(b, '3');
+	b->end_ns = pl__now_ns();
 	sem_post(&b->done);
 }
 
@@ -277,14 +279,23 @@ static void add_two(void *arg)
 	add(b->t, 2, b->due_ns + 1, mark_1, b);
 }
 
-/* Due ones too: what is added meanwhile takes its place among them. */
+/*
+ * Due ones too: what is added meanwhile takes its place among them; unless the
+ * thread comes to them more than 100 ms late.
+ */
 TEST_F(timers, what_callbacks_add_is_in_order_too)
 {
-	struct busybody b = { .t = self->t };
+	static struct busybody b;
 
-	sem_init(&b.done, 0, 0);
-	add(self->t, 0, 0, add_two, &b);
-	sem_wait(&b.done);
+	do {
+		memset(&b, 0, sizeof(b));
+		b.t = self->t;
+		sem_init(&b.done, 0, 0);
+		add(self->t, 0, 0, add_two, &b);
+		sem_wait(&b.done);
+		flush(self->t);
+		flush(self->t);
+	} while (b.end_ns > b.due_ns + 100 * MSEC);
 	EXPECT_STREQ("123", b.order);
 }
 
@@ -323,7 +334,7 @@ static void add_and_delete(unsigned int nth, void *arg)
 			break;
 }
 
-TEST_F_TIMEOUT(timers, five_million_pairs_take_the_memory_of_few, 60)
+TEST_F_TIMEOUT(timers, five_million_pairs_take_the_memory_of_few, 240)
 {
 	struct churn c = { .t = self->t, .nr = ROUNDS(5000000) };
 
@@ -332,7 +343,7 @@ TEST_F_TIMEOUT(timers, five_million_pairs_take_the_memory_of_few, 60)
 	EXPECT_LT(c.max_slot, 512);
 }
 
-TEST_F_TIMEOUT(timers, so_do_pairs_of_several_threads, 60)
+TEST_F_TIMEOUT(timers, so_do_pairs_of_several_threads, 240)
 {
 	struct churn c = { .t = self->t, .nr = ROUNDS(1000000) };
 
@@ -342,7 +353,7 @@ TEST_F_TIMEOUT(timers, so_do_pairs_of_several_threads, 60)
 }
 
 /* So many living that their lists are pulled and the heap has the dead. */
-TEST_F_TIMEOUT(timers, the_dead_in_the_heap_are_reclaimed, 60)
+TEST_F_TIMEOUT(timers, the_dead_in_the_heap_are_reclaimed, 240)
 {
 	struct churn c = {
 		/* Not fewer where it is slow: the heap must turn over. */
