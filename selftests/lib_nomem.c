@@ -197,33 +197,33 @@ static void try_group(size_t i)
 
 RT_FIXTURE(nomem)
 
-TEST_F_TIMEOUT(nomem, start_and_stop_say_so, 60)
+TEST_F_TIMEOUT(nomem, start_and_stop_say_so, 240)
 {
 	try_group(0);
 }
 
-TEST_F_TIMEOUT(nomem, tasks_say_so, 60)
+TEST_F_TIMEOUT(nomem, tasks_say_so, 240)
 {
 	try_group(1);
 }
 
-TEST_F_TIMEOUT(nomem, timers_and_locks_say_so, 60)
+TEST_F_TIMEOUT(nomem, timers_and_locks_say_so, 240)
 {
 	try_group(2);
 }
 
-TEST_F_TIMEOUT(nomem, input_and_output_say_so, 60)
+TEST_F_TIMEOUT(nomem, input_and_output_say_so, 240)
 {
 	try_group(3);
 }
 
-TEST_F_TIMEOUT(nomem, keys_channels_and_queues_say_so, 60)
+TEST_F_TIMEOUT(nomem, keys_channels_and_queues_say_so, 240)
 {
 	try_group(4);
 }
 
 /* From the first, second ... call on there is nothing at all to be had. */
-TEST_F_TIMEOUT(nomem, start_fails_while_there_is_nothing, 60)
+TEST_F_TIMEOUT(nomem, start_fails_while_there_is_nothing, 240)
 {
 	each_in_turn(&start_ops[0], PL__FAULT_FROM);
 	each_in_turn(&start_ops[1], PL__FAULT_FROM);
@@ -267,7 +267,7 @@ static void chance_trial(uint32_t n, uint64_t seed)
 	}
 }
 
-TEST_F_TIMEOUT(nomem, whatever_fails_by_chance_the_work_is_done, 60)
+TEST_F_TIMEOUT(nomem, whatever_fails_by_chance_the_work_is_done, 240)
 {
 	static const struct op op = { .name = "work" };
 	int i, nr = scaled(60), nr_hits = 0;

@@ -62,7 +62,7 @@ static void start_to_spin(const char *us)
 	start_with(2, 2);
 }
 
-TEST_F(spin, work_that_comes_soon_needs_no_wakeup)
+TEST_F_TIMEOUT(spin, work_that_comes_soon_needs_no_wakeup, 120)
 {
 	uint64_t before;
 	int nr_late;
@@ -76,7 +76,7 @@ TEST_F(spin, work_that_comes_soon_needs_no_wakeup)
 	EXPECT_GE(NR_ROUNDS / 2 + 2 * nr_late, rt_stat().wakes - before);
 }
 
-TEST_F(spin, is_turned_off)
+TEST_F_TIMEOUT(spin, is_turned_off, 120)
 {
 	int i;
 
@@ -98,7 +98,7 @@ static bool is_quiet(void)
 	return cpu_ns() == before;
 }
 
-TEST_F(spin, comes_to_an_end)
+TEST_F_TIMEOUT(spin, comes_to_an_end, 120)
 {
 	start_to_spin("1000");
 	spawn_in_turn(NR_ROUNDS);

@@ -133,12 +133,12 @@ static void run_match(uint32_t cls, int nr_rounds)
 	       match.nr_by[BY_DEADLINE], match.nr_by[BY_INTERRUPT]);
 }
 
-TEST_F(race, wake_deadline_and_interrupt_end_a_tasks_wait_once)
+TEST_F_TIMEOUT(race, wake_deadline_and_interrupt_end_a_tasks_wait_once, 120)
 {
 	run_match(PL_STACK_NORMAL, scaled(3000));
 }
 
-TEST_F(race, wake_deadline_and_interrupt_end_a_workers_wait_once)
+TEST_F_TIMEOUT(race, wake_deadline_and_interrupt_end_a_workers_wait_once, 120)
 {
 	/* It keeps one worker to itself. */
 	start_with(2, 0);
@@ -168,7 +168,7 @@ static void wait_once(void *arg)
 	EXPECT_TRUE(!ret || pl_cancelled());
 }
 
-TEST_F(race, cancel_and_wake_end_a_wait_once)
+TEST_F_TIMEOUT(race, cancel_and_wake_end_a_wait_once, 120)
 {
 	int i, nr = scaled(2000), woken, nr_woken = 0;
 	uint64_t seed = 4711;
