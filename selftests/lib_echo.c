@@ -403,13 +403,13 @@ RT_FIXTURE(echo)
 
 TEST_F(echo, nothing_is_lost_when_tasks_are_cancelled)
 {
-	soak(PL_FOREVER, scaled(200), some_seed());
+	soak(PL_FOREVER, scaled(100), some_seed());
 }
 
 TEST_F(echo, nothing_is_lost_without_io_uring)
 {
 	setenv("PARKLOT_IO", "poll", 1);
-	soak(PL_FOREVER, scaled(100), some_seed());
+	soak(PL_FOREVER, scaled(50), some_seed());
 }
 
 TEST_F_TIMEOUT(echo, nothing_is_lost, 24 * 3600)
