@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Tasks that block their workers in read(), and tasks of nothing.  rt.h is
- * included before this.
+ * Tasks that block their workers in read() or at a page, and tasks of nothing.
+ * rt.h is included before this.
  */
 #ifndef SELFTESTS_BLOCKED_H
 #define SELFTESTS_BLOCKED_H
 
 #include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 
 #define BLOCKED_FIXTURE(name) \
 	FIXTURE(name) { char unused; }; \
@@ -76,6 +80,61 @@ static inline void block_in_read(int nr)
 			ASSERT_EQ(0, pipe2(pipes[i], O_CLOEXEC));
 		readers[i] = spawn_named("reader", read_byte, pipes[i]);
 	}
+}
+
+/* ---- tasks that block until they may go on ---- */
+
+static atomic_int may_go;
+
+/* Three tasks block one worker by @block, until @release. */
+static inline void check_call(void (*block)(void *arg), void (*release)(void))
+{
+	pl_task_t t[3];
+	size_t i;
+
+	start_with(1, 0);
+	for (i = 0; i < ARRAY_SIZE(t); i++)
+		t[i] = spawn(block, NULL);
+	spawn_tiny(100);
+	EXPECT_TRUE(UNTIL(nr_ran == 100));
+	EXPECT_TRUE(UNTIL(nr_begun == (int)ARRAY_SIZE(t)));
+	/* Counted behind what it has done. */
+	EXPECT_TRUE(UNTIL(rt_stat().blocks >= 1));
+	may_go = 1;
+	release();
+	for (i = 0; i < ARRAY_SIZE(t); i++)
+		join(t[i]);
+	EXPECT_EQ(0, pl_runtime_stop());
+}
+
+/* ---- a page that is not there until it is brought ---- */
+
+static char *slow_page;
+static int uffd;
+
+static inline void bring_page(void)
+{
+	struct uffdio_zeropage zero = {
+		.range = { (uintptr_t)slow_page, 4096 },
+	};
+
+	EXPECT_EQ(0, ioctl(uffd, UFFDIO_ZEROPAGE, &zero));
+}
+
+static inline bool make_page_slow(void)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register reg = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+
+	uffd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
+	if (uffd < 0 || ioctl(uffd, UFFDIO_API, &api))
+		return false;
+	slow_page = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, slow_page);
+	reg.range.start = (uintptr_t)slow_page;
+	reg.range.len = 4096;
+	return !ioctl(uffd, UFFDIO_REGISTER, &reg);
 }
 
 #endif /* SELFTESTS_BLOCKED_H */

@@ -6,16 +6,12 @@
 
 #include "rt.h"
 #include "blocked.h"
+#include "at_once.h"
 #include "work.h"
 
-#include <linux/userfaultfd.h>
 #include <sys/file.h>
-#include <sys/ioctl.h>
-#include <sys/syscall.h>
 
 BLOCKED_FIXTURE(blocked)
-
-static atomic_int may_go;
 
 TEST_F(blocked, four_in_read_on_two_workers_cost_nobody_else)
 {
@@ -119,27 +115,6 @@ TEST_F(blocked, timers_of_a_blocked_worker_go_off)
 }
 
 /* ---- other ways to block ---- */
-
-/* Three tasks block one worker by @block, until @release. */
-static void check_call(void (*block)(void *arg), void (*release)(void))
-{
-	pl_task_t t[3];
-	size_t i;
-
-	start_with(1, 0);
-	for (i = 0; i < ARRAY_SIZE(t); i++)
-		t[i] = spawn(block, NULL);
-	spawn_tiny(100);
-	EXPECT_TRUE(UNTIL(nr_ran == 100));
-	EXPECT_TRUE(UNTIL(nr_begun == (int)ARRAY_SIZE(t)));
-	/* Counted behind what it has done. */
-	EXPECT_TRUE(UNTIL(rt_stat().blocks >= 1));
-	may_go = 1;
-	release();
-	for (i = 0; i < ARRAY_SIZE(t); i++)
-		join(t[i]);
-	EXPECT_EQ(0, pl_runtime_stop());
-}
 
 static void nothing(void)
 {
@@ -267,39 +242,11 @@ TEST_F(blocked, by_the_output_of_a_command)
 	check_call(read_of_command, end_children);
 }
 
-static char *slow_page;
-static int uffd;
-
 static void touch(void *arg)
 {
 	(void)arg;
 	atomic_fetch_add(&nr_begun, 1);
 	EXPECT_EQ(0, *(volatile char *)slow_page);
-}
-
-static void bring_page(void)
-{
-	struct uffdio_zeropage zero = {
-		.range = { (uintptr_t)slow_page, 4096 },
-	};
-
-	EXPECT_EQ(0, ioctl(uffd, UFFDIO_ZEROPAGE, &zero));
-}
-
-static bool make_page_slow(void)
-{
-	struct uffdio_api api = { .api = UFFD_API };
-	struct uffdio_register reg = { .mode = UFFDIO_REGISTER_MODE_MISSING };
-
-	uffd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
-	if (uffd < 0 || ioctl(uffd, UFFDIO_API, &api))
-		return false;
-	slow_page = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	ASSERT_NE(MAP_FAILED, slow_page);
-	reg.range.start = (uintptr_t)slow_page;
-	reg.range.len = 4096;
-	return !ioctl(uffd, UFFDIO_REGISTER, &reg);
 }
 
 TEST_F(blocked, by_a_page_that_has_to_be_brought)
@@ -432,34 +379,6 @@ TEST_F(blocked, who_computes_after_a_call_is_not_any_more)
 }
 
 /* ---- afterwards ---- */
-
-static atomic_int nr_at_once, most_at_once, nr_entered, is_over;
-
-static void run_and_yield(void *arg)
-{
-	int nr, most;
-
-	(void)arg;
-	while (!is_over) {
-		nr = atomic_fetch_add(&nr_at_once, 1) + 1;
-		most = atomic_load(&most_at_once);
-		while (most < nr &&
-		       !atomic_compare_exchange_weak(&most_at_once, &most, nr))
-			;
-		atomic_fetch_add(&nr_entered, 1);
-		sched_yield();
-		atomic_fetch_sub(&nr_at_once, 1);
-		pl_yield();
-	}
-}
-
-static int most_of(int nr)
-{
-	atomic_store(&nr_entered, 0);
-	atomic_store(&most_at_once, 0);
-	EXPECT_TRUE(UNTIL(nr_entered >= nr));
-	return atomic_load(&most_at_once);
-}
 
 TEST_F(blocked, who_returns_parks_if_enough_others_run)
 {

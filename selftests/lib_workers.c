@@ -5,12 +5,13 @@
 #include "harness.h"
 
 #include "rt.h"
+#include "at_once.h"
 
 #include <sys/socket.h>
 
 RT_FIXTURE(workers)
 
-static atomic_int nr_ran, nr_begun, may_go, is_over;
+static atomic_int nr_ran, nr_begun, may_go;
 
 static void count(void *arg)
 {
@@ -20,45 +21,11 @@ static void count(void *arg)
 
 /* ---- how many run at a time ---- */
 
-static atomic_int nr_at_once, most_at_once, nr_entered;
-
-static void enter_and_leave(void)
-{
-	int nr = atomic_fetch_add(&nr_at_once, 1) + 1, most;
-
-	most = atomic_load(&most_at_once);
-	while (most < nr &&
-	       !atomic_compare_exchange_weak(&most_at_once, &most, nr))
-		;
-	atomic_fetch_add(&nr_entered, 1);
-	sched_yield();
-	atomic_fetch_sub(&nr_at_once, 1);
-}
-
-static void run_and_yield(void *arg)
-{
-	(void)arg;
-	atomic_fetch_add(&nr_begun, 1);
-	while (!is_over) {
-		enter_and_leave();
-		pl_yield();
-	}
-}
-
 static void run_and_spawn(void *arg)
 {
 	enter_and_leave();
 	if (!is_over)
 		EXPECT_EQ(0, pl_spawn(NULL, run_and_spawn, arg, NULL));
-}
-
-/* The most at once of those that enter from now on. */
-static int most_of(int nr)
-{
-	atomic_store(&nr_entered, 0);
-	atomic_store(&most_at_once, 0);
-	EXPECT_TRUE(UNTIL(nr_entered >= nr));
-	return atomic_load(&most_at_once);
 }
 
 /* So many that it is no luck if there were never more of them at once. */
@@ -166,7 +133,7 @@ TEST_F(workers, one_too_many_leaves_its_queue_to_one_that_is_never_idle)
 	int i;
 
 	start_with(4, 0);
-	mixed_start(&m, 2, 0, run_and_yield, NULL);
+	mixed_start(&m, 2, 0, run_and_yield, &nr_begun);
 	for (i = 0; i < 3; i++)
 		spawn(fill_queue, NULL);
 	ASSERT_TRUE(UNTIL(nr_begun == 5));
