@@ -25,8 +25,10 @@ function above_floor(v, unit)
 }
 
 FNR == NR {
+	row = $1 FS $2
+	sub(/:[0-9]+$/, "", row)
 	if ($3 ~ /^>=/)
-		is_more_better[$1 FS $2] = 1
+		is_more_better[row] = 1
 	next
 }
 # Sums are no cost of one: their units are not in the list.

@@ -51,16 +51,6 @@ static void done(void *arg)
 	count_done(&count);
 }
 
-static void spawn_and_wait(uint32_t nr_tasks)
-{
-	uint32_t i;
-
-	count_init(&count, nr_tasks);
-	for (i = 0; i < nr_tasks; i++)
-		must("spawn", pl_spawn(NULL, done, NULL, NULL));
-	count_wait(&count);
-}
-
 /* ---- tasks spawned in a loop: time for each, and the most memory ---- */
 
 static void spawn_loop(const char *series)

@@ -95,4 +95,21 @@ static inline void count_wait(struct count *c)
 		pl_word_wait(&c->word, 0, PL_FOREVER);
 }
 
+static inline void count_done_by(void *c)
+{
+	count_done(c);
+}
+
+/* Spawns @nr tasks of nothing, and waits for them. */
+static inline void spawn_and_wait(uint32_t nr)
+{
+	struct count c;
+	uint32_t i;
+
+	count_init(&c, nr);
+	for (i = 0; i < nr; i++)
+		must("spawn", pl_spawn(NULL, count_done_by, &c, NULL));
+	count_wait(&c);
+}
+
 #endif /* BENCH_TASK_H */
