@@ -90,13 +90,15 @@ static void start_parker(struct pl__lots *lots, int nth, uint32_t lot,
 	ASSERT_EQ(0, pthread_create(&p->thread, NULL, park_thread, p));
 }
 
-/* Comes back once it is listed. */
+/* Comes back once it is listed, and has compared seq, under the lock. */
 static void park_one(struct pl__lots *lots, int nth, uint32_t lot)
 {
 	uint32_t nr = nr_parked(lots, lot);
 
 	start_parker(lots, nth, lot, pl__lot_peek(lots, lot));
 	ASSERT_TRUE(UNTIL(nr_parked(lots, lot) == nr + 1));
+	pl__lock(&lots->lot[lot].lock);
+	pl__unlock(&lots->lot[lot].lock);
 }
 
 static void join_parkers(int nr)
