@@ -100,6 +100,17 @@ static bool becomes(atomic_int *count, int nr)
 	return true;
 }
 
+/* The end of a round: false if the blocker does not come back. */
+static bool settle(FIXTURE_DATA(race) *self, int round)
+{
+	set_backlog(&self->s, 0);
+	if (write(self->blocker.fd[1], "", 1) != 1 ||
+	    !becomes(&nr_unblocked, round))
+		return false;
+	atomic_store(&nr_settled, round);
+	return true;
+}
+
 /* One round; how often WAKE was called, or -1 if the parker never came. */
 static int raise_and_look(FIXTURE_DATA(race) *self, int round, int delay)
 {
@@ -117,12 +128,7 @@ static int raise_and_look(FIXTURE_DATA(race) *self, int round, int delay)
 	}
 	if (!becomes(&nr_back, round))
 		return -1;
-	set_backlog(&self->s, 0);
-	if (write(self->blocker.fd[1], "", 1) != 1 ||
-	    !becomes(&nr_unblocked, round))
-		return -1;
-	atomic_store(&nr_settled, round);
-	return nr_wakes;
+	return settle(self, round) ? nr_wakes : -1;
 }
 
 TEST_F_TIMEOUT(race, backlog_against_the_last_one_blocking, 60)
@@ -198,12 +204,7 @@ static int leave_and_look(FIXTURE_DATA(race) *self, int round, int64_t before,
 	atomic_store(&nr_begun, round);
 	if (!becomes(&nr_back, round) || !becomes(&nr_left, round))
 		return -1;
-	set_backlog(&self->s, 0);
-	if (write(self->blocker.fd[1], "", 1) != 1 ||
-	    !becomes(&nr_unblocked, round))
-		return -1;
-	atomic_store(&nr_settled, round);
-	return atomic_load(&self->leaver.result);
+	return settle(self, round) ? atomic_load(&self->leaver.result) : -1;
 }
 
 TEST_F_TIMEOUT(race, deadline_against_the_call, 60)
