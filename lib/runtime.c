@@ -105,6 +105,7 @@ static int start(struct pl__rt *rt, const struct pl_config *cfg)
 			       rt->cfg.worker_start, rt->cfg.worker_start_arg);
 	if (ret)
 		goto err_lots;
+	pl__wait_start(rt->timers);
 	ret = pl__watcher_start();
 	if (ret)
 		goto err_timers;

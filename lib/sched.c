@@ -120,12 +120,12 @@ void pl__queue_own(struct pl__worker *w, struct pl__task *t)
  * order is kept and the line stays near; threads count up, so that inboxes
  * share the load.  (bthread takes a random worker each time.)
  */
-static void queue_outside(struct pl__task *t)
+static void queue_outside(struct pl__link *newest, struct pl__link *oldest)
 {
 	uint32_t nr = load_acquire(&pl__rt.nr_started);
 	struct pl__worker *w = pl__rt.workers[pl__self_number() % nr];
 
-	pl__inbox_push(&w->inbox, &t->link);
+	pl__inbox_push_list(&w->inbox, newest, oldest);
 }
 
 void pl__ready_quietly(struct pl__task *t)
@@ -135,7 +135,13 @@ void pl__ready_quietly(struct pl__task *t)
 	if (w)
 		pl__queue_own(w, t);
 	else
-		queue_outside(t);
+		queue_outside(&t->link, &t->link);
+}
+
+void pl__ready_chain(struct pl__link *newest, struct pl__link *oldest)
+{
+	queue_outside(newest, oldest);
+	pl__signal();
 }
 
 void pl__ready(struct pl__task *t)

@@ -339,6 +339,9 @@ void pl__ready(struct pl__task *t);
 void pl__ready_quietly(struct pl__task *t);
 void pl__signal(void);
 
+/* By a thread that is no worker: a chain of links, the newest first. */
+void pl__ready_chain(struct pl__link *newest, struct pl__link *oldest);
+
 /* Into the queue of @w, the caller; nobody is told. */
 void pl__queue_own(struct pl__worker *w, struct pl__task *t);
 

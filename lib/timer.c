@@ -282,6 +282,13 @@ int pl__timers_start(struct pl__timers **out, uint32_t nr_buckets,
 	return 0;
 }
 
+void pl__timers_batch(struct pl__timers *t, void (*fn)(void *arg),
+		      void (*end)(void))
+{
+	t->batch_fn = fn;
+	t->batch_end = end;
+}
+
 void pl__timers_halt(struct pl__timers *t)
 {
 	if (t->halted)

@@ -38,6 +38,17 @@ int pl__timers_start(struct pl__timers **out, uint32_t nr_buckets,
 		     void (*thread_start)(void *arg), void *arg);
 
 /**
+ * pl__timers_batch() - let timers that call @fn share what comes after it
+ *
+ * @end is called by the thread after one or a few of them in a row: before it
+ * calls anything else, looks into buckets, sleeps or ends.
+ *
+ * Context: once, before such a timer is armed.
+ */
+void pl__timers_batch(struct pl__timers *t, void (*fn)(void *arg),
+		      void (*end)(void));
+
+/**
  * pl__timers_halt() - end the thread; no callback runs once this returned
  *
  * Timers may go on to be added and deleted, also while this runs; they stay

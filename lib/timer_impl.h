@@ -45,6 +45,7 @@
 #include "sys.h"
 
 #define TIMER_DEAD_MAX	64	/* so many more than living are suffered */
+#define TIMER_BATCH	16	/* the first waits for the last */
 
 enum timer_state { IDLE, LISTED, HEAPED, RUNNING, STATE_MASK = 3 };
 
@@ -89,6 +90,8 @@ struct pl__timers {
 	void			(*thread_start)(void *);	/* I */
 	void			*arg;		/* I */
 	bool			halted;		/* who halts and stops */
+	void			(*batch_fn)(void *);	/* I: or NULL */
+	void			(*batch_end)(void);	/* I */
 
 	struct pl__lock		exit_lock;
 	bool			exited;		/* E: the thread */
@@ -110,6 +113,7 @@ struct pl__timers {
 	struct pl__heap		heap;		/* T; reserved by anybody */
 	struct pl__slab_cache	cache;		/* T */
 	uint64_t		pulled_ns;	/* T: earliest pulled for */
+	uint32_t		nr_batched;	/* T: since batch_end() */
 };
 
 static inline enum timer_state state_of(uint32_t version)

@@ -127,6 +127,27 @@ static void compact(struct pl__timers *t)
 	store_relaxed(&t->heap_nr, t->heap.nr);
 }
 
+static void end_batch(struct pl__timers *t)
+{
+	if (!t->nr_batched)
+		return;
+	t->nr_batched = 0;
+	t->batch_end();
+}
+
+static void call(struct pl__timers *t, struct pl__timer *r)
+{
+	bool is_batched = r->fn == t->batch_fn;
+
+	PL_PROBE3(timer, r->fn, r->arg, r->deadline_ns);
+	if (!is_batched)
+		end_batch(t);
+	r->fn(r->arg);
+	pl__self_end_orphan();
+	if (is_batched && ++t->nr_batched == TIMER_BATCH)
+		end_batch(t);
+}
+
 static void fire(struct pl__timers *t, struct pl__timer *r)
 {
 	store_relaxed(&t->heap_nr, t->heap.nr);
@@ -136,9 +157,7 @@ static void fire(struct pl__timers *t, struct pl__timer *r)
 		return;
 	}
 	counter_inc(&t->fired);
-	PL_PROBE3(timer, r->fn, r->arg, r->deadline_ns);
-	r->fn(r->arg);
-	pl__self_end_orphan();
+	call(t, r);
 	PL_INJECT("timer-d");
 	/* [timer-d] pairs with pl__timer_del(): what fn did is seen. */
 	store_release(&r->version, load_relaxed(&r->version) + 1);
@@ -162,6 +181,23 @@ static uint64_t earliest(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+/* What is due at @now and not after @left; false: seq has changed. */
+static bool fire_due(struct pl__timers *t, uint32_t seq, uint64_t now,
+		     uint64_t left)
+{
+	uint64_t next;
+	bool same;
+
+	do {
+		fire(t, pl__heap_pop(&t->heap));
+		/* [timer-a]: there may be an earlier one now. */
+		same = load_acquire(&t->seq) == seq;
+		next = pl__heap_deadline(&t->heap);
+	} while (same && next <= now && next <= left);
+	end_batch(t);
+	return same;
+}
+
 /*
  * Fires what is due, in order, until there is nothing, or seq changes.
  * Returns what to sleep until; 0: not at all.
@@ -183,13 +219,8 @@ static uint64_t run(struct pl__timers *t, uint32_t seq)
 				return 0;
 			break;
 		}
-		do {
-			fire(t, pl__heap_pop(&t->heap));
-			/* [timer-a]: there may be an earlier one now. */
-			if (load_acquire(&t->seq) != seq)
-				return 0;
-			next = pl__heap_deadline(&t->heap);
-		} while (next <= now && next <= left);
+		if (!fire_due(t, seq, now, left))
+			return 0;
 	}
 	if (t->pulled_ns <= now)
 		t->pulled_ns = UINT64_MAX;

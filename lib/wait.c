@@ -17,6 +17,12 @@ struct bucket {
 
 static struct bucket buckets[1U << BUCKET_BITS];
 
+/* Whose time is out, off their lists.  T: the timer thread. */
+static struct timed_out {
+	struct pl__link		*newest;	/* T */
+	struct pl__link		*oldest;	/* T */
+} timed_out;
+
 /*
  * Whole pages are given back, which makes them zeroes; an emulator may only
  * say so.
@@ -28,6 +34,7 @@ static void forget(void)
 	uintptr_t last = end & ~(page - 1);
 	struct bucket *probe = (struct bucket *)first;
 
+	timed_out = (struct timed_out){ NULL, NULL };
 	memset(buckets, 0, first - (uintptr_t)buckets);
 	memset((void *)last, 0, end - last);
 	store_relaxed(&probe->lock.state, PL__LOCK_HELD);
@@ -232,46 +239,49 @@ static void let_one_go(struct pl__waiter *wt)
 }
 
 /* Taken out first, and then asked: without leave it looks again. */
-static void kick_alone(struct pl__task *t, pl__place *place, int reason,
+static bool take_alone(struct pl__task *t, pl__place *place, int reason,
 		       may_fn *may, uint64_t arg)
 {
 	if (!pl__alone_take_back(place, &t->waiter, -EAGAIN))
-		return;
+		return false;
 	if (may(t, arg))
 		t->waiter.reason = reason;
-	let_one_go(&t->waiter);
+	return true;
 }
 
 /*
  * Takes @t off what it waits on with @reason, if @may, asked under the lock,
- * says so.  A wait that is moved or ends meanwhile is looked at again.
+ * says so: true, and the caller lets it go.  A wait that is moved or ends
+ * meanwhile is looked at again.
  */
-static void kick(struct pl__task *t, int reason, may_fn *may, uint64_t arg)
+static bool take(struct pl__task *t, int reason, may_fn *may, uint64_t arg)
 {
 	struct pl__waiter *wt = &t->waiter;
 	_Atomic uint32_t *word;
 	struct bucket *b;
-	bool same, kicked;
+	bool same, taken;
 
 	do {
 		word = atomic_load(&wt->word);
 		if (!word)
-			return;
-		if (as_place(word)) {
-			kick_alone(t, as_place(word), reason, may, arg);
-			return;
-		}
+			return false;
+		if (as_place(word))
+			return take_alone(t, as_place(word), reason, may, arg);
 		b = lock_bucket(word);
 		PL_INJECT("intr-b");
 		same = atomic_load(&wt->word) == word;
-		kicked = same && may(t, arg);
-		if (kicked)
+		taken = same && may(t, arg);
+		if (taken)
 			take_off(wt, reason);
 		pl__unlock(&b->lock);
 	} while (!same);
+	return taken;
+}
 
-	if (kicked)
-		let_one_go(wt);
+static void kick(struct pl__task *t, int reason, may_fn *may, uint64_t arg)
+{
+	if (take(t, reason, may, arg))
+		let_one_go(&t->waiter);
 }
 
 static bool consume(struct pl__task *t)
@@ -401,9 +411,27 @@ static void *timer_arg(struct pl__waiter *wt)
 static void time_out(void *arg)
 {
 	uint64_t a = (uintptr_t)arg;
+	struct pl__task *t = pl__slab_get(&pl__rt.tasks, (uint32_t)a);
 
-	kick(pl__slab_get(&pl__rt.tasks, (uint32_t)a), -ETIMEDOUT,
-	     may_time_out, a >> 32);
+	if (!take(t, -ETIMEDOUT, may_time_out, a >> 32))
+		return;
+	t->link.next = timed_out.newest;
+	timed_out.newest = &t->link;
+	if (!timed_out.oldest)
+		timed_out.oldest = &t->link;
+}
+
+/* The runtime is not stopped before this thread is: no need to enter it. */
+static void let_timed_out_go(void)
+{
+	if (timed_out.newest)
+		pl__ready_chain(timed_out.newest, timed_out.oldest);
+	timed_out = (struct timed_out){ NULL, NULL };
+}
+
+void pl__wait_start(struct pl__timers *t)
+{
+	pl__timers_batch(t, time_out, let_timed_out_go);
 }
 
 /* On the stack of who waits. */

@@ -40,6 +40,9 @@
 /* neither interrupted nor cancelled. */
 #define PL__WAIT_UNINTERRUPTIBLE	(1U << 8)
 
+/* As the runtime starts: the deadlines of waits are @t's. */
+void pl__wait_start(struct pl__timers *t);
+
 /*
  * Waits while *@word is @expected: 0 once woken, -EAGAIN if it differs,
  * -ETIMEDOUT, -EINTR, -ECANCELED, -ENOMEM if there is no timer to be had.

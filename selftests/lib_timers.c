@@ -72,6 +72,85 @@ TEST(the_thread_has_a_name_no_slack_no_signals_and_runs_the_hook_first)
 	pl__timers_stop(t);
 }
 
+/* How many were called since the batch ended. */
+static _Atomic uint32_t nr_open, most_open, nr_ended;
+
+static void be_in_batch(void *arg)
+{
+	(void)arg;
+	nr_open++;
+	if (nr_open > most_open)
+		most_open = nr_open;
+}
+
+static void end_batch(void)
+{
+	nr_ended += nr_open;
+	nr_open = 0;
+}
+
+struct other {
+	uint32_t	nr_open;
+	uint32_t	nr_ended;
+	sem_t		done;
+};
+
+static void see_batch(void *arg)
+{
+	struct other *o = arg;
+
+	o->nr_open = nr_open;
+	o->nr_ended = nr_ended;
+	sem_post(&o->done);
+}
+
+TEST_F(timers, a_batch_is_of_some_and_ends_before_anything_else_is_called)
+{
+	uint64_t ns = pl__now_ns();
+	struct other o;
+	struct gate g;
+	uint32_t i;
+
+	sem_init(&o.done, 0, 0);
+	gate_init(&g);
+	pl__timers_batch(self->t, be_in_batch, end_batch);
+	add(self->t, 0, 0, stand_in_gate, &g);
+	sem_wait(&g.entered);
+	for (i = 0; i < 120; i++)
+		add(self->t, i, ns + i, be_in_batch, NULL);
+	add(self->t, 0, ns + 69, see_batch, &o);
+	sem_post(&g.leave);
+	sem_wait(&o.done);
+	EXPECT_EQ(0, o.nr_open);
+	EXPECT_LE(69, o.nr_ended);
+	EXPECT_GE(70, o.nr_ended);
+	while (nr_ended < 120)
+		pl__sleep_ns(MSEC);
+	EXPECT_LT(1, most_open);
+	EXPECT_GT(40, most_open);
+}
+
+/* What is added there is an earlier one for the thread to see to. */
+static void be_in_batch_and_add(void *arg)
+{
+	be_in_batch(NULL);
+	add(arg, 0, pl__now_ns() + FAR - MSEC * nr_ended, nothing, NULL);
+}
+
+TEST_F(timers, a_batch_ends_before_the_thread_sleeps)
+{
+	uint32_t i;
+
+	pl__timers_batch(self->t, be_in_batch_and_add, end_batch);
+	for (i = 0; i < 20; i++) {
+		add(self->t, 0, 0, be_in_batch_and_add, self->t);
+		while (nr_ended == i)
+			pl__sleep_ns(MSEC / 10);
+	}
+	EXPECT_EQ(0, nr_open);
+	EXPECT_EQ(20, nr_ended);
+}
+
 TEST_F(timers, a_reservation_may_be_given_back)
 {
 	struct pl__slab_cache cache = { 0 };

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * deadline: the timer thread sleeps past no deadline (lib/timer*.c: enlist(),
- * pl__timers_kick(), pull(), run(), sleep_until()).
+ * pl__timers_kick(), pull(), run(), fire_due(), sleep_until()).
  *
  * Two adders share a bucket. Time passes whenever it likes and may stop
  * anywhere. When nothing moves any more, the thread must sleep until the earliest
- * deadline that is left, or less. Nothing is said of deleted timers, for
- * whose sake it only sleeps less.
+ * deadline that is left, or less, and what comes after those that it has fired
+ * is done. Nothing is said of deleted timers, for whose sake it only sleeps less.
  *
  * MUTANT 1: [timer-a] is relaxed: the adder's seq is seen late
  * MUTANT 2: [timer-b] is relaxed: the thread's next_ns is seen late
@@ -15,6 +15,7 @@
  * MUTANT 5: earliest_ns is set after seq
  * MUTANT 6: the thread reads seq after it has looked into the buckets
  * MUTANT 7: a bucket's earliest_ns is reset once its lock is dropped
+ * MUTANT 8: a batch is not ended when seq has changed
  *
  * LARGER: NOW_MAX=3
  */
@@ -30,6 +31,7 @@ byte earliest = NEVER;		/* of the bucket */
 bool listed[NR_ADDERS];		/* in its bucket; under the bucket's lock */
 bool heaped[NR_ADDERS];
 byte seq, next_ns;
+bool is_batch;			/* fired, but what comes after it is not done */
 bool in_futex;
 byte until;			/* what it sleeps there for */
 
@@ -69,7 +71,8 @@ inline fire()
 		if
 		:: heaped[1] -> heaped[1] = false
 		:: else -> heaped[0] = false
-		fi
+		fi;
+		is_batch = true
 	}
 }
 
@@ -82,10 +85,18 @@ again:
 look:
 	pull();
 	if
-	:: heap_min() <= now -> fire();
+	:: heap_min() <= now ->
+more:		fire();
 		if
-		:: seq != s -> goto again
-		:: else -> goto look
+		:: seq != s ->
+#if MUTANT != 8
+			is_batch = false;
+#endif
+			goto again
+		:: seq == s && heap_min() <= now -> goto more
+		:: seq == s && heap_min() > now ->
+			is_batch = false;
+			goto look
 		fi
 	:: else
 	fi;
@@ -192,7 +203,7 @@ active proctype watcher()
 {
 	atomic {
 		timeout;
-		assert(nr_added == NR_ADDERS && in_futex);
+		assert(nr_added == NR_ADDERS && in_futex && !is_batch);
 		assert(!is_missed(0) && !is_missed(1))
 	}
 }
