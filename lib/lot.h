@@ -103,7 +103,7 @@ enum pl__lot_reason pl__lot_park(struct pl__lots *lots, uint32_t i,
  * Then it sleeps, and unlists itself; false from that: it has been woken.
  */
 bool pl__lot_list(struct pl__lots *lots, uint32_t i, struct pl__lot_entry *e,
-		  enum pl__sleep how, uint32_t seq);
+		  struct pl__bell *bell, uint32_t seq);
 bool pl__lot_unlist(struct pl__lots *lots, uint32_t i,
 		    struct pl__lot_entry *e);
 

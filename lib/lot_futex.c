@@ -8,12 +8,12 @@
 #include "inject.h"
 
 bool pl__lot_list(struct pl__lots *lots, uint32_t i, struct pl__lot_entry *e,
-		  enum pl__sleep how, uint32_t seq)
+		  struct pl__bell *bell, uint32_t seq)
 {
 	struct pl__lot *lot = &lots->lot[i];
 	bool same;
 
-	pl__sleeper_arm(&e->sleeper, how);
+	pl__sleeper_arm(&e->sleeper, bell);
 	pl__lock(&lot->lock);
 	list_add(&e->list, &lot->sleepers);
 	/* [lot-a] pairs with [lot-b] in pl__lot_list_wake(). */
@@ -79,7 +79,7 @@ uint32_t pl__lot_list_wake(struct pl__lots *lots, uint32_t i, uint32_t nr)
 static enum pl__lot_reason park(struct pl__lots *lots, uint32_t i,
 				struct pl__lot_entry *e, uint32_t seq)
 {
-	if (!pl__lot_list(lots, i, e, PL__SLEEP_FUTEX, seq))
+	if (!pl__lot_list(lots, i, e, NULL, seq))
 		return PL__LOT_CHANGED;
 	pl__sleeper_sleep(&e->sleeper, UINT64_MAX);
 	return PL__LOT_WOKEN;

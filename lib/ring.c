@@ -29,7 +29,7 @@ enum pl_io pl__ring_kind(const struct pl__ring *r)
 
 void pl__ring_close(struct pl__ring *r)
 {
-	int eventfd = r->eventfd;
+	int eventfd = r->bell.eventfd;
 	struct pl__link *l = pl__inbox_take(&r->closes), *next;
 
 	for (; l; l = next) {
@@ -40,9 +40,9 @@ void pl__ring_close(struct pl__ring *r)
 	pl__close(eventfd);
 }
 
-int pl__ring_eventfd(const struct pl__ring *r)
+struct pl__bell *pl__ring_bell(struct pl__ring *r)
 {
-	return r->eventfd;
+	return &r->bell;
 }
 
 bool pl__ring_is_busy(const struct pl__ring *r)
@@ -116,7 +116,6 @@ uint32_t pl__ring_finish(struct pl__ring *r, struct pl__ring_req *req)
  */
 void pl__ring_cancel(struct pl__ring_req *req)
 {
-	static const uint64_t one = 1;
 	struct pl__ring *r = req->ring;
 	uint32_t n = atomic_load(&req->pending);
 
@@ -127,7 +126,7 @@ void pl__ring_cancel(struct pl__ring_req *req)
 	} while (!atomic_compare_exchange_weak(&req->pending, &n, n + 1));
 	PL_INJECT("cancel-a");
 	pl__inbox_push(&r->cancels, &req->link);
-	pl__fd_write(r->eventfd, &one, sizeof(one));
+	pl__bell_ring(&r->bell);
 }
 
 /* ---- closed descriptors ---- */
@@ -144,11 +143,10 @@ uint64_t pl__ring_nr_added(struct pl__ring *r)
 
 void pl__ring_tell(struct pl__ring_closed *m)
 {
-	static const uint64_t one = 1;
 	struct pl__ring *r = m->ring;
 
 	pl__inbox_push(&r->closes, &m->link);
-	pl__fd_write(r->eventfd, &one, sizeof(one));
+	pl__bell_ring(&r->bell);
 }
 
 struct pl__ring_req *pl__ring_next_closed(const struct pl__ring_closed *m)

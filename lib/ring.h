@@ -12,6 +12,7 @@
 #include "call.h"
 #include "list.h"
 #include "mpsc.h"
+#include "sleeper.h"
 
 #include "parklot.h"
 
@@ -92,7 +93,7 @@ uint32_t pl__ring_reap(struct pl__ring *r);
 
 /*
  * Owner: submits, and sleeps until there is something to be polled or the
- * eventfd was written to since the caller last looked at what that stands for.
+ * bell was rung since the caller last looked at what that stands for.
  * Calls no done() unless the ring is full.
  */
 void pl__ring_wait(struct pl__ring *r, uint64_t deadline_ns);
@@ -102,8 +103,8 @@ bool pl__ring_is_busy(const struct pl__ring *r);
 
 enum pl_io pl__ring_kind(const struct pl__ring *r);
 
-/* Written to by others, it ends pl__ring_wait(). */
-int pl__ring_eventfd(const struct pl__ring *r);
+/* Rung by others, it ends pl__ring_wait(). */
+struct pl__bell *pl__ring_bell(struct pl__ring *r);
 
 struct pl__ring_stat {
 	uint64_t	submitted;
@@ -135,7 +136,7 @@ struct pl__ring_bucket {
 struct pl__ring {
 	const struct pl__ring_ops *ops;		/* I */
 	enum pl_io		kind;		/* I */
-	int			eventfd;	/* I */
+	struct pl__bell		bell;		/* A */
 	struct pl__inbox	cancels;	/* A: requests to cancel */
 	struct pl__inbox	closes;		/* A: struct pl__ring_closed */
 	_Atomic uint64_t	nr_added;	/* O writes, as the next two */

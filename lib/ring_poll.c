@@ -344,7 +344,7 @@ static int watch_eventfd(struct ring_poll *p)
 	};
 
 	return (int)pl__syscall(SYS_epoll_ctl, p->epfd, EPOLL_CTL_ADD,
-				p->ring.eventfd, &ev);
+				p->ring.bell.eventfd, &ev);
 }
 
 int pl__ring_poll_open(struct pl__ring **out)
@@ -362,8 +362,8 @@ int pl__ring_poll_open(struct pl__ring **out)
 	ret = p->epfd;
 	if (ret < 0)
 		goto err_free;
-	p->ring.eventfd = pl__eventfd();
-	ret = p->ring.eventfd;
+	p->ring.bell.eventfd = pl__eventfd();
+	ret = p->ring.bell.eventfd;
 	if (ret < 0)
 		goto err_epoll;
 	ret = watch_eventfd(p);
@@ -373,7 +373,7 @@ int pl__ring_poll_open(struct pl__ring **out)
 	return 0;
 
 err_eventfd:
-	pl__close(p->ring.eventfd);
+	pl__close(p->ring.bell.eventfd);
 err_epoll:
 	pl__close(p->epfd);
 err_free:

@@ -248,8 +248,8 @@ static void arm_event(struct uring *u)
 	sqe = get_sqe(u);
 	if (!sqe)
 		return;
-	io_uring_prep_read(sqe, u->ring.eventfd, &u->event, sizeof(u->event),
-			   0);
+	io_uring_prep_read(sqe, u->ring.bell.eventfd, &u->event,
+			   sizeof(u->event), 0);
 	set_data(sqe, NULL, TAG_EVENT);
 	u->is_event_armed = true;
 }
@@ -353,9 +353,9 @@ int pl__ring_uring_open(struct pl__ring **out)
 	ret = setup(&u->uring);
 	if (ret)
 		goto err_free;
-	u->ring.eventfd = pl__eventfd();
-	if (u->ring.eventfd < 0) {
-		ret = u->ring.eventfd;
+	u->ring.bell.eventfd = pl__eventfd();
+	if (u->ring.bell.eventfd < 0) {
+		ret = u->ring.bell.eventfd;
 		goto err_exit;
 	}
 	*out = &u->ring;

@@ -449,9 +449,9 @@ void pl__pass_on_help(void);
 
 /*
  * A task on the worker's stack, or a thread that is none, blocks: until
- * @s is woken (true) or @deadline_ns (false).  Armed before, in this way.
+ * @s is woken (true) or @deadline_ns (false).  Armed before, with this bell.
  */
-enum pl__sleep pl__sleep_how(struct pl__worker *w, struct pl__sleeper *s);
+struct pl__bell *pl__sleep_bell(struct pl__worker *w);
 bool pl__sleep(struct pl__worker *w, struct pl__sleeper *s,
 	       uint64_t deadline_ns);
 

@@ -3,12 +3,19 @@
 #include "inject.h"
 #include "sys.h"
 
+/* The half of the state that the small numbers are in, for the kernel. */
+static _Atomic uint32_t *futex_of(struct pl__sleeper *s)
+{
+	_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "which half");
+	return (_Atomic uint32_t *)(void *)&s->state;
+}
+
 bool pl__sleeper_sleep(struct pl__sleeper *s, uint64_t deadline_ns)
 {
 	while (!pl__sleeper_is_woken(s)) {
 		PL_INJECT("sleep-a");
-		if (pl__futex_wait(&s->state, PL__SLEEP_FUTEX, deadline_ns) ==
-		    -ETIMEDOUT)
+		if (pl__futex_wait(futex_of(s), (uint32_t)PL__SLEEP_FUTEX,
+				   deadline_ns) == -ETIMEDOUT)
 			return pl__sleeper_is_woken(s);
 	}
 	return true;
@@ -16,16 +23,21 @@ bool pl__sleeper_sleep(struct pl__sleeper *s, uint64_t deadline_ns)
 
 void pl__sleeper_wake(struct pl__sleeper *s)
 {
-	static const uint64_t one = 1;
-	int fd = s->eventfd;
-	uint32_t old;
+	uintptr_t old;
 
 	/* [sleep-b] pairs with [sleep-a] in pl__sleeper_is_woken(). */
 	old = atomic_exchange_explicit(&s->state, PL__SLEEP_WOKEN,
 				       memory_order_acq_rel);
 	PL_INJECT("sleep-b");
 	if (old == PL__SLEEP_FUTEX)
-		pl__futex_wake(&s->state, 1);
-	else if (old == PL__SLEEP_RING)
-		pl__fd_write(fd, &one, sizeof(one));
+		pl__futex_wake(futex_of(s), 1);
+	else if (old > PL__SLEEP_WOKEN)
+		pl__bell_ring((struct pl__bell *)old);
+}
+
+void pl__bell_ring(struct pl__bell *b)
+{
+	static const uint64_t one = 1;
+
+	pl__fd_write(b->eventfd, &one, sizeof(one));
 }

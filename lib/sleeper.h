@@ -3,39 +3,45 @@
  * sleeper: one thread asleep, and how it is woken
  *
  * On its own futex word; or, when completions must wake it too, in its ring,
- * which reads an eventfd.  Which of them the waker learns from the exchange
+ * which listens to a bell.  Which of them the waker learns from the exchange
  * that decides the wake, so that each sleep is ended at most once.
  *
  *	sleeper				waker
- *	arm(how)			(found us, by whatever list)
+ *	arm(bell)			(found us, by whatever list)
  *	be found			old = state := WOKEN	[sleep-b]
  *	while (state != WOKEN)	[sleep-a]	old FUTEX: futex_wake
- *		sleep			old RING: write eventfd
+ *		sleep			old a bell: ring it
  *
- * The futex compares again in the kernel; the eventfd counts.  Neither needs
- * the waker to be on time.  The state is the truth; the eventfd is only a
- * doorbell that may ring late, so its reader looks at the state.
+ * The futex compares again in the kernel; the bell counts.  Neither needs the
+ * waker to be on time.  The state is the truth; the bell may ring late, so who
+ * hears it looks at the state.
  */
 #ifndef PL_SLEEPER_H
 #define PL_SLEEPER_H
 
 #include "base.h"
 
-enum pl__sleep {
-	PL__SLEEP_NOT,
-	PL__SLEEP_FUTEX,
-	PL__SLEEP_RING,
-	PL__SLEEP_WOKEN,
+/* Whose ring listens to it keeps it until nobody is left who could ring. */
+struct pl__bell {
+	int			eventfd;	/* I */
 };
+
+void pl__bell_ring(struct pl__bell *b);
+
+/* Of a sleeper; any other is the address of the bell to be rung. */
+#define PL__SLEEP_NOT		((uintptr_t)0)
+#define PL__SLEEP_FUTEX		((uintptr_t)1)
+#define PL__SLEEP_WOKEN		((uintptr_t)2)
 
 struct pl__sleeper {
-	_Atomic uint32_t	state;		/* enum pl__sleep */
-	int			eventfd;	/* by RING only */
+	_Atomic uintptr_t	state;
 };
 
-static inline void pl__sleeper_arm(struct pl__sleeper *s, enum pl__sleep how)
+/* @bell: which its ring listens to; NULL: it sleeps on its futex. */
+static inline void pl__sleeper_arm(struct pl__sleeper *s,
+				   struct pl__bell *bell)
 {
-	store_release(&s->state, how);
+	store_release(&s->state, bell ? (uintptr_t)bell : PL__SLEEP_FUTEX);
 }
 
 /* [sleep-a] pairs with [sleep-b] in pl__sleeper_wake(). */
@@ -44,7 +50,7 @@ static inline bool pl__sleeper_is_woken(struct pl__sleeper *s)
 	return load_acquire(&s->state) == PL__SLEEP_WOKEN;
 }
 
-/* Armed with FUTEX: sleeps until woken (true) or @deadline_ns (false). */
+/* Armed without a bell: sleeps until woken (true) or @deadline_ns (false). */
 bool pl__sleeper_sleep(struct pl__sleeper *s, uint64_t deadline_ns);
 
 /* Once per arm. */

@@ -524,7 +524,7 @@ static int wait_as_thread(struct wait *wait)
 	struct pl__worker *w = pl__self();
 
 	wt->is_thread = true;
-	pl__sleeper_arm(&wt->sleeper, pl__sleep_how(w, &wt->sleeper));
+	pl__sleeper_arm(&wt->sleeper, pl__sleep_bell(w));
 	if (link(wait))
 		return wt->reason;
 	if (pl__sleep(w, &wt->sleeper, wait->deadline_ns))

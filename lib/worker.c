@@ -207,8 +207,7 @@ static bool park_in_ring(struct pl__worker *w, uint32_t seq)
 {
 	struct pl__lots *lots = &pl__rt.lots;
 
-	w->park.sleeper.eventfd = pl__ring_eventfd(w->ring);
-	if (!pl__lot_list(lots, w->lot, &w->park, PL__SLEEP_RING, seq))
+	if (!pl__lot_list(lots, w->lot, &w->park, pl__ring_bell(w->ring), seq))
 		return false;
 	pl__ring_wait(w->ring, UINT64_MAX);
 	if (pl__lot_unlist(lots, w->lot, &w->park))
@@ -352,12 +351,10 @@ static void loop(struct pl__worker *w)
 
 /* ---- blocking on the worker's stack ---- */
 
-enum pl__sleep pl__sleep_how(struct pl__worker *w, struct pl__sleeper *s)
+struct pl__bell *pl__sleep_bell(struct pl__worker *w)
 {
-	if (!w || !w->ring || !pl__ring_is_busy(w->ring))
-		return PL__SLEEP_FUTEX;
-	s->eventfd = pl__ring_eventfd(w->ring);
-	return PL__SLEEP_RING;
+	return w && w->ring && pl__ring_is_busy(w->ring) ?
+	       pl__ring_bell(w->ring) : NULL;
 }
 
 static bool sleep_in_ring(struct pl__worker *w, struct pl__sleeper *s,
@@ -385,7 +382,7 @@ bool pl__sleep(struct pl__worker *w, struct pl__sleeper *s,
 	atomic_fetch_add(&pl__rt.nr_blocked, 1);
 	pl__full_barrier();
 	pl__pass_on_help();
-	if (load_relaxed(&s->state) == PL__SLEEP_RING)
+	if (load_relaxed(&s->state) > PL__SLEEP_WOKEN)
 		woken = sleep_in_ring(w, s, deadline_ns);
 	else
 		woken = pl__sleeper_sleep(s, deadline_ns);

@@ -218,32 +218,33 @@ EACH_BACKEND(stop_wakes_all_and_lets_nobody_sleep)
 
 EACH_BACKEND(sleeper_in_a_ring_is_woken_or_leaves)
 {
-	struct pl__lot_entry e = { .sleeper.eventfd = pl__eventfd() };
+	struct pl__bell bell = { .eventfd = pl__eventfd() };
+	struct pl__lot_entry e = { 0 };
 	uint32_t seq = pl__lot_peek(lots, 2);
 	uint64_t rung = 0;
 
 	list_init(&e.list);
-	ASSERT_LE(0, e.sleeper.eventfd);
-	EXPECT_FALSE(pl__lot_list(lots, 2, &e, PL__SLEEP_RING, seq + 2));
+	ASSERT_LE(0, bell.eventfd);
+	EXPECT_FALSE(pl__lot_list(lots, 2, &e, &bell, seq + 2));
 	EXPECT_EQ(0, nr_parked(lots, 2));
 
 	/* Leaves by itself: then nobody is there to be woken. */
-	EXPECT_TRUE(pl__lot_list(lots, 2, &e, PL__SLEEP_RING, seq));
+	EXPECT_TRUE(pl__lot_list(lots, 2, &e, &bell, seq));
 	EXPECT_EQ(1, nr_parked(lots, 2));
 	EXPECT_TRUE(pl__lot_unlist(lots, 2, &e));
 	EXPECT_EQ(0, nr_parked(lots, 2));
 	EXPECT_FALSE(pl__sleeper_is_woken(&e.sleeper));
 	EXPECT_EQ(0, pl__lots_signal(lots, 2, 1));
 
-	/* Is woken: by its eventfd. */
+	/* Is woken: by its bell. */
 	seq = pl__lot_peek(lots, 2);
-	EXPECT_TRUE(pl__lot_list(lots, 2, &e, PL__SLEEP_RING, seq));
+	EXPECT_TRUE(pl__lot_list(lots, 2, &e, &bell, seq));
 	EXPECT_EQ(1, pl__lots_signal(lots, 0, 5));
 	EXPECT_FALSE(pl__lot_unlist(lots, 2, &e));
 	EXPECT_TRUE(pl__sleeper_is_woken(&e.sleeper));
-	EXPECT_EQ(8, pl__fd_read(e.sleeper.eventfd, &rung, 8));
+	EXPECT_EQ(8, pl__fd_read(bell.eventfd, &rung, 8));
 	EXPECT_EQ(1, rung);
-	pl__close(e.sleeper.eventfd);
+	pl__close(bell.eventfd);
 }
 
 /* ---- no lost wakeup ---- */
