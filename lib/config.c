@@ -66,23 +66,24 @@ bool pl__config_backend_is_env(void)
 	return s && *s;
 }
 
-/* One of three names, and its number. */
-static int env_name(const char *name, const char *const names[3],
-		    uint32_t *out)
+/* One of @names, which NULL ends, and its number. */
+static int env_name(const char *name, const char *const *names, uint32_t *out)
 {
 	const char *s = getenv(name);
 	uint32_t i;
 
 	if (!s || !*s)
 		return 0;
-	for (i = 0; i < 3; i++) {
+	for (i = 0; names[i]; i++) {
 		if (!strcmp(s, names[i])) {
 			*out = i;
 			return 0;
 		}
 	}
-	fprintf(stderr, "parklot: %s=%s: not %s, %s or %s\n", name, s,
-		names[0], names[1], names[2]);
+	fprintf(stderr, "parklot: %s=%s: not %s", name, s, names[0]);
+	for (i = 1; names[i]; i++)
+		fprintf(stderr, "%s%s", names[i + 1] ? ", " : " or ", names[i]);
+	fprintf(stderr, "\n");
 	return -EINVAL;
 }
 
@@ -92,6 +93,7 @@ static int env_backend(uint32_t *out)
 		[PL_BACKEND_AUTO]	= "auto",
 		[PL_BACKEND_MODULE]	= "module",
 		[PL_BACKEND_FUTEX]	= "futex",
+		NULL
 	};
 
 	return env_name("PARKLOT_BACKEND", names, out);
@@ -103,10 +105,25 @@ int pl__config_io(uint32_t *io)
 		[PL_IO_NONE]	= "auto",
 		[PL_IO_URING]	= "uring",
 		[PL_IO_POLL]	= "poll",
+		NULL
 	};
 
 	*io = PL_IO_NONE;
 	return env_name("PARKLOT_IO", names, io);
+}
+
+int pl__config_wait(uint32_t *wait)
+{
+	static const char *const names[] = {
+		[PL_WAIT_NONE]		= "auto",
+		[PL_WAIT_EVENTFD]	= "eventfd",
+		[PL_WAIT_FUTEX]		= "futex",
+		[PL_WAIT_PARK]		= "park",
+		NULL
+	};
+
+	*wait = PL_WAIT_NONE;
+	return env_name("PARKLOT_WAIT", names, wait);
 }
 
 /* A fault comes again when its handler returns. */

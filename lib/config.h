@@ -34,6 +34,9 @@ int pl__config_watch(bool *is_watched);
 /* enum pl_io, by the environment alone; NONE: whichever is to be had. */
 int pl__config_io(uint32_t *io);
 
+/* enum pl_wait, likewise. */
+int pl__config_wait(uint32_t *wait);
+
 /* Whether the environment, not the program, chose the back end. */
 bool pl__config_backend_is_env(void);
 

@@ -39,7 +39,7 @@ static struct pl__ring *ring_of(struct pl__worker *w)
 {
 	if (likely(w->ring) || w->ring_error)
 		return w->ring;
-	w->ring_error = pl__ring_open(&w->ring, pl__rt.io);
+	w->ring_error = pl__ring_open(&w->ring, pl__rt.io, pl__rt.wait);
 	if (!w->ring_error)
 		store_release(&w->ring_seen, w->ring);
 	/* For want of memory or descriptors it may be had later. */

@@ -60,6 +60,13 @@ enum pl__lot_reason pl__lot_park(struct pl__lots *lots, uint32_t i,
 	return lots->ops->park(lots, i, e, seq);
 }
 
+enum pl__lot_reason pl__lot_park_polling(struct pl__lots *lots, uint32_t i,
+					 int fd, uint64_t deadline_ns,
+					 uint32_t seq)
+{
+	return lots->ops->park_polling(lots, i, fd, deadline_ns, seq);
+}
+
 uint32_t pl__lots_signal(struct pl__lots *lots, uint32_t first, uint32_t nr)
 {
 	uint32_t i;

@@ -20,7 +20,8 @@
  * what it counted as woken was asleep or about to be, and says so itself.
  *
  * Two back ends hold the sleepers: lot_futex.c here, lot_dev.c in /dev/parklot.
- * A sleeper in its ring is always held by the first, which can wake it.
+ * A sleeper in its ring is held by the first, which can wake it, unless the
+ * second one polls the ring for it.
  */
 #ifndef PL_LOT_H
 #define PL_LOT_H
@@ -35,6 +36,7 @@ struct parklot_counters;
 enum pl__lot_reason {
 	PL__LOT_WOKEN,		/* by a signal that counted us */
 	PL__LOT_CHANGED,	/* seq was not the expected one */
+	PL__LOT_POLLED,		/* the descriptor is readable, or it is late */
 };
 
 /* L: lot->lock held.  A: atomic.  I: set at init, then read-only. */
@@ -57,6 +59,9 @@ struct pl__lots;
 struct pl__lots_ops {
 	enum pl__lot_reason (*park)(struct pl__lots *lots, uint32_t i,
 				    struct pl__lot_entry *e, uint32_t seq);
+	enum pl__lot_reason (*park_polling)(struct pl__lots *lots, uint32_t i,
+					    int fd, uint64_t deadline_ns,
+					    uint32_t seq);
 	uint32_t (*wake)(struct pl__lots *lots, uint32_t first, uint32_t nr);
 	void (*fini)(struct pl__lots *lots);
 };
@@ -70,6 +75,7 @@ struct pl__lots {
 	const struct parklot_counters *counters;
 	size_t			words_size;
 	size_t			counters_size;
+	bool			can_poll;	/* I */
 	_Atomic uint64_t	nr_empty;	/* entered the kernel, woke 0 */
 	uint32_t		nr_hands;	/* I: slots of the crew, or 0 */
 	_Atomic uint32_t	*nr_blocked;	/* I: of the crew */
@@ -97,6 +103,11 @@ static inline bool pl__lot_is_stopped(uint32_t seq)
 /* Sleeps on @e until signalled, unless lot @i's sequence is not @seq. */
 enum pl__lot_reason pl__lot_park(struct pl__lots *lots, uint32_t i,
 				 struct pl__lot_entry *e, uint32_t seq);
+
+/* The same until @fd is readable, or @deadline_ns; if lots->can_poll. */
+enum pl__lot_reason pl__lot_park_polling(struct pl__lots *lots, uint32_t i,
+					 int fd, uint64_t deadline_ns,
+					 uint32_t seq);
 
 /*
  * The same in two steps, for who sleeps in its ring: true once @e is listed.

@@ -5,7 +5,7 @@
  * The sequence words are in the page that we write, nr_parked of each lot in
  * the one that the kernel writes; so nobody parked is seen without a system
  * call, and somebody parked in several lots is one call.  Who sleeps in its
- * ring, which the device cannot watch, is in the list of lot_futex.c.
+ * ring, rather than have the device poll it, is in the list of lot_futex.c.
  */
 #include "lot.h"
 #include "inject.h"
@@ -13,20 +13,34 @@
 
 #include <fcntl.h>
 #include <linux/parklot.h>
+#include <poll.h>
 #include <sys/mman.h>
 
-static enum pl__lot_reason park(struct pl__lots *lots, uint32_t i,
-				struct pl__lot_entry *e, uint32_t seq)
+static enum pl__lot_reason reason_of(uint32_t reason)
+{
+	switch (reason) {
+	case PARKLOT_WOKEN:
+		return PL__LOT_WOKEN;
+	case PARKLOT_POLLED:
+	case PARKLOT_TIMEDOUT:
+		return PL__LOT_POLLED;
+	}
+	return PL__LOT_CHANGED;
+}
+
+static enum pl__lot_reason park_polling(struct pl__lots *lots, uint32_t i,
+					int fd, uint64_t deadline_ns,
+					uint32_t seq)
 {
 	struct parklot_park p = {
 		.lot = i,
 		.expected_seq = seq,
-		.deadline_ns = PARKLOT_FOREVER,
-		.pollfd = -1,
+		.deadline_ns = deadline_ns,
+		.pollfd = fd,
+		.poll_events = fd < 0 ? 0 : POLLIN,
 	};
 	int ret;
 
-	(void)e;
 	/* [lot-c] is made in the kernel: it compares seq once we are listed. */
 	do {
 		ret = pl__ioctl(lots->fd, PARKLOT_IOC_PARK, &p);
@@ -35,7 +49,14 @@ static enum pl__lot_reason park(struct pl__lots *lots, uint32_t i,
 	if (p.reason == PARKLOT_CALLED)
 		atomic_fetch_add_explicit(&lots->nr_called, 1,
 					  memory_order_relaxed);
-	return p.reason == PARKLOT_WOKEN ? PL__LOT_WOKEN : PL__LOT_CHANGED;
+	return reason_of(p.reason);
+}
+
+static enum pl__lot_reason park(struct pl__lots *lots, uint32_t i,
+				struct pl__lot_entry *e, uint32_t seq)
+{
+	(void)e;
+	return park_polling(lots, i, -1, PARKLOT_FOREVER, seq);
 }
 
 static bool has_parked(struct pl__lots *lots, uint32_t i)
@@ -117,9 +138,10 @@ static void fini(struct pl__lots *lots)
 }
 
 static const struct pl__lots_ops dev_ops = {
-	.park	= park,
-	.wake	= wake,
-	.fini	= fini,
+	.park		= park,
+	.park_polling	= park_polling,
+	.wake		= wake,
+	.fini		= fini,
 };
 
 static int map(struct pl__lots *lots)
@@ -164,6 +186,7 @@ static int check_version(struct pl__lots *lots)
 	if (!(query.features & PARKLOT_FEAT_CREW) ||
 	    lots->nr_hands > query.max_workers)
 		lots->nr_hands = 0;
+	lots->can_poll = query.features & PARKLOT_FEAT_POLLFD;
 	return 0;
 }
 

@@ -6,17 +6,17 @@
 
 #include <liburing.h>
 
-int pl__ring_open(struct pl__ring **out, enum pl_io want)
+int pl__ring_open(struct pl__ring **out, enum pl_io want, enum pl_wait way)
 {
 	int ret = -ENOSYS;
 
 	if (want != PL_IO_POLL)
-		ret = pl__ring_uring_open(out);
+		ret = pl__ring_uring_open(out, way);
 	if (!ret)
 		(*out)->kind = PL_IO_URING;
 	if ((ret != -ENOSYS && ret != -EPERM) || want == PL_IO_URING)
 		return ret;
-	ret = pl__ring_poll_open(out);
+	ret = pl__ring_poll_open(out, way);
 	if (!ret)
 		(*out)->kind = PL_IO_POLL;
 	return ret;
@@ -25,6 +25,11 @@ int pl__ring_open(struct pl__ring **out, enum pl_io want)
 enum pl_io pl__ring_kind(const struct pl__ring *r)
 {
 	return r->kind;
+}
+
+enum pl_wait pl__ring_way(const struct pl__ring *r)
+{
+	return r->way;
 }
 
 void pl__ring_close(struct pl__ring *r)
@@ -37,7 +42,8 @@ void pl__ring_close(struct pl__ring *r)
 		pl__free(container_of(l, struct pl__ring_closed, link));
 	}
 	r->ops->close(r);
-	pl__close(eventfd);
+	if (eventfd >= 0)
+		pl__close(eventfd);
 }
 
 struct pl__bell *pl__ring_bell(struct pl__ring *r)
@@ -187,4 +193,14 @@ uint32_t pl__ring_reap(struct pl__ring *r)
 void pl__ring_wait(struct pl__ring *r, uint64_t deadline_ns)
 {
 	r->ops->wait(r, deadline_ns);
+}
+
+int pl__ring_pollfd(struct pl__ring *r, uint64_t *deadline_ns)
+{
+	return r->ops->pollfd(r, deadline_ns);
+}
+
+void pl__ring_polled(struct pl__ring *r, bool is_ready)
+{
+	r->ops->polled(r, is_ready);
 }

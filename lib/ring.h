@@ -44,9 +44,10 @@ struct pl__ring_req {
 
 /*
  * enum pl_io as wanted; NONE: io_uring, unless it is not to be had for good.
- * -ENOSYS, -EPERM, -ENOMEM, ...: what io_uring_setup() said.
+ * enum pl_wait as wanted; NONE: what is best; PARK: the caller can.
+ * -ENOSYS, -EPERM, -ENOMEM, ...: what io_uring_setup() said; -EOPNOTSUPP.
  */
-int pl__ring_open(struct pl__ring **out, enum pl_io want);
+int pl__ring_open(struct pl__ring **out, enum pl_io want, enum pl_wait way);
 void pl__ring_close(struct pl__ring *r);
 
 /*
@@ -98,10 +99,20 @@ uint32_t pl__ring_reap(struct pl__ring *r);
  */
 void pl__ring_wait(struct pl__ring *r, uint64_t deadline_ns);
 
+/*
+ * Owner: the same for who sleeps elsewhere: submits, and says what becomes
+ * readable in the ring's stead, and when to come back at the latest.  -1: do
+ * not sleep.  After the sleep comes pl__ring_polled(), with whether that was
+ * readable, or it is late.
+ */
+int pl__ring_pollfd(struct pl__ring *r, uint64_t *deadline_ns);
+void pl__ring_polled(struct pl__ring *r, bool is_ready);
+
 /* Requests are in flight, so that a sleeper must sleep in the ring. */
 bool pl__ring_is_busy(const struct pl__ring *r);
 
 enum pl_io pl__ring_kind(const struct pl__ring *r);
+enum pl_wait pl__ring_way(const struct pl__ring *r);
 
 /* Rung by others, it ends pl__ring_wait(). */
 struct pl__bell *pl__ring_bell(struct pl__ring *r);
@@ -122,6 +133,8 @@ struct pl__ring_ops {
 	uint32_t (*poll)(struct pl__ring *r);
 	uint32_t (*reap)(struct pl__ring *r);
 	void (*wait)(struct pl__ring *r, uint64_t deadline_ns);
+	int (*pollfd)(struct pl__ring *r, uint64_t *deadline_ns);
+	void (*polled)(struct pl__ring *r, bool is_ready);
 };
 
 /* Requests by descriptor, oldest first; zero-filled is empty. */
@@ -136,6 +149,7 @@ struct pl__ring_bucket {
 struct pl__ring {
 	const struct pl__ring_ops *ops;		/* I */
 	enum pl_io		kind;		/* I */
+	enum pl_wait		way;		/* I */
 	struct pl__bell		bell;		/* A */
 	struct pl__inbox	cancels;	/* A: requests to cancel */
 	struct pl__inbox	closes;		/* A: struct pl__ring_closed */
@@ -165,9 +179,10 @@ struct pl__ring_req *pl__ring_next_closed(const struct pl__ring_closed *m);
 uint32_t pl__ring_finish(struct pl__ring *r, struct pl__ring_req *req);
 
 /* ring_uring.c */
-int pl__ring_uring_open(struct pl__ring **out);
+int pl__ring_uring_open(struct pl__ring **out, enum pl_wait way);
+bool pl__ring_uring_has_futex(void);
 
 /* ring_poll.c */
-int pl__ring_poll_open(struct pl__ring **out);
+int pl__ring_poll_open(struct pl__ring **out, enum pl_wait way);
 
 #endif /* PL_RING_H */

@@ -301,20 +301,41 @@ static uint32_t poll_ring(struct pl__ring *r)
 	return complete_all(p);
 }
 
-static void wait_in_ring(struct pl__ring *r, uint64_t deadline_ns)
+/* False: something is complete. */
+static bool may_sleep(struct ring_poll *p, uint64_t *deadline_ns)
 {
-	struct ring_poll *p = poll_of(r);
 	uint64_t soon;
 
 	take_messages(p);
 	try_fresh(p);
 	if (!list_empty(&p->complete))
-		return;
+		return false;
 	if (!list_empty(&p->later)) {
 		soon = pl__now_ns() + LATER_NS;
-		deadline_ns = deadline_ns < soon ? deadline_ns : soon;
+		*deadline_ns = *deadline_ns < soon ? *deadline_ns : soon;
 	}
-	take_events(p, deadline_ns);
+	return true;
+}
+
+static void wait_in_ring(struct pl__ring *r, uint64_t deadline_ns)
+{
+	struct ring_poll *p = poll_of(r);
+
+	if (may_sleep(p, &deadline_ns))
+		take_events(p, deadline_ns);
+}
+
+static int pollfd(struct pl__ring *r, uint64_t *deadline_ns)
+{
+	struct ring_poll *p = poll_of(r);
+
+	return may_sleep(p, deadline_ns) ? p->epfd : -1;
+}
+
+static void polled(struct pl__ring *r, bool is_ready)
+{
+	if (is_ready)
+		take_events(poll_of(r), 0);
 }
 
 /* ---- the whole ---- */
@@ -333,6 +354,8 @@ static const struct pl__ring_ops poll_ops = {
 	.poll	= poll_ring,
 	.reap	= reap,
 	.wait	= wait_in_ring,
+	.pollfd	= pollfd,
+	.polled	= polled,
 };
 
 /* Each write to it is an event of its own, so that it need not be read. */
@@ -347,14 +370,18 @@ static int watch_eventfd(struct ring_poll *p)
 				p->ring.bell.eventfd, &ev);
 }
 
-int pl__ring_poll_open(struct pl__ring **out)
+int pl__ring_poll_open(struct pl__ring **out, enum pl_wait way)
 {
-	struct ring_poll *p = pl__alloc(sizeof(*p));
+	struct ring_poll *p;
 	int ret;
 
+	if (way == PL_WAIT_FUTEX)
+		return -EOPNOTSUPP;
+	p = pl__alloc(sizeof(*p));
 	if (!p)
 		return -ENOMEM;
 	p->ring.ops = &poll_ops;
+	p->ring.way = way ? way : PL_WAIT_EVENTFD;
 	list_init(&p->fresh);
 	list_init(&p->later);
 	list_init(&p->complete);

@@ -5,11 +5,30 @@
  * A request that is on its way from one of the kernel's hands to another, as
  * from its polls to its threads, is found by no cancel: then that is asked for
  * again in a while, until the request is over.
+ *
+ * The bell is an eventfd that the ring reads, or a futex that it waits on:
+ *
+ *	owner				who rings
+ *	heard = nr_rung		[bell-b]	set state, or a message
+ *	look at state, messages			nr_rung++	[bell-a]
+ *	have the ring wait			futex_wake
+ *	    while nr_rung == heard
+ *
+ * The kernel compares with what was heard when the last wait was over: so who
+ * rings meanwhile, when nobody waits, is heard all the same.  Such a wait and
+ * its address last until it is rung: so at the end the owner rings.
+ *
+ * Who parks in the device has it poll the ring.  What is left to its owner to
+ * complete has to end such a sleep by itself, as it does not with
+ * DEFER_TASKRUN.  An eventfd registered with the ring is no way out: the kernel
+ * puts off to write it while it is in another's (seen to hang with Linux 6.12).
  */
+#include "inject.h"
 #include "ring.h"
 #include "sys.h"
 
 #include <liburing.h>
+#include <string.h>
 
 #define NR_ENTRIES	256
 #define AGAIN_NS	(1000 * 1000)
@@ -17,17 +36,24 @@
 /* What a completion is of, in the low bits of its user_data. */
 #define TAG_REQ		0
 #define TAG_CANCEL	1	/* of the attempt to cancel that request */
-#define TAG_EVENT	2	/* the eventfd was read */
+#define TAG_EVENT	2	/* the bell was rung */
 #define TAG_AGAIN	3	/* time to cancel again */
 #define TAG_MASK	3
+
+/* Linux 6.7; headers may be older. */
+#define OP_FUTEX_WAIT	51
+#define FUTEX_U32	2
+#define FUTEX_PRIVATE	128
+#define FUTEX_ANY	0xffffffffU
 
 /* O: the owner's thread. */
 struct uring {
 	struct pl__ring		ring;
 	struct io_uring		uring;		/* O */
-	bool			is_event_armed;	/* O: a read is in flight */
+	bool			is_event_armed;	/* O: it hears the bell */
 	bool			has_rung;	/* O: it was reaped */
-	uint64_t		event;		/* what it reads into */
+	uint32_t		nr_heard;	/* O: of bell.nr_rung */
+	uint64_t		event;		/* what an eventfd reads into */
 	bool			is_again_armed;	/* O: a timeout is in flight */
 	bool			is_again_due;	/* O: it has passed */
 	struct pl__list		again;		/* O: to be cancelled again */
@@ -38,7 +64,7 @@ static struct uring *uring_of(struct pl__ring *r)
 	return container_of(r, struct uring, ring);
 }
 
-static int setup(struct io_uring *uring)
+static int setup(struct io_uring *uring, enum pl_wait way)
 {
 	/* The best first: only the owner submits, and runs its own task work */
 	static const unsigned int flags[] = {
@@ -47,10 +73,10 @@ static int setup(struct io_uring *uring)
 		IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG,
 		0,
 	};
-	size_t i;
+	size_t i = way == PL_WAIT_PARK;
 	int ret = -EINVAL;
 
-	for (i = 0; i < ARRAY_SIZE(flags) && ret == -EINVAL; i++)
+	for (; i < ARRAY_SIZE(flags) && ret == -EINVAL; i++)
 		ret = PL_FAULTY(-ENOMEM, io_uring_queue_init(NR_ENTRIES, uring,
 							     flags[i]));
 	return ret;
@@ -82,6 +108,15 @@ static uint32_t complete_cancel(struct uring *u, struct pl__ring_req *req,
 	return 0;
 }
 
+static void hear(struct uring *u)
+{
+	/* [bell-b] pairs with [bell-a] in pl__bell_ring(). */
+	u->nr_heard = atomic_load(&u->ring.bell.nr_rung);
+	PL_INJECT("bell-b");
+	u->is_event_armed = false;
+	u->has_rung = true;
+}
+
 static uint32_t complete(struct uring *u, uint64_t data, int res)
 {
 	struct pl__ring_req *req;
@@ -89,8 +124,7 @@ static uint32_t complete(struct uring *u, uint64_t data, int res)
 	req = (struct pl__ring_req *)(uintptr_t)(data & ~(uint64_t)TAG_MASK);
 	switch (data & TAG_MASK) {
 	case TAG_EVENT:
-		u->is_event_armed = false;
-		u->has_rung = true;
+		hear(u);
 		return 0;
 	case TAG_AGAIN:
 		u->is_again_armed = false;
@@ -239,17 +273,29 @@ static void arm_again(struct uring *u)
 	u->is_again_armed = true;
 }
 
+static void prep_futex_wait(struct io_uring_sqe *sqe, _Atomic uint32_t *word,
+			    uint32_t expected)
+{
+	io_uring_prep_rw(OP_FUTEX_WAIT, sqe, FUTEX_U32 | FUTEX_PRIVATE, word,
+			 0, expected);
+	sqe->addr3 = FUTEX_ANY;
+}
+
 static void arm_event(struct uring *u)
 {
 	struct io_uring_sqe *sqe;
 
 	if (u->is_event_armed)
 		return;
+	PL_INJECT("bell-b");
 	sqe = get_sqe(u);
 	if (!sqe)
 		return;
-	io_uring_prep_read(sqe, u->ring.bell.eventfd, &u->event,
-			   sizeof(u->event), 0);
+	if (u->ring.way == PL_WAIT_FUTEX)
+		prep_futex_wait(sqe, &u->ring.bell.nr_rung, u->nr_heard);
+	else
+		io_uring_prep_read(sqe, u->ring.bell.eventfd, &u->event,
+				   sizeof(u->event), 0);
 	set_data(sqe, NULL, TAG_EVENT);
 	u->is_event_armed = true;
 }
@@ -317,18 +363,77 @@ static void wait_in_ring(struct pl__ring *r, uint64_t deadline_ns)
 	u->has_rung = false;
 	take_messages(u);
 	arm_event(u);
-	/* Without an eventfd armed nobody could wake us: only look. */
+	/* Without a bell to hear nobody could wake us: only look. */
 	if (u->is_event_armed && !u->has_rung &&
 	    !io_uring_cq_ready(&u->uring))
 		sleep_until(u, deadline_ns);
 }
 
+static int pollfd(struct pl__ring *r, uint64_t *deadline_ns)
+{
+	struct uring *u = uring_of(r);
+
+	(void)deadline_ns;
+	u->has_rung = false;
+	take_messages(u);
+	arm_event(u);
+	if (io_uring_sq_ready(&u->uring))
+		submit(u);
+	return u->is_event_armed && !u->has_rung &&
+	       !io_uring_sq_ready(&u->uring) &&
+	       !io_uring_cq_ready(&u->uring) ? u->uring.ring_fd : -1;
+}
+
+static void polled(struct pl__ring *r, bool is_ready)
+{
+	(void)r;
+	(void)is_ready;
+}
+
 /* ---- the whole ---- */
+
+static bool knows_futex(struct io_uring *uring)
+{
+	union {
+		struct io_uring_probe	probe;
+		char			room[sizeof(struct io_uring_probe) +
+			(OP_FUTEX_WAIT + 1) * sizeof(struct io_uring_probe_op)];
+	} u;
+
+	memset(&u, 0, sizeof(u));
+	return !io_uring_register_probe(uring, &u.probe, OP_FUTEX_WAIT + 1) &&
+	       io_uring_opcode_supported(&u.probe, OP_FUTEX_WAIT);
+}
+
+bool pl__ring_uring_has_futex(void)
+{
+	struct io_uring uring;
+	bool has;
+
+	if (io_uring_queue_init(1, &uring, 0))
+		return false;
+	has = knows_futex(&uring);
+	io_uring_queue_exit(&uring);
+	return has;
+}
+
+/* By which others reach the owner. */
+static int open_bell(struct uring *u)
+{
+	if (u->ring.way == PL_WAIT_FUTEX) {
+		u->ring.bell.eventfd = -1;
+		return knows_futex(&u->uring) ? 0 : -EOPNOTSUPP;
+	}
+	u->ring.bell.eventfd = pl__eventfd();
+	return u->ring.bell.eventfd < 0 ? u->ring.bell.eventfd : 0;
+}
 
 static void close_ring(struct pl__ring *r)
 {
 	struct uring *u = uring_of(r);
 
+	if (u->ring.way == PL_WAIT_FUTEX)
+		pl__bell_ring(&u->ring.bell);
 	io_uring_queue_exit(&u->uring);
 	pl__free(u);
 }
@@ -339,9 +444,11 @@ static const struct pl__ring_ops uring_ops = {
 	.poll	= poll_ring,
 	.reap	= reap,
 	.wait	= wait_in_ring,
+	.pollfd	= pollfd,
+	.polled	= polled,
 };
 
-int pl__ring_uring_open(struct pl__ring **out)
+int pl__ring_uring_open(struct pl__ring **out, enum pl_wait way)
 {
 	struct uring *u = pl__alloc(sizeof(*u));
 	int ret;
@@ -350,14 +457,13 @@ int pl__ring_uring_open(struct pl__ring **out)
 		return -ENOMEM;
 	u->ring.ops = &uring_ops;
 	list_init(&u->again);
-	ret = setup(&u->uring);
+	u->ring.way = way ? way : PL_WAIT_EVENTFD;
+	ret = setup(&u->uring, way);
 	if (ret)
 		goto err_free;
-	u->ring.bell.eventfd = pl__eventfd();
-	if (u->ring.bell.eventfd < 0) {
-		ret = u->ring.bell.eventfd;
+	ret = open_bell(u);
+	if (ret)
 		goto err_exit;
-	}
 	*out = &u->ring;
 	return 0;
 

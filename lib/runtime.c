@@ -58,6 +58,21 @@ static int open_lots(struct pl__rt *rt)
 	return pl__lots_init(&rt->lots, nr, false, 0);
 }
 
+/* That what is asked for can be had, of all workers, is known by now. */
+static int check_wait(const struct pl__rt *rt)
+{
+	const char *lacks = NULL;
+
+	if (rt->wait == PL_WAIT_PARK && !rt->lots.can_poll)
+		lacks = "park: no /dev/parklot that polls is in use";
+	if (rt->wait == PL_WAIT_FUTEX &&
+	    (rt->io == PL_IO_POLL || !pl__ring_uring_has_futex()))
+		lacks = "futex: no io_uring that waits on futexes is in use";
+	if (lacks)
+		fprintf(stderr, "parklot: PARKLOT_WAIT=%s\n", lacks);
+	return lacks ? -EOPNOTSUPP : 0;
+}
+
 static int start_workers(struct pl__rt *rt)
 {
 	uint32_t i;
@@ -73,7 +88,7 @@ static int start_workers(struct pl__rt *rt)
 	return 0;
 }
 
-static int start(struct pl__rt *rt, const struct pl_config *cfg)
+static int configure(struct pl__rt *rt, const struct pl_config *cfg)
 {
 	int ret;
 
@@ -85,6 +100,15 @@ static int start(struct pl__rt *rt, const struct pl_config *cfg)
 		ret = pl__config_watch(&rt->is_watched);
 	if (!ret)
 		ret = pl__config_io(&rt->io);
+	if (!ret)
+		ret = pl__config_wait(&rt->wait);
+	return ret;
+}
+
+static int start(struct pl__rt *rt, const struct pl_config *cfg)
+{
+	int ret = configure(rt, cfg);
+
 	if (ret)
 		return ret;
 	ret = pl__tasks_init();
@@ -100,6 +124,9 @@ static int start(struct pl__rt *rt, const struct pl_config *cfg)
 	ret = open_lots(rt);
 	if (ret)
 		goto err_stacks;
+	ret = check_wait(rt);
+	if (ret)
+		goto err_lots;
 	pl__crew_set(&rt->lots, rt->cfg.nr_workers);
 	ret = pl__timers_start(&rt->timers, rt->cfg.nr_timer_buckets,
 			       rt->cfg.worker_start, rt->cfg.worker_start_arg);

@@ -218,6 +218,7 @@ struct pl__rt {
 	uint32_t		spin_ns_max;	/* R: 0: workers never spin */
 	uint32_t		nr_cpus;	/* R: that are usable */
 	uint32_t		io;		/* R: enum pl_io, as wanted */
+	uint32_t		wait;		/* R: enum pl_wait, likewise */
 	bool			is_watched;	/* R: who blocks is seen */
 
 	_Atomic uint32_t	state __pl_cacheline; /* enum pl__rt_state */

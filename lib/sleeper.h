@@ -23,7 +23,8 @@
 
 /* Whose ring listens to it keeps it until nobody is left who could ring. */
 struct pl__bell {
-	int			eventfd;	/* I */
+	int			eventfd;	/* I: -1: none, but a futex: */
+	_Atomic uint32_t	nr_rung;	/* A */
 };
 
 void pl__bell_ring(struct pl__bell *b);

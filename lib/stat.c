@@ -101,23 +101,26 @@ static void add_runtime(struct pl_stat *st)
 	add_timers(st);
 }
 
-static enum pl_io io_in_use(uint32_t nr)
+/* All are alike. */
+static struct pl__ring *ring_in_use(uint32_t nr)
 {
 	struct pl__ring *ring = NULL;
 	uint32_t i;
 
 	for (i = 0; i < nr && !ring; i++)
 		ring = load_acquire(&pl__rt.workers[i]->ring_seen);
-	return ring ? pl__ring_kind(ring) : PL_IO_NONE;
+	return ring;
 }
 
 static void set_gauges(struct pl_stat *st)
 {
 	uint32_t nr = load_acquire(&pl__rt.nr_started);
+	struct pl__ring *ring = ring_in_use(nr);
 
 	st->stacks_unguarded = pl__stacks_unguarded(&pl__rt.stacks);
 	st->backend = pl__rt.backend;
-	st->io = io_in_use(nr);
+	st->io = ring ? pl__ring_kind(ring) : PL_IO_NONE;
+	st->wait = ring ? pl__ring_way(ring) : PL_WAIT_NONE;
 	st->workers = nr;
 	st->workers_parked = load_relaxed(&pl__rt.nr_idle);
 	st->workers_blocked = pl__nr_blocked();

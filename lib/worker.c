@@ -218,6 +218,21 @@ static bool park_in_ring(struct pl__worker *w, uint32_t seq)
 	return true;
 }
 
+/* The same, parked in the device, which polls the ring. */
+static bool park_polling(struct pl__worker *w, uint32_t seq)
+{
+	uint64_t deadline_ns = UINT64_MAX;
+	int fd = pl__ring_pollfd(w->ring, &deadline_ns);
+	enum pl__lot_reason reason;
+
+	if (fd < 0)
+		return false;
+	reason = pl__lot_park_polling(&pl__rt.lots, w->lot, fd, deadline_ns,
+				      seq);
+	pl__ring_polled(w->ring, reason == PL__LOT_POLLED);
+	return reason == PL__LOT_WOKEN;
+}
+
 static void park(struct pl__worker *w, uint32_t seq)
 {
 	uint64_t since = pl__rt.spin_ns_max ? pl__now_ns() : 0;
@@ -226,7 +241,8 @@ static void park(struct pl__worker *w, uint32_t seq)
 	counter_inc(&w->stat.parks);
 	PL_PROBE1(park, w->index);
 	if (w->ring && pl__ring_is_busy(w->ring))
-		woken = park_in_ring(w, seq);
+		woken = pl__ring_way(w->ring) == PL_WAIT_PARK ?
+			park_polling(w, seq) : park_in_ring(w, seq);
 	else
 		woken = pl__lot_park(&pl__rt.lots, w->lot, &w->park, seq) ==
 			PL__LOT_WOKEN;

@@ -92,6 +92,14 @@ TEST_F(auto, epoll_is_taken_where_it_is_asked_for)
 	expect(PL_IO_POLL);
 }
 
+TEST_F(auto, futexes_asked_for_and_no_uring_is_refused)
+{
+	unsetenv("PARKLOT_IO");
+	setenv("PARKLOT_WAIT", "futex", 1);
+	forbid_uring(EPERM);
+	EXPECT_EQ(-EOPNOTSUPP, pl_runtime_start(NULL));
+}
+
 static void read_in_vain(void *arg)
 {
 	char c;

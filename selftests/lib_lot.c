@@ -247,6 +247,33 @@ EACH_BACKEND(sleeper_in_a_ring_is_woken_or_leaves)
 	pl__close(bell.eventfd);
 }
 
+TEST(device_park_also_ends_when_what_it_polls_is_readable)
+{
+	struct pl__lots lots;
+	uint64_t one = 1;
+	uint32_t seq;
+	int fd;
+
+	rt_begin(_metadata);
+	if (access("/dev/parklot", R_OK | W_OK))
+		SKIP(return, "no /dev/parklot");
+	ASSERT_EQ(0, pl__lots_init(&lots, NR_LOTS, true, 0));
+	ASSERT_TRUE(lots.can_poll);
+	fd = pl__eventfd();
+	ASSERT_LE(0, fd);
+	seq = pl__lot_peek(&lots, 1);
+	EXPECT_EQ(PL__LOT_POLLED, pl__lot_park_polling(&lots, 1, fd,
+						       pl__now_ns(), seq));
+	EXPECT_EQ(PL__LOT_CHANGED, pl__lot_park_polling(&lots, 1, fd,
+							UINT64_MAX, seq + 2));
+	EXPECT_EQ(8, pl__fd_write(fd, &one, sizeof(one)));
+	EXPECT_EQ(PL__LOT_POLLED, pl__lot_park_polling(&lots, 1, fd,
+						       UINT64_MAX, seq));
+	EXPECT_EQ(0, nr_parked(&lots, 1));
+	pl__close(fd);
+	pl__lots_fini(&lots);
+}
+
 /* ---- no lost wakeup ---- */
 
 /*

@@ -32,6 +32,7 @@ static void clear_env(void)
 {
 	unsetenv("PARKLOT_BACKEND");
 	unsetenv("PARKLOT_IO");
+	unsetenv("PARKLOT_WAIT");
 	unsetenv("PARKLOT_WORKERS");
 	unsetenv("PARKLOT_MAX_WORKERS");
 	unsetenv("PARKLOT_SPIN_US");
@@ -179,6 +180,7 @@ TEST_F(runtime, refuses_bad_values_in_the_environment_and_says_so)
 	static const char *const names[] = {
 		"PARKLOT_WORKERS", "PARKLOT_MAX_WORKERS", "PARKLOT_BACKEND",
 		"PARKLOT_SPIN_US", "PARKLOT_WATCH", "PARKLOT_IO",
+		"PARKLOT_WAIT",
 	};
 	static const char *const bad[] = {
 		"x", "-1", "0", "1x", " 1", "99999999999999999999", "65537",
@@ -204,6 +206,28 @@ TEST_F(runtime, refuses_bad_values_in_the_environment_and_says_so)
 		EXPECT_EQ(0, pl_runtime_stop());
 	}
 	EXPECT_EQ(0, nr_ran);
+}
+
+static void expect_no_such_wait(const char *way)
+{
+	char text[1024];
+
+	setenv("PARKLOT_WAIT", way, 1);
+	EXPECT_EQ(-EOPNOTSUPP, start_and_hear(NULL, text, sizeof(text)));
+	EXPECT_NE(NULL, strstr(text, "PARKLOT_WAIT="));
+	EXPECT_NE(NULL, strstr(text, way));
+}
+
+TEST_F(runtime, refuses_to_wait_as_it_cannot_and_says_so)
+{
+	clear_env();
+	setenv("PARKLOT_BACKEND", "futex", 1);
+	expect_no_such_wait("park");
+	clear_env();
+	setenv("PARKLOT_IO", "poll", 1);
+	expect_no_such_wait("futex");
+	setenv("PARKLOT_WAIT", "eventfd", 1);
+	EXPECT_EQ(0, pl_runtime_start(NULL));
 }
 
 /* ---- back ends ---- */

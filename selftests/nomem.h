@@ -54,6 +54,7 @@ static void clear_env(void)
 	unsetenv("PARKLOT_MAX_WORKERS");
 	unsetenv("PARKLOT_BACKEND");
 	unsetenv("PARKLOT_IO");
+	unsetenv("PARKLOT_WAIT");
 }
 
 static void op_task(void *arg)

@@ -17,6 +17,7 @@
 #define SELFTESTS_RT_H
 
 #include "parklot.h"
+#include "ring.h"
 #include "wait.h"
 
 #include <dirent.h>
@@ -61,12 +62,25 @@
 /* The test that runs, for checks in tasks and threads. */
 static struct __test_metadata __attribute__((unused)) *_metadata;
 
-/* A file that defines RT_IO is for that way of waiting for I/O. */
+/* How workers are to wait; skips the test where that is not to be had. */
+static inline void rt_force_wait(const char *way)
+{
+	setenv("PARKLOT_WAIT", way, 1);
+	if (!strcmp(way, "park") && access("/dev/parklot", R_OK | W_OK))
+		SKIP(return, "no /dev/parklot");
+	if (!strcmp(way, "futex") && !pl__ring_uring_has_futex())
+		SKIP(return, "io_uring waits on no futex here");
+}
+
+/* A file that defines RT_IO, RT_WAIT is for that way of waiting for I/O. */
 static inline void rt_begin(struct __test_metadata *test)
 {
 	_metadata = test;
 #ifdef RT_IO
 	setenv("PARKLOT_IO", RT_IO, 1);
+#endif
+#ifdef RT_WAIT
+	rt_force_wait(RT_WAIT);
 #endif
 }
 

@@ -23,6 +23,14 @@ enum pl_io {
 	PL_IO_POLL,		/* epoll, as there is no io_uring to be had */
 };
 
+/** enum pl_wait - how a worker sleeps whose tasks wait for input and output */
+enum pl_wait {
+	PL_WAIT_NONE,		/* nobody has waited yet */
+	PL_WAIT_EVENTFD,	/* among its I/O; others write to an eventfd */
+	PL_WAIT_FUTEX,		/* the same; io_uring waits on a futex */
+	PL_WAIT_PARK,		/* parked in the module, which polls its I/O */
+};
+
 /**
  * struct pl_config - what a runtime is started with
  * @size:		set by PL_CONFIG_INIT
@@ -45,7 +53,8 @@ enum pl_io {
  * PARKLOT_BACKEND=auto|module|futex, PARKLOT_WORKERS=N, PARKLOT_MAX_WORKERS=N
  * and PARKLOT_DUMP_SIGNAL=USR2 in the environment override the fields of these
  * names.
- * PARKLOT_IO=auto|uring|poll chooses by what tasks wait for input and output.
+ * PARKLOT_IO=auto|uring|poll chooses by what tasks wait for input and output,
+ * PARKLOT_WAIT=auto|eventfd|futex|park how a worker sleeps meanwhile.
  */
 struct pl_config {
 	size_t		size;
@@ -70,7 +79,8 @@ struct pl_config {
  *
  * Context: any thread.
  * Return: 0; -EALREADY if it runs; -EBUSY while it stops; -ENODEV if the
- * module was asked for and /dev/parklot cannot be used; -EINVAL for a bad
+ * module was asked for and /dev/parklot cannot be used; -EOPNOTSUPP if the
+ * environment asks for a PARKLOT_WAIT that is not to be had; -EINVAL for a bad
  * field, or a bad value in the environment; -ENOMEM, -EAGAIN.
  */
 PL_API int pl_runtime_start(const struct pl_config *cfg);
@@ -142,7 +152,7 @@ struct pl_stat {
 	uint64_t	blocks;		/* times a worker was found blocked */
 	uint64_t	all_blocked;	/* times all max_workers were */
 	uint32_t	io;		/* enum pl_io, of workers that run */
-	uint32_t	reserved;
+	uint32_t	wait;		/* enum pl_wait, likewise */
 };
 
 #define PL_STAT_INIT		PL__SIZED(struct pl_stat)
