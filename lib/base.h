@@ -66,8 +66,8 @@ pl__bug(const char *file, uint32_t line, const char *what);
 	atomic_store_explicit(p, v, memory_order_release)
 
 /*
- * A seq_cst store right before a seq_cst read-modify-write: where the second
- * one is a full barrier, the first need not be.
+ * A seq_cst store right before a read-modify-write, also that of a lock: where
+ * the second one is a full barrier, the first need not be.
  */
 #if defined(__x86_64__)
 # define store_before_rmw(p, v)	store_release(p, v)

@@ -73,6 +73,7 @@ static struct pl__task *task_of(struct pl__waiter *wt)
 static void take_off(struct pl__waiter *wt, int reason)
 {
 	list_del_init(&wt->list);
+	wt->is_listed = false;
 	wt->reason = reason;
 	/* Who kicks looks again under the lock. */
 	store_release(&wt->word, NULL);
@@ -270,7 +271,8 @@ static bool take(struct pl__task *t, int reason, may_fn *may, uint64_t arg)
 		b = lock_bucket(word);
 		PL_INJECT("intr-b");
 		same = atomic_load(&wt->word) == word;
-		taken = same && may(t, arg);
+		/* Who is not listed yet looks for itself, after us. */
+		taken = same && wt->is_listed && may(t, arg);
 		if (taken)
 			take_off(wt, reason);
 		pl__unlock(&b->lock);
@@ -459,22 +461,22 @@ static void arm(struct wait *w)
 static int link(struct wait *w)
 {
 	struct pl__waiter *wt = &w->t->waiter;
-	struct bucket *b = lock_bucket(w->word);
+	struct bucket *b;
 	int reason = 0;
 
-	if (load_relaxed(w->word) != w->expected) {
+	/* [intr-a] pairs with [intr-b] in mark(). */
+	store_before_rmw(&wt->word, w->word);
+	PL_INJECT("intr-a");
+	b = lock_bucket(w->word);
+	if (load_relaxed(w->word) != w->expected)
 		reason = -EAGAIN;
-	} else {
-		/* [intr-a] pairs with [intr-b] in mark(). */
-		atomic_store(&wt->word, w->word);
-		PL_INJECT("intr-a");
-		if (!wt->uninterruptible)
-			reason = pending_of(w->t);
-		if (reason)
-			atomic_store(&wt->word, NULL);
-	}
+	else if (!wt->uninterruptible)
+		reason = pending_of(w->t);
 	wt->reason = reason;
-	if (!reason) {
+	wt->is_listed = !reason;
+	if (reason) {
+		store_release(&wt->word, NULL);
+	} else {
 		list_add_tail(&wt->list, &b->waiters);
 		if (w->timer)
 			arm(w);

@@ -22,12 +22,16 @@
  * Why a wait ends is decided by who takes the waiter off the list, under the
  * lock: once, and so for one reason.  Those who would interrupt do it thus:
  *
- *	waiter, in its bucket's lock	interrupter
+ *	waiter				interrupter
  *	waiter.word = word	[intr-a]	state |= INTERRUPTED	[intr-b]
- *	if (state & INTERRUPTED)	if (waiter.word)
- *		go on				lock its bucket, take it off
+ *	lock its bucket			if (waiter.word)
+ *	if (state & INTERRUPTED)		lock its bucket
+ *		go on				if it is listed
+ *	be listed					take it off
  *
- * All four are seq_cst: one of the two sees the other.
+ * All four are seq_cst, the lock's being what makes the first one so: one of
+ * the two sees the other.  An interrupter that comes before it is listed had
+ * the lock first, and so is seen.
  */
 #ifndef PL_WAIT_H
 #define PL_WAIT_H

@@ -48,6 +48,7 @@ struct pl__waiter {
 	int			reason;		/* B: what pl__wait() returns */
 	bool			uninterruptible; /* O */
 	bool			is_thread;	/* O: asleep on the sleeper */
+	bool			is_listed;	/* B */
 	uint8_t			what;		/* O: enum pl__for */
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * word: a wait ends once, for one reason, whoever comes (lib/wait.c: link(),
- * pl__wake(), kick(), pl__requeue(), pl_interrupt(), time_out(); the second
+ * pl__wake(), take(), kick(), pl__requeue(), pl_interrupt(), time_out(); the second
  * drawing of wait.h).
  *
  * A task waits on a word, a second time once the first wait is over. Against
@@ -19,6 +19,7 @@
  * MUTANT 6: the timer does not ask which wait it is for
  * MUTANT 7: the interrupt is not consumed by whom it takes off
  * MUTANT 8: the interrupter takes it off once the lock is dropped
+ * MUTANT 9: the interrupter takes off who is not listed yet
  *
  * LARGER: NR_WAITS=4
  */
@@ -64,6 +65,11 @@ active proctype waiter()
 	do
 	:: nth < NR_WAITS ->
 		nth++;
+#if MUTANT == 1
+		is_late_word = true;
+#else
+		word = 0;				/* [intr-a] */
+#endif
 #if MUTANT == 3
 		same = !value;
 		lock(0);
@@ -72,13 +78,9 @@ active proctype waiter()
 		same = !value;
 #endif
 		if
-		:: !same -> reason = DIFFERS
+		:: !same -> d_step { reason = DIFFERS; word = NOWHERE;
+				     is_late_word = false }
 		:: else ->
-#if MUTANT == 1
-			is_late_word = true;
-#else
-			word = 0;			/* [intr-a] */
-#endif
 			if
 			:: atomic { pending -> pending = false };
 				d_step { reason = INTERRUPTED; word = NOWHERE;
@@ -175,7 +177,11 @@ inline kick(may, why)
 #else
 		same = (word == w);
 #endif
+#if MUTANT == 9
 		took = same && (may);
+#else
+		took = same && listed != NOWHERE && (may);
+#endif
 #if MUTANT == 8
 		unlock(w);
 #endif
