@@ -29,10 +29,14 @@ struct request {
 static void request_done(struct pl__ring_req *req, int res)
 {
 	struct request *r = container_of(req, struct request, req);
+	struct pl__worker *w = pl__self();
 
 	r->res = res;
 	store_release(&r->done, 1);
-	pl__wake(&r->done, 1);
+	if (w && w->is_reaping)
+		pl__wake_quietly(&r->done);
+	else
+		pl__wake(&r->done, 1);
 }
 
 static struct pl__ring *ring_of(struct pl__worker *w)

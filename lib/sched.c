@@ -243,10 +243,18 @@ struct pl__task *pl__next(struct pl__worker *w)
 	t = next_queued(w);
 	if (t)
 		return t;
-	/* Requests are submitted by who finds nothing: with its sleep. */
-	if (w->ring)
+	/*
+	 * Requests are submitted by who finds nothing: with its sleep.  It
+	 * takes one of what is ready now, and calls once for all the rest.
+	 */
+	if (w->ring) {
+		w->is_reaping = true;
 		pl__ring_reap(w->ring);
+		w->is_reaping = false;
+	}
 	pl__drain(w, &w->inbox);
+	if (w->ring && pl__deque_len(&w->deque) > 1)
+		pl__signal();
 	return pl__deque_pop(&w->deque);
 }
 

@@ -152,6 +152,7 @@ struct pl__worker {
 	uint32_t		rng;		/* O: where to steal first */
 	uint32_t		spin_ns;	/* O: before it parks */
 	bool			is_searching;	/* O: has the token */
+	bool			is_reaping;	/* O: calls for help itself */
 	int			ring_error;	/* O: why there is none */
 	uint32_t		next_held;	/* O: which may be held up */
 	uint64_t		held_moves;	/* O: its, when last looked */

@@ -147,6 +147,19 @@ uint32_t pl__wake(_Atomic uint32_t *word, uint32_t nr)
 	return list_empty(&taken) ? 0 : let_taken_go(&taken);
 }
 
+void pl__wake_quietly(_Atomic uint32_t *word)
+{
+	struct pl__list taken = PL__LIST_INIT(taken);
+	struct bucket *b = lock_bucket(word);
+
+	take_some(b, word, 1, &taken);
+	/* [word-b] pairs with [word-a] in link(). */
+	pl__unlock(&b->lock);
+	PL_INJECT("word-b");
+	if (!list_empty(&taken))
+		let_go(list_entry(taken.next, struct pl__waiter, list));
+}
+
 uint32_t pl__nr_waiting(_Atomic uint32_t *word)
 {
 	struct bucket *b = lock_bucket(word);

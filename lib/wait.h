@@ -57,6 +57,9 @@ int pl__wait(_Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns,
 /* Wakes up to @nr waiters, longest waiting first: how many. */
 uint32_t pl__wake(_Atomic uint32_t *word, uint32_t nr);
 
+/* One, by a worker, which calls for help for it if it has to. */
+void pl__wake_quietly(_Atomic uint32_t *word);
+
 /* Wakes @nr_wake of @from, moves @nr_move to @to: how many in all. */
 uint32_t pl__requeue(_Atomic uint32_t *from, _Atomic uint32_t *to,
 		     uint32_t nr_wake, uint32_t nr_move);

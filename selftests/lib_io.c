@@ -549,4 +549,42 @@ TEST_F(io, non_blocking_descriptor_is_waited_for_all_the_same)
 	run_as_each(read_nonblocking, NULL);
 }
 
+/* ---- whom it calls ---- */
+
+#define NR_ANSWERS	2000
+
+static void answer(void *arg)
+{
+	int *fd = arg, i;
+	char c = 0;
+
+	for (i = 0; i < NR_ANSWERS; i++) {
+		EXPECT_EQ(1, pl_read(fd[0], &c, 1));
+		EXPECT_EQ(1, pl_write(fd[0], &c, 1));
+	}
+}
+
+/*
+ * Its worker runs it: another would be woken for nothing, each time.  Where
+ * there is no io_uring a request may be over before its task waits for it.
+ */
+TEST_F(io, completion_for_one_task_wakes_no_other_worker)
+{
+	pl_task_t t;
+	int fd[2], i;
+	char c = 0;
+
+	make_pair(fd);
+	start_with(2, 0);
+	t = spawn(answer, fd);
+	for (i = 0; i < NR_ANSWERS; i++) {
+		ASSERT_EQ(1, write(fd[1], &c, 1));
+		ASSERT_EQ(1, read(fd[1], &c, 1));
+	}
+	join(t);
+	if (rt_stat().io == PL_IO_URING)
+		EXPECT_LT(rt_stat().wakes, NR_ANSWERS / 4);
+	close_pair(fd);
+}
+
 TEST_HARNESS_MAIN

@@ -351,4 +351,54 @@ TEST_F(crowd, stop_cancels_what_threads_wait_for)
 	close(fd[1]);
 }
 
+/* ---- several at once ---- */
+
+struct meeting {
+	int		fd[2];
+	atomic_bool	is_held, may_go;
+	atomic_int	nr_there;
+};
+
+/* Who is there keeps a worker until the other is there too. */
+static void meet(void *arg)
+{
+	struct meeting *m = arg;
+
+	EXPECT_EQ(POLLIN, pl_poll(m->fd[0], POLLIN, PL_FOREVER));
+	atomic_fetch_add(&m->nr_there, 1);
+	EXPECT_TRUE(UNTIL_BUSY(m->nr_there == 2));
+}
+
+static void hold(void *arg)
+{
+	struct meeting *m = arg;
+
+	m->is_held = true;
+	EXPECT_TRUE(UNTIL_BUSY(m->may_go));
+}
+
+/* The one worker that there was has two to run at once when it looks. */
+TEST_F(crowd, what_is_complete_at_once_runs_on_all_workers)
+{
+	struct meeting m = { 0 };
+	pl_task_t t[3];
+
+	make_pair(m.fd);
+	start_with(1, 0);
+	t[0] = spawn(meet, &m);
+	t[1] = spawn(meet, &m);
+	ASSERT_TRUE(UNTIL(rt_stat().io_in_flight == 2 &&
+			  rt_stat().workers_parked == 1));
+	t[2] = spawn(hold, &m);
+	ASSERT_TRUE(UNTIL(m.is_held));
+	ASSERT_EQ(1, write(m.fd[1], "", 1));
+	EXPECT_EQ(0, pl_runtime_set_workers(2));
+	m.may_go = true;
+	join(t[0]);
+	join(t[1]);
+	join(t[2]);
+	close(m.fd[0]);
+	close(m.fd[1]);
+}
+
 TEST_HARNESS_MAIN
