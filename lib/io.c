@@ -24,6 +24,7 @@ struct request {
 	struct pl__ring_req	req;
 	_Atomic uint32_t	done;
 	int			res;
+	uint64_t		done_ns;	/* 0: it is not measured */
 };
 
 static void request_done(struct pl__ring_req *req, int res)
@@ -32,6 +33,7 @@ static void request_done(struct pl__ring_req *req, int res)
 	struct pl__worker *w = pl__self();
 
 	r->res = res;
+	r->done_ns = req->nr % PL__DELAY_EVERY ? 0 : pl__now_ns();
 	store_release(&r->done, 1);
 	if (w && w->is_reaping)
 		pl__wake_quietly(&r->done);
@@ -103,6 +105,8 @@ static int wait_once(const struct ask *a)
 		ret = pl__wait(&r.done, 0, a->deadline_ns, PL__FOR_IO);
 	} while (!is_done(&r) && (!ret || ret == -EAGAIN));
 	if (is_done(&r)) {
+		if (r.done_ns)
+			pl__delay_add(&pl__self()->io_delays, r.done_ns);
 		pl__wait_repend(ret);
 		return r.res;
 	}

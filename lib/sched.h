@@ -44,6 +44,7 @@
 #define PL_SCHED_H
 
 #include "alone.h"
+#include "delay.h"
 #include "deque.h"
 #include "lot.h"
 #include "mpsc.h"
@@ -162,6 +163,9 @@ struct pl__worker {
 	struct pl__stack_cache	stacks;		/* O */
 
 	struct pl__worker_stat	stat __pl_cacheline; /* O writes */
+	struct pl__delays	io_delays;	/* O writes */
+	struct pl__delays	deadline_delays; /* O writes */
+	uint32_t		nr_deadlines;	/* O: that came */
 
 	struct pl__deque	deque __pl_cacheline; /* O pushes, A */
 	struct pl__inbox	inbox __pl_cacheline; /* A */
@@ -241,6 +245,8 @@ struct pl__rt {
 	_Atomic uint64_t	wakes_outside;
 	_Atomic uint64_t	spawned_past;	/* by workers that are gone */
 	_Atomic uint64_t	ended_past;
+	_Atomic uint64_t	nr_blocks;	/* the watcher writes it */
+	_Atomic uint64_t	nr_all_blocked; /* likewise */
 
 	struct pl__stackless	stackless __pl_cacheline;
 	struct pl__lock		start_lock;	/* starting a worker */
@@ -472,9 +478,6 @@ bool pl__watcher_wake(void);
 
 /* A worker parks, since there is nothing; true: now there is something. */
 bool pl__watcher_untell(void);
-
-/* Adds what it counted: workers found blocked; times that all of them were. */
-void pl__watcher_stat(uint64_t *blocks, uint64_t *all_blocked);
 
 /*
  * After a full barrier: tasks were queued, and enough workers run, if they do;

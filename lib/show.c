@@ -12,6 +12,9 @@
 	ENTRY(PL__SHOW_RT, struct pl__rt, field, said, f)
 #define WORKER(field, said) \
 	ENTRY(PL__SHOW_WORKER, struct pl__worker, stat.field, said, 0)
+#define DELAYS(field, said) \
+	ENTRY(PL__SHOW_WORKER, struct pl__worker, field.bin[0], said, \
+	      PL__SHOW_DELAYS)
 #define TIMERS(field, said) \
 	ENTRY(PL__SHOW_TIMERS, struct pl__timers, field, said, 0)
 #define BUCKET(field, said) \
@@ -42,6 +45,11 @@ static const struct pl__show entries[] = {
 	RING(nr_added, io_submitted),
 	RING(nr_done, io_completed),
 	RING(nr_enters, io_enters),
+	DELAYS(io_delays, io_delay),
+	DELAYS(deadline_delays, timer_delay),
+	RT(nr_blocks, blocks, 0),
+	RT(lots.nr_called, blocks, 0),
+	RT(nr_all_blocked, all_blocked, 0),
 	RT(nr_started, workers, PL__SHOW_GAUGE),
 	RT(nr_idle, workers_parked, PL__SHOW_GAUGE),
 	RT(nr_blocked, workers_blocked, PL__SHOW_GAUGE),

@@ -35,12 +35,13 @@ enum pl__show_where {
 
 #define PL__SHOW_GAUGE		(1U << 0)	/* may go down */
 #define PL__SHOW_MINUS		(1U << 1)	/* to be taken off */
+#define PL__SHOW_DELAYS		(1U << 2)	/* struct pl__delays */
 
 /* One of a sum: all that have the same name are added up. */
 struct pl__show {
 	char		name[20];
 	uint16_t	where;
-	uint8_t		size;		/* 4 or 8 bytes */
+	uint8_t		size;		/* 4 or 8 bytes; of one bin */
 	uint8_t		flags;
 	uint32_t	offset;
 };

@@ -96,7 +96,8 @@ static void add_runtime(struct pl_stat *st)
 	for (i = 0; i < nr; i++)
 		add_worker(st, pl__rt.workers[i]);
 	st->wakes_empty += atomic_load(&pl__rt.lots.nr_empty);
-	pl__watcher_stat(&st->blocks, &st->all_blocked);
+	st->all_blocked += load_relaxed(&pl__rt.nr_all_blocked);
+	st->blocks += load_relaxed(&pl__rt.nr_blocks);
 	st->blocks += atomic_load(&pl__rt.lots.nr_called);
 	add_timers(st);
 }

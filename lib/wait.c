@@ -530,6 +530,8 @@ static int wait_as_task(struct wait *wait)
 		pl__timer_release(pl__rt.timers, &w->timers, wait->timer);
 	if (wt->timer && wt->reason != -ETIMEDOUT)
 		pl__timer_del(pl__rt.timers, wt->timer);
+	else if (wt->timer && !(w->nr_deadlines++ % PL__DELAY_EVERY))
+		pl__delay_add(&w->deadline_delays, wait->deadline_ns);
 	return wt->reason;
 }
 

@@ -75,8 +75,6 @@ static struct {
 	uint32_t		all_blocked_ticks; /* W: and nobody went on */
 	bool			is_counted;	/* W: it has lasted */
 	bool			has_told;	/* W */
-	_Atomic uint64_t	nr_blocks;	/* W writes, as the next */
-	_Atomic uint64_t	nr_all_blocked;
 } watcher;
 
 /* ---- one worker ---- */
@@ -158,7 +156,7 @@ static bool mark(struct pl__worker *w)
 	PL_INJECT("duty-a");
 	/* [duty-a] pairs with [duty-b] in worker.c. */
 	if (atomic_compare_exchange_strong(&w->duty, &runs, PL__BLOCKED)) {
-		counter_inc(&watcher.nr_blocks);
+		counter_inc(&pl__rt.nr_blocks);
 		return true;
 	}
 	atomic_fetch_sub(&pl__rt.nr_seen, 1);
@@ -326,7 +324,7 @@ static void look_for_help(uint64_t now, bool has_work)
 		watcher.has_told = tell();
 	/* Afterwards: who sees the count may let them go. */
 	if (!watcher.is_counted)
-		counter_inc(&watcher.nr_all_blocked);
+		counter_inc(&pl__rt.nr_all_blocked);
 	watcher.is_counted = true;
 }
 
@@ -448,7 +446,7 @@ static bool look_at_crew(bool has_work)
 	if (has_work && !pl__is_short())
 		pl__watcher_wake();
 	if (has_news)
-		counter_inc(&watcher.nr_blocks);
+		counter_inc(&pl__rt.nr_blocks);
 	return has_news || now > nr;
 }
 
@@ -527,8 +525,8 @@ int pl__watcher_start(void)
 	watcher.all_blocked_ns = 0;
 	watcher.is_counted = false;
 	watcher.has_told = false;
-	store_relaxed(&watcher.nr_blocks, 0);
-	store_relaxed(&watcher.nr_all_blocked, 0);
+	store_relaxed(&pl__rt.nr_blocks, 0);
+	store_relaxed(&pl__rt.nr_all_blocked, 0);
 	if (!pl__rt.is_watched) {
 		atomic_store(&pl__rt.watcher, PL__WATCHER_AWAKE);
 		return 0;
@@ -544,10 +542,4 @@ void pl__watcher_stop(void)
 	atomic_store(&pl__rt.watcher, PL__WATCHER_OVER);
 	pl__futex_wake(&pl__rt.watcher, 1);
 	pthread_join(watcher.thread, NULL);
-}
-
-void pl__watcher_stat(uint64_t *blocks, uint64_t *all_blocked)
-{
-	*blocks += load_relaxed(&watcher.nr_blocks);
-	*all_blocked += load_relaxed(&watcher.nr_all_blocked);
 }

@@ -7,6 +7,7 @@
 
 #include "rt.h"
 
+#include <poll.h>
 #include <sys/resource.h>
 
 RT_FIXTURE(stat)
@@ -396,6 +397,84 @@ TEST_F(stat, no_wake_is_empty)
 		EXPECT_GE(rt_stat().wakes / 4, rt_stat().wakes_empty);
 	else
 		EXPECT_EQ(0, rt_stat().wakes_empty);
+}
+
+/* ---- delays ---- */
+
+#define HELD_NS		(2 * NSEC_PER_MSEC)
+#define NR_HOLDERS	(4 * PL__DELAY_EVERY)
+
+/* How many may have been as long as @ns, as far as bins tell. */
+static uint32_t nr_as_long(const struct pl__delays *d, uint64_t ns)
+{
+	uint32_t nr = 0, i;
+
+	for (i = 0; i < PL__DELAY_BINS; i++)
+		if (1ULL << (i + PL__DELAY_SHIFT) > ns)
+			nr += load_relaxed(&d->bin[i]);
+	return nr;
+}
+
+static void hold_until(void *arg)
+{
+	uint64_t end = *(uint64_t *)arg + HELD_NS;
+
+	while (pl_now() < end)
+		;
+}
+
+static void sleep_behind_another(void *arg)
+{
+	uint64_t deadline = in_ms(5);
+	pl_task_t t = spawn(hold_until, &deadline);
+
+	(void)arg;
+	EXPECT_EQ(0, pl_sleep_until(deadline));
+	join(t);
+}
+
+/* Its worker is another's when the deadline comes, unless that is over. */
+TEST_F(stat, deadlines_count_how_late_they_are)
+{
+	struct pl__worker *w;
+
+	start_with(1, 1);
+	do {
+		run_in_task(sleep_behind_another, NULL);
+		w = pl__rt.workers[0];
+	} while (!w->nr_deadlines);
+	EXPECT_EQ(1, nr_as_long(&w->deadline_delays, 0));
+	EXPECT_EQ(1, nr_as_long(&w->deadline_delays, HELD_NS));
+	EXPECT_EQ(0, nr_as_long(&w->io_delays, 0));
+}
+
+static void hold_others(void *arg)
+{
+	EXPECT_EQ(POLLIN, pl_poll(*(int *)arg, POLLIN, PL_FOREVER));
+	spin_ns(HELD_NS);
+}
+
+/* Of all that are complete at once some are looked at, and one goes first. */
+TEST_F(stat, completions_count_how_long_their_tasks_wait)
+{
+	pl_task_t t[NR_HOLDERS];
+	struct pl__worker *w;
+	int fd[2], i;
+
+	ASSERT_EQ(0, pipe(fd));
+	start_with(1, 1);
+	for (i = 0; i < NR_HOLDERS; i++)
+		t[i] = spawn(hold_others, &fd[0]);
+	ASSERT_TRUE(UNTIL(rt_stat().io_in_flight == NR_HOLDERS &&
+			  rt_stat().workers_parked == 1));
+	ASSERT_EQ(1, write(fd[1], "", 1));
+	for (i = 0; i < NR_HOLDERS; i++)
+		join(t[i]);
+	w = pl__rt.workers[0];
+	EXPECT_EQ(NR_HOLDERS / PL__DELAY_EVERY, nr_as_long(&w->io_delays, 0));
+	EXPECT_LE(1, nr_as_long(&w->io_delays, HELD_NS));
+	close(fd[0]);
+	close(fd[1]);
 }
 
 TEST_HARNESS_MAIN

@@ -6,33 +6,37 @@
  * says: the program does nothing for it, and may as well be stopped.  Who may
  * look is up to the kernel: who may trace.
  */
-#include "show.h"
+#include "delay.h"
+#include "peek.h"
 
-#include <errno.h>
-#include <elf.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 #include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
-#define NR_ENTRIES_MAX	256
 #define NR_WORKERS_MAX	65536
 #define NR_TRIES	100
 
 enum { RUNNING = 2, STOPPING = 3 };	/* of enum pl__rt_state */
 
 struct value {
-	char		name[sizeof(((struct pl__show *)0)->name) + 1];
+	char		name[32];
 	bool		is_gauge;
 	uint64_t	now;
+};
+
+#define NR_DELAYS_MAX	4
+
+/* As in delay.h, of all workers. */
+struct delays {
+	char		name[sizeof(((struct pl__show *)0)->name) + 1];
+	uint64_t	bin[PL__DELAY_BINS];
 };
 
 /* One look at all of it. */
@@ -42,47 +46,11 @@ struct sample {
 	uint32_t	backend;
 	uint32_t	nr;
 	struct value	value[NR_ENTRIES_MAX];
+	uint32_t	nr_delays;
+	struct delays	delays[NR_DELAYS_MAX];
 };
 
-static pid_t pid;
-static struct pl__show_table table;
-static struct pl__show entries[NR_ENTRIES_MAX];
 static volatile sig_atomic_t is_over;
-
-static void __attribute__((noreturn, format(printf, 1, 2)))
-die(const char *format, ...)
-{
-	va_list args;
-
-	fputs("plstat: ", stderr);
-	va_start(args, format);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fputc('\n', stderr);
-	exit(1);
-}
-
-static void __attribute__((noreturn)) die_of_access(int error)
-{
-	if (error == ESRCH)
-		die("process %d has ended", pid);
-	if (error == EPERM || error == EACCES)
-		die("process %d may not be looked at: it is not yours, or sysctl kernel.yama.ptrace_scope restricts it",
-		    pid);
-	die("process %d: %s", pid, strerror(error));
-}
-
-/* False: nothing is mapped there. */
-static bool peek(void *to, uint64_t from, size_t size)
-{
-	struct iovec here = { to, size };
-	struct iovec there = { (void *)(uintptr_t)from, size };
-	ssize_t n = process_vm_readv(pid, &here, 1, &there, 1, 0);
-
-	if (n < 0 && errno != EFAULT)
-		die_of_access(errno);
-	return n == (ssize_t)size;
-}
 
 static uint64_t now_ns(void)
 {
@@ -90,93 +58,6 @@ static uint64_t now_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
-/* ---- finding the table ---- */
-
-static bool is_table(uint64_t at)
-{
-	if (!peek(&table, at, sizeof(table)) ||
-	    strncmp(table.magic, "parklot", sizeof(table.magic)))
-		return false;
-	if (table.version != PL__SHOW_VERSION || table.nr > NR_ENTRIES_MAX)
-		die("process %d has parklot %.16s, which this plstat does not know",
-		    pid, table.library);
-	return peek(entries, table.entries, table.nr * sizeof(*entries));
-}
-
-/* In notes of @size bytes at @at. */
-static bool find_in_notes(uint64_t at, uint64_t size)
-{
-	uint64_t end = at + size;
-	Elf64_Nhdr note;
-	char owner[8];
-	int64_t offset;
-
-	while (at + sizeof(note) <= end && peek(&note, at, sizeof(note))) {
-		at += sizeof(note);
-		if (note.n_namesz == sizeof(owner) &&
-		    note.n_descsz == sizeof(offset) &&
-		    note.n_type == PL__SHOW_NOTE &&
-		    peek(owner, at, sizeof(owner)) &&
-		    !memcmp(owner, "parklot", sizeof(owner)) &&
-		    peek(&offset, at + sizeof(owner), sizeof(offset)))
-			return is_table(at + sizeof(owner) + (uint64_t)offset);
-		at += (note.n_namesz + 3ULL) / 4 * 4;
-		at += (note.n_descsz + 3ULL) / 4 * 4;
-	}
-	return false;
-}
-
-/* In the file that is mapped from its beginning at @base. */
-static bool find_in_file(uint64_t base)
-{
-	Elf64_Ehdr header;
-	Elf64_Phdr ph[64];
-	uint64_t bias = 0;
-	bool has_bias = false;
-	int i;
-
-	if (!peek(&header, base, sizeof(header)) ||
-	    memcmp(header.e_ident, ELFMAG, SELFMAG) ||
-	    header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_phnum > 64 ||
-	    !peek(ph, base + header.e_phoff, header.e_phnum * sizeof(*ph)))
-		return false;
-	for (i = 0; i < header.e_phnum; i++) {
-		if (ph[i].p_type == PT_LOAD && !has_bias) {
-			bias = base - (ph[i].p_vaddr - ph[i].p_offset);
-			has_bias = true;
-		}
-	}
-	for (i = 0; i < header.e_phnum; i++)
-		if (ph[i].p_type == PT_NOTE &&
-		    find_in_notes(bias + ph[i].p_vaddr, ph[i].p_memsz))
-			return true;
-	return false;
-}
-
-static void find_table(void)
-{
-	char path[64], line[4096 + 128];
-	uint64_t base, offset;
-	bool is_found = false;
-	FILE *maps;
-
-	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
-	maps = fopen(path, "re");
-	if (!maps && errno == ENOENT)
-		die("there is no process %d", pid);
-	if (!maps)
-		die_of_access(errno);
-	while (!is_found && fgets(line, sizeof(line), maps))
-		is_found = sscanf(line, "%" SCNx64 "-%*x r%*3s %" SCNx64, &base,
-				  &offset) == 2 && !offset &&
-			   find_in_file(base);
-	if (ferror(maps))
-		die_of_access(errno);
-	fclose(maps);
-	if (!is_found)
-		die("process %d does not use parklot", pid);
 }
 
 /* ---- reading ---- */
@@ -213,6 +94,33 @@ static void add(struct sample *s, const char *name, uint8_t flags,
 	v->now += flags & PL__SHOW_MINUS ? -value : value;
 }
 
+static struct delays *delays_named(struct sample *s, const char *name)
+{
+	struct delays *d = s->delays;
+
+	while (d < s->delays + s->nr_delays && strcmp(d->name, name))
+		d++;
+	if (d < s->delays + s->nr_delays || s->nr_delays == NR_DELAYS_MAX)
+		return d < s->delays + s->nr_delays ? d : NULL;
+	s->nr_delays++;
+	snprintf(d->name, sizeof(d->name), "%s", name);
+	return d;
+}
+
+/* False: nothing is mapped there; base 0: of none, that they are named. */
+static bool add_delays(struct sample *s, const char *name, uint64_t base)
+{
+	struct delays *d = delays_named(s, name);
+	uint32_t bin[PL__DELAY_BINS] = { 0 };
+	size_t i;
+
+	if (base && !peek(bin, base, sizeof(bin)))
+		return false;
+	for (i = 0; d && i < PL__DELAY_BINS; i++)
+		d->bin[i] += bin[i];
+	return true;
+}
+
 /* All entries of one object at @base; @base 0: of none, that they are named. */
 static bool add_object(struct sample *s, enum pl__show_where where,
 		       uint64_t base)
@@ -226,11 +134,17 @@ static bool add_object(struct sample *s, enum pl__show_where where,
 		if (entries[i].where != where ||
 		    entries[i].size > sizeof(value))
 			continue;
+		memcpy(name, entries[i].name, sizeof(entries[i].name));
+		if (entries[i].flags & PL__SHOW_DELAYS) {
+			if (!add_delays(s, name,
+					base ? base + entries[i].offset : 0))
+				return false;
+			continue;
+		}
 		value = 0;
 		if (base && !peek(&value, base + entries[i].offset,
 				  entries[i].size))
 			return false;
-		memcpy(name, entries[i].name, sizeof(entries[i].name));
 		add(s, name, entries[i].flags, value);
 	}
 	return true;
@@ -292,6 +206,46 @@ static void add_differences(struct sample *s)
 		    alive[i] > 0 ? (uint64_t)alive[i] : 0);
 }
 
+/*
+ * What @percent of them were below, in ns, since @before if there is one; 0:
+ * there were none.
+ */
+static uint64_t delay_below(const struct delays *before, const struct delays *d,
+			    unsigned int percent)
+{
+	uint64_t nr[PL__DELAY_BINS], all = 0, sum = 0;
+	unsigned int i;
+
+	for (i = 0; i < PL__DELAY_BINS; i++) {
+		nr[i] = d->bin[i];
+		if (before && before->bin[i] <= nr[i])
+			nr[i] -= before->bin[i];
+		all += nr[i];
+	}
+	for (i = 0; i < PL__DELAY_BINS && all; i++) {
+		sum += nr[i];
+		if (sum * 100 >= all * percent)
+			return 1ULL << (i + PL__DELAY_SHIFT);
+	}
+	return 0;
+}
+
+static const unsigned int percents[] = { 50, 99 };
+
+static void add_percentiles(struct sample *s)
+{
+	char name[sizeof(s->value[0].name)];
+	size_t i, k;
+
+	for (i = 0; i < s->nr_delays; i++)
+		for (k = 0; k < 2; k++) {
+			snprintf(name, sizeof(name), "%s_p%u_ns",
+				 s->delays[i].name, percents[k]);
+			add(s, name, PL__SHOW_GAUGE,
+			    delay_below(NULL, &s->delays[i], percents[k]));
+		}
+}
+
 static bool is_in_use(void)
 {
 	uint32_t state;
@@ -331,6 +285,7 @@ static void look(struct sample *s)
 	if (!add_object(s, PL__SHOW_RT, table.rt))
 		die("process %d: its runtime cannot be read", pid);
 	add_differences(s);
+	add_percentiles(s);
 }
 
 /* ---- telling ---- */
@@ -396,6 +351,8 @@ static const struct row rows[] = {
 	  { "switches", "steals" } },
 	{ "parking", NULL, NULL, { "parks", "wakes", "wakes_empty" },
 	  { "parks", "wakes", "empty wakes" } },
+	{ "blocking", NULL, NULL, { "blocks", "all_blocked" },
+	  { "blocks", "times all blocked" } },
 	{ "timers", "timers_alive", "alive",
 	  { "timers_added", "timers_fired", "timers_deleted" },
 	  { "added", "fired", "deleted" } },
@@ -403,6 +360,37 @@ static const struct row rows[] = {
 	  { "io_submitted", "io_completed", "io_enters" },
 	  { "submitted", "completed", "enters" } },
 };
+
+/* As powers of 2 have it: a percentile is below what is told. */
+static void print_delay(const struct delays *before, const struct delays *d)
+{
+	size_t kind = strcspn(d->name, "_");
+	uint64_t ns;
+	unsigned int i;
+
+	printf("%.*s", (int)kind, d->name);
+	for (i = 0; i < 2; i++) {
+		ns = delay_below(before, d, percents[i]);
+		printf(" p%u ", percents[i]);
+		if (ns)
+			printf("%.1f us", (double)ns / 1000);
+		else
+			putchar('-');
+	}
+}
+
+static void print_delays(struct sample *before, struct sample *s)
+{
+	uint32_t i;
+
+	printf("%-8s %10s", "delays", "");
+	for (i = 0; i < s->nr_delays; i++) {
+		fputs(i ? "    " : "", stdout);
+		print_delay(before->nr_delays == s->nr_delays ?
+			    &before->delays[i] : NULL, &s->delays[i]);
+	}
+	putchar('\n');
+}
 
 /* Sums since the beginning if there is none @before. */
 static void print_screen(struct sample *before, struct sample *s)
@@ -432,6 +420,7 @@ static void print_screen(struct sample *before, struct sample *s)
 			print_rate(before, s, r->said[j], r->name[j]);
 		putchar('\n');
 	}
+	print_delays(before, s);
 }
 
 /* ---- the screen ---- */
