@@ -33,6 +33,19 @@ typedef _Atomic uintptr_t pl__place;
 
 #define PL__PLACE_OTHERS	1UL	/* wait in the bucket */
 
+/* A place that is waited in, as a word that nobody could wait on. */
+static inline _Atomic uint32_t *pl__alone_word(pl__place *place)
+{
+	return (_Atomic uint32_t *)((uintptr_t)place | 1);
+}
+
+/* The place that this stands for; NULL: it is a word. */
+static inline pl__place *pl__alone_place(_Atomic uint32_t *word)
+{
+	return (uintptr_t)word & 1 ? (pl__place *)((uintptr_t)word & ~1UL) :
+				     NULL;
+}
+
 /* Is it still in @place?  Then it is the caller's to let go, and why. */
 static inline bool pl__alone_take_back(pl__place *place,
 				       struct pl__waiter *wt, int reason)

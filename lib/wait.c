@@ -232,18 +232,6 @@ uint32_t pl__requeue(_Atomic uint32_t *from, _Atomic uint32_t *to,
 
 typedef bool may_fn(struct pl__task *t, uint64_t arg);
 
-/* A place that is waited in, as a word that nobody could wait on. */
-static _Atomic uint32_t *as_word(pl__place *place)
-{
-	return (_Atomic uint32_t *)((uintptr_t)place | 1);
-}
-
-static pl__place *as_place(_Atomic uint32_t *word)
-{
-	return (uintptr_t)word & 1 ? (pl__place *)((uintptr_t)word & ~1UL) :
-				     NULL;
-}
-
 static void let_one_go(struct pl__waiter *wt)
 {
 	struct pl__list one = PL__LIST_INIT(one);
@@ -279,8 +267,9 @@ static bool take(struct pl__task *t, int reason, may_fn *may, uint64_t arg)
 		word = atomic_load(&wt->word);
 		if (!word)
 			return false;
-		if (as_place(word))
-			return take_alone(t, as_place(word), reason, may, arg);
+		if (pl__alone_place(word))
+			return take_alone(t, pl__alone_place(word), reason,
+					  may, arg);
 		b = lock_bucket(word);
 		PL_INJECT("intr-b");
 		same = atomic_load(&wt->word) == word;
@@ -575,39 +564,4 @@ int pl__wait(_Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns,
 	wt->what = flags & PL__WAIT_FOR;
 	wt->nr++;
 	return is_thread ? wait_as_thread(&wait) : wait_as_task(&wait);
-}
-
-/* ---- alone ---- */
-
-/* Like pending_of(), but consumes nothing. */
-static bool is_called(const struct pl__alone *a)
-{
-	return !a->uninterruptible &&
-	       (atomic_load(&a->t->state) &
-			(PL__TASK_CANCELLED | PL__TASK_INTERRUPTED) ||
-		pl__rt_is_stopping());
-}
-
-/* Once it is in its place it may be gone, and be anywhere. */
-void pl__alone_sit(void *arg)
-{
-	struct pl__alone a = *(struct pl__alone *)arg;
-	struct pl__waiter *wt = &a.t->waiter;
-	uintptr_t empty = 0;
-
-	store_before_rmw(&wt->word, as_word(a.place));
-	PL_INJECT("alone-a");
-	/* [alone-a] pairs with [alone-b] in pl__alone_take(). */
-	if (atomic_compare_exchange_strong(a.place, &empty, (uintptr_t)wt)) {
-		PL_INJECT("alone-a");
-		if (likely(load_acquire(a.word) == a.expected &&
-			   !is_called(&a)))
-			return;
-		if (pl__alone_take_back(a.place, wt, -EAGAIN))
-			pl__ready(a.t);
-		return;
-	}
-	wt->reason = -EBUSY;
-	store_release(&wt->word, NULL);
-	pl__ready(a.t);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * alone: who waits in a place of its own is let go exactly once, by who changed
- * the word, by who called it, or by itself (lib/alone.h, pl__alone_sit() and
- * kick_alone() in wait.c, pl__task_end() in sched.c, wait_once() in join.c).
+ * the word, by who called it, or by itself (lib/alone.h, pl__alone_sit()
+ * in wait_alone.c, take_alone() in wait.c, pl__task_end() in sched.c, wait_once() in
+ * join.c).
  *
  * Two joiners of one task, one of which is called (interrupted) at any time and
  * then gives up, for which the task may wait.  The place is taken by one of
