@@ -65,6 +65,7 @@ static int submit(struct request *r, const struct ask *a)
 {
 	struct pl__worker *w = pl__self();
 	struct pl__ring *ring = ring_of(w);
+	int ret;
 
 	if (!ring)
 		return w->ring_error ? -EOPNOTSUPP : -ENOMEM;
@@ -72,7 +73,10 @@ static int submit(struct request *r, const struct ask *a)
 		return -EOPNOTSUPP;
 	r->req.done = request_done;
 	atomic_store(&r->done, 0);
-	return pl__ring_add(ring, &r->req, a->sqe);
+	ret = pl__ring_add(ring, &r->req, a->sqe);
+	if (!ret)
+		pl__watch_io();
+	return ret;
 }
 
 static bool is_done(struct request *r)

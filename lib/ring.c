@@ -46,6 +46,11 @@ void pl__ring_close(struct pl__ring *r)
 		pl__close(eventfd);
 }
 
+int pl__ring_fd(const struct pl__ring *r)
+{
+	return r->fd;
+}
+
 struct pl__bell *pl__ring_bell(struct pl__ring *r)
 {
 	return &r->bell;
@@ -75,8 +80,8 @@ static void remember(struct pl__ring *r, struct pl__ring_req *req)
 	PL_INJECT("close-a");
 }
 
-int pl__ring_add(struct pl__ring *r, struct pl__ring_req *req,
-		 const struct io_uring_sqe *sqe)
+static int add(struct pl__ring *r, struct pl__ring_req *req,
+	       const struct io_uring_sqe *sqe)
 {
 	int ret;
 
@@ -96,8 +101,21 @@ int pl__ring_add(struct pl__ring *r, struct pl__ring_req *req,
 		return ret;
 	}
 	counter_inc(&r->nr_added);
-	PL_PROBE3(io_submit, req, (uint32_t)sqe->opcode, sqe->fd);
 	return 0;
+}
+
+int pl__ring_add(struct pl__ring *r, struct pl__ring_req *req,
+		 const struct io_uring_sqe *sqe)
+{
+	int ret;
+
+	pl__lock(&r->lock);
+	ret = add(r, req, sqe);
+	PL_INJECT("added");
+	pl__unlock(&r->lock);
+	if (!ret)
+		PL_PROBE3(io_submit, req, (uint32_t)sqe->opcode, sqe->fd);
+	return ret;
 }
 
 uint32_t pl__ring_finish(struct pl__ring *r, struct pl__ring_req *req)
@@ -178,29 +196,68 @@ struct pl__ring_req *pl__ring_next_closed(const struct pl__ring_closed *m)
 	return NULL;
 }
 
-/* ---- the owner's ---- */
+/* ---- the owner's, and in its place ---- */
 
 uint32_t pl__ring_poll(struct pl__ring *r)
 {
-	return r->ops->poll(r);
+	uint32_t nr;
+
+	pl__lock(&r->lock);
+	nr = r->ops->poll(r);
+	r->has_rung = false;
+	pl__unlock(&r->lock);
+	return nr;
 }
 
 uint32_t pl__ring_reap(struct pl__ring *r)
 {
-	return r->ops->reap(r);
+	uint32_t nr;
+
+	pl__lock(&r->lock);
+	nr = r->ops->reap(r);
+	r->has_rung = false;
+	pl__unlock(&r->lock);
+	return nr;
+}
+
+bool pl__ring_help(struct pl__ring *r)
+{
+	if (!pl__trylock(&r->lock))
+		return false;
+	/* [rung-b] pairs with [rung-a] in pl__ring_wait(). */
+	r->ops->help(r);
+	PL_INJECT("rung-b");
+	pl__unlock(&r->lock);
+	return true;
 }
 
 void pl__ring_wait(struct pl__ring *r, uint64_t deadline_ns)
 {
-	r->ops->wait(r, deadline_ns);
+	PL_INJECT("rung-a");
+	pl__lock(&r->lock);
+	/* [rung-a] pairs with [rung-b] in pl__ring_help(). */
+	if (likely(!r->has_rung))
+		r->ops->wait(r, deadline_ns);
+	r->has_rung = false;
+	pl__unlock(&r->lock);
 }
 
 int pl__ring_pollfd(struct pl__ring *r, uint64_t *deadline_ns)
 {
-	return r->ops->pollfd(r, deadline_ns);
+	int fd = -1;
+
+	PL_INJECT("rung-a");
+	pl__lock(&r->lock);
+	if (likely(!r->has_rung))
+		fd = r->ops->pollfd(r, deadline_ns);
+	r->has_rung = false;
+	pl__unlock(&r->lock);
+	return fd;
 }
 
 void pl__ring_polled(struct pl__ring *r, bool is_ready)
 {
+	pl__lock(&r->lock);
 	r->ops->polled(r, is_ready);
+	pl__unlock(&r->lock);
 }

@@ -2,15 +2,26 @@
 /*
  * ring: what one worker waits for in the kernel
  *
- * Used by its owner's thread alone, except for pl__ring_cancel().  Requests
- * are gathered and submitted together when the owner polls or waits.  Knows
- * done(), not tasks.
+ * Requests are gathered and submitted together when the owner polls or waits.
+ * While that is held up, others poll in its place.  The lock says whose the
+ * ring is right now: the owner's while it waits, too, so that nobody helps whom
+ * a completion wakes anyway.  Knows done(), not tasks.
+ *
+ *	owner, who is to sleep		helper
+ *	be found by wakers		(has the lock)
+ *	lock				reap what the bell ended
+ *	if (has_rung)	[rung-a]	has_rung = true		[rung-b]
+ *		do not sleep		unlock
+ *
+ * The lock orders them.  What the owner reaps by itself, it looks at what that
+ * stands for before it sleeps again; so only others leave has_rung set.
  */
 #ifndef PL_RING_H
 #define PL_RING_H
 
 #include "call.h"
 #include "list.h"
+#include "lock.h"
 #include "mpsc.h"
 #include "sleeper.h"
 
@@ -19,27 +30,30 @@
 struct io_uring_sqe;
 struct pl__ring;
 
-/* Embedded by whoever wants one; must stay until done() was called. */
+/*
+ * Embedded by whoever wants one; must stay until done() was called.  L: under
+ * the lock of its ring.
+ */
 struct pl__ring_req {
-	/* O: the owner's thread calls it, once, with the result. */
+	/* L: called once, with the result. */
 	void			(*done)(struct pl__ring_req *req, int res);
 	struct pl__ring		*ring;		/* I: where it was added */
 	const struct io_uring_sqe *sqe;		/* I: what it asks for */
-	struct pl__list		by_fd;		/* O: in its bucket */
+	struct pl__list		by_fd;		/* L: in its bucket */
 	int			fd;		/* I: -1: of no descriptor */
 	uint64_t		nr;		/* I: added before it */
-	int			verdict;	/* O: res if cancelled, or 0 */
+	int			verdict;	/* L: res if cancelled, or 0 */
 	struct pl__link		link;		/* in ring->cancels */
 	_Atomic uint32_t	pending;	/* completions to come */
-	int			res;		/* O: of the request itself */
-	bool			is_over;	/* O: res is set */
-	struct pl__list		queue;		/* O: its kind's */
+	int			res;		/* L: of the request itself */
+	bool			is_over;	/* L: res is set */
+	struct pl__list		queue;		/* L: its kind's */
 
 	/* Of ring_poll.c. */
-	struct pl__call		call;		/* O */
-	uint32_t		round;		/* O: in which it was armed */
-	uint32_t		armed;		/* O: for what */
-	uint32_t		nr_vain;	/* O: events of no use */
+	struct pl__call		call;		/* L */
+	uint32_t		round;		/* L: in which it was armed */
+	uint32_t		armed;		/* L: for what */
+	uint32_t		nr_vain;	/* L: events of no use */
 };
 
 /*
@@ -89,6 +103,15 @@ void pl__ring_tell(struct pl__ring_closed *m);
 /* Owner: submits what was added, calls done() of what is complete: how many. */
 uint32_t pl__ring_poll(struct pl__ring *r);
 
+/*
+ * Anybody: the same for an owner who is held up, and sees to it that messages
+ * to it make pl__ring_fd() readable.  False, and nothing: somebody is at it.
+ */
+bool pl__ring_help(struct pl__ring *r);
+
+/* Readable while there is something to be polled. */
+int pl__ring_fd(const struct pl__ring *r);
+
 /* The same, but submits only if completions cannot be had otherwise. */
 uint32_t pl__ring_reap(struct pl__ring *r);
 
@@ -127,11 +150,13 @@ void pl__ring_stat(const struct pl__ring *r, struct pl__ring_stat *st);
 
 /* ---- for the kinds of rings ---- */
 
+/* All but close() with the lock. */
 struct pl__ring_ops {
 	void (*close)(struct pl__ring *r);
 	int (*add)(struct pl__ring *r, struct pl__ring_req *req);
 	uint32_t (*poll)(struct pl__ring *r);
 	uint32_t (*reap)(struct pl__ring *r);
+	uint32_t (*help)(struct pl__ring *r);
 	void (*wait)(struct pl__ring *r, uint64_t deadline_ns);
 	int (*pollfd)(struct pl__ring *r, uint64_t *deadline_ns);
 	void (*polled)(struct pl__ring *r, bool is_ready);
@@ -141,19 +166,22 @@ struct pl__ring_ops {
 #define PL__RING_BUCKETS	1024	/* a power of 2 */
 
 struct pl__ring_bucket {
-	struct pl__list		reqs;		/* O */
-	_Atomic uint32_t	nr;		/* O writes */
+	struct pl__list		reqs;		/* L */
+	_Atomic uint32_t	nr;		/* L writes */
 };
 
-/* Each begins with this.  O: the owner's thread.  A: atomic.  I: init only. */
+/* Each begins with this.  L: under its lock.  A: atomic.  I: init only. */
 struct pl__ring {
 	const struct pl__ring_ops *ops;		/* I */
 	enum pl_io		kind;		/* I */
 	enum pl_wait		way;		/* I */
+	int			fd;		/* I: readable: poll */
 	struct pl__bell		bell;		/* A */
+	struct pl__lock		lock;
+	bool			has_rung;	/* L: the bell; not slept */
 	struct pl__inbox	cancels;	/* A: requests to cancel */
 	struct pl__inbox	closes;		/* A: struct pl__ring_closed */
-	_Atomic uint64_t	nr_added;	/* O writes, as the next two */
+	_Atomic uint64_t	nr_added;	/* L writes, as the next two */
 	_Atomic uint64_t	nr_done;
 	_Atomic uint64_t	nr_enters;
 	struct pl__ring_bucket	by_fd[PL__RING_BUCKETS];

@@ -28,14 +28,15 @@
 #define LATER_NS	(1000 * 1000)
 #define NR_VAIN_MAX	8	/* times told that it can, when it cannot */
 
-/* O: the owner's thread. */
+/* L: under ring.lock. */
 struct ring_poll {
 	struct pl__ring		ring;
 	int			epfd;		/* I */
-	uint32_t		round;		/* O: of trying */
-	struct pl__list		fresh;		/* O: to be tried */
-	struct pl__list		later;		/* O: the same, in a while */
-	struct pl__list		complete;	/* O: done() is to be called */
+	uint32_t		round;		/* L: of trying */
+	struct pl__list		fresh;		/* L: to be tried */
+	struct pl__list		later;		/* L: the same, in a while */
+	struct pl__list		complete;	/* L: done() is to be called */
+	struct pl__list		calling;	/* L: its task makes the call */
 };
 
 /* A request that is in none of these queues waits for events. */
@@ -162,11 +163,16 @@ static int add(struct pl__ring *r, struct pl__ring_req *req)
 	pl__call_init(&req->call, req->sqe);
 	req->nr_vain = 0;
 	req->round = p->round - 1;
-	list_add_tail(&req->queue, &p->fresh);
-	if (req->call.kind == PL__CALL_FILE) {
-		pl__call_must_wait(&req->call, &res);
-		end(p, req, res);
+	if (req->call.kind != PL__CALL_FILE) {
+		list_add_tail(&req->queue, &p->fresh);
+		return 0;
 	}
+	/* Others may help with the rest meanwhile. */
+	list_add_tail(&req->queue, &p->calling);
+	pl__unlock(&r->lock);
+	pl__call_must_wait(&req->call, &res);
+	pl__lock(&r->lock);
+	end(p, req, res);
 	return 0;
 }
 
@@ -196,6 +202,13 @@ static void take_cancels(struct ring_poll *p)
 	}
 }
 
+/* A call that is being made ends by itself. */
+static void end_closed(struct ring_poll *p, struct pl__ring_req *req)
+{
+	if (req->call.kind != PL__CALL_FILE)
+		end(p, req, req->call.done ? req->call.done : req->verdict);
+}
+
 static void take_closes(struct ring_poll *p)
 {
 	struct pl__link *l = pl__inbox_take(&p->ring.closes), *next;
@@ -206,8 +219,7 @@ static void take_closes(struct ring_poll *p)
 		next = l->next;
 		m = container_of(l, struct pl__ring_closed, link);
 		while ((req = pl__ring_next_closed(m)))
-			end(p, req, req->call.done ? req->call.done :
-						     req->verdict);
+			end_closed(p, req);
 		pl__free(m);
 	}
 }
@@ -252,7 +264,9 @@ static void take_events(struct ring_poll *p, uint64_t deadline_ns)
 	counter_inc(&p->ring.nr_enters);
 	nr = pl__syscall(SYS_epoll_pwait, p->epfd, ev, NR_EVENTS, timeout);
 	for (i = 0; i < nr; i++)
-		if (ev[i].data.u64 != EVENT)
+		if (ev[i].data.u64 == EVENT)
+			p->ring.has_rung = true;
+		else
 			take_event(p, (int)ev[i].data.u64);
 	move_all(&p->later, &p->fresh);
 	try_fresh(p);
@@ -353,6 +367,7 @@ static const struct pl__ring_ops poll_ops = {
 	.add	= add,
 	.poll	= poll_ring,
 	.reap	= reap,
+	.help	= poll_ring,
 	.wait	= wait_in_ring,
 	.pollfd	= pollfd,
 	.polled	= polled,
@@ -385,6 +400,7 @@ int pl__ring_poll_open(struct pl__ring **out, enum pl_wait way)
 	list_init(&p->fresh);
 	list_init(&p->later);
 	list_init(&p->complete);
+	list_init(&p->calling);
 	p->epfd = pl__epoll();
 	ret = p->epfd;
 	if (ret < 0)
@@ -396,6 +412,7 @@ int pl__ring_poll_open(struct pl__ring **out, enum pl_wait way)
 	ret = watch_eventfd(p);
 	if (ret)
 		goto err_eventfd;
+	p->ring.fd = p->epfd;
 	*out = &p->ring;
 	return 0;
 

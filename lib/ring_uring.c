@@ -18,10 +18,16 @@
  * rings meanwhile, when nobody waits, is heard all the same.  Such a wait and
  * its address last until it is rung: so at the end the owner rings.
  *
- * Who parks in the device has it poll the ring.  What is left to its owner to
- * complete has to end such a sleep by itself, as it does not with
- * DEFER_TASKRUN.  An eventfd registered with the ring is no way out: the kernel
- * puts off to write it while it is in another's (seen to hang with Linux 6.12).
+ * Who parks in the device has it poll the ring.
+ *
+ * What waits for an event goes on in the thread that submitted it, wherever in
+ * the kernel that is: if it sleeps, as a signal could wake it, it is sent back
+ * to sleep afterwards.  So others can reap what was submitted by one that is
+ * blocked.  A ring whose owner alone can (SINGLE_ISSUER, DEFER_TASKRUN) is no
+ * faster here; and who parks in the device would not wake for what is left to
+ * it to complete.  (An eventfd registered with such a ring is no way out: the
+ * kernel puts off to write it while it is in another's, seen to hang with
+ * Linux 6.12.)
  */
 #include "inject.h"
 #include "ring.h"
@@ -46,17 +52,17 @@
 #define FUTEX_PRIVATE	128
 #define FUTEX_ANY	0xffffffffU
 
-/* O: the owner's thread. */
+/* L: under ring.lock. */
 struct uring {
 	struct pl__ring		ring;
-	struct io_uring		uring;		/* O */
-	bool			is_event_armed;	/* O: it hears the bell */
-	bool			has_rung;	/* O: it was reaped */
-	uint32_t		nr_heard;	/* O: of bell.nr_rung */
+	struct io_uring		uring;		/* L */
+	bool			is_event_armed;	/* L: it hears the bell */
+	bool			is_event_others; /* L: by a helper's request */
+	uint32_t		nr_heard;	/* L: of bell.nr_rung */
 	uint64_t		event;		/* what an eventfd reads into */
-	bool			is_again_armed;	/* O: a timeout is in flight */
-	bool			is_again_due;	/* O: it has passed */
-	struct pl__list		again;		/* O: to be cancelled again */
+	bool			is_again_armed;	/* L: a timeout is in flight */
+	bool			is_again_due;	/* L: it has passed */
+	struct pl__list		again;		/* L: to be cancelled again */
 };
 
 static struct uring *uring_of(struct pl__ring *r)
@@ -64,19 +70,17 @@ static struct uring *uring_of(struct pl__ring *r)
 	return container_of(r, struct uring, ring);
 }
 
-static int setup(struct io_uring *uring, enum pl_wait way)
+static int setup(struct io_uring *uring)
 {
-	/* The best first: only the owner submits, and runs its own task work */
+	/* The best first: who computes is not interrupted. */
 	static const unsigned int flags[] = {
-		IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN |
-			IORING_SETUP_TASKRUN_FLAG,
 		IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG,
 		0,
 	};
-	size_t i = way == PL_WAIT_PARK;
+	size_t i;
 	int ret = -EINVAL;
 
-	for (; i < ARRAY_SIZE(flags) && ret == -EINVAL; i++)
+	for (i = 0; i < ARRAY_SIZE(flags) && ret == -EINVAL; i++)
 		ret = PL_FAULTY(-ENOMEM, io_uring_queue_init(NR_ENTRIES, uring,
 							     flags[i]));
 	return ret;
@@ -114,7 +118,7 @@ static void hear(struct uring *u)
 	u->nr_heard = atomic_load(&u->ring.bell.nr_rung);
 	PL_INJECT("bell-b");
 	u->is_event_armed = false;
-	u->has_rung = true;
+	u->ring.has_rung = true;
 }
 
 static uint32_t complete(struct uring *u, uint64_t data, int res)
@@ -331,6 +335,20 @@ static uint32_t poll_ring(struct pl__ring *r)
 	return complete_all(u);
 }
 
+/* The next message will complete the event's read, if it has not yet. */
+static uint32_t help(struct pl__ring *r)
+{
+	struct uring *u = uring_of(r);
+	uint32_t nr = poll_ring(r);
+
+	if (u->is_event_armed)
+		return nr;
+	arm_event(u);
+	u->is_event_others = u->is_event_armed;
+	submit(u);
+	return nr;
+}
+
 static uint32_t reap(struct pl__ring *r)
 {
 	struct uring *u = uring_of(r);
@@ -355,16 +373,24 @@ static void sleep_until(struct uring *u, uint64_t deadline_ns)
 				deadline_ns == UINT64_MAX ? NULL : &ts, NULL));
 }
 
+/* Not a helper's, who may be held up in turn when it would complete. */
+static void arm_own_event(struct uring *u)
+{
+	if (unlikely(u->is_event_others)) {
+		u->is_event_others = false;
+		u->is_event_armed = false;
+	}
+	arm_event(u);
+}
+
 static void wait_in_ring(struct pl__ring *r, uint64_t deadline_ns)
 {
 	struct uring *u = uring_of(r);
 
-	/* From here on, an event that is reaped by the way has been missed. */
-	u->has_rung = false;
 	take_messages(u);
-	arm_event(u);
+	arm_own_event(u);
 	/* Without a bell to hear nobody could wake us: only look. */
-	if (u->is_event_armed && !u->has_rung &&
+	if (u->is_event_armed && !u->ring.has_rung &&
 	    !io_uring_cq_ready(&u->uring))
 		sleep_until(u, deadline_ns);
 }
@@ -374,12 +400,11 @@ static int pollfd(struct pl__ring *r, uint64_t *deadline_ns)
 	struct uring *u = uring_of(r);
 
 	(void)deadline_ns;
-	u->has_rung = false;
 	take_messages(u);
-	arm_event(u);
+	arm_own_event(u);
 	if (io_uring_sq_ready(&u->uring))
 		submit(u);
-	return u->is_event_armed && !u->has_rung &&
+	return u->is_event_armed && !u->ring.has_rung &&
 	       !io_uring_sq_ready(&u->uring) &&
 	       !io_uring_cq_ready(&u->uring) ? u->uring.ring_fd : -1;
 }
@@ -443,6 +468,7 @@ static const struct pl__ring_ops uring_ops = {
 	.add	= add,
 	.poll	= poll_ring,
 	.reap	= reap,
+	.help	= help,
 	.wait	= wait_in_ring,
 	.pollfd	= pollfd,
 	.polled	= polled,
@@ -458,12 +484,13 @@ int pl__ring_uring_open(struct pl__ring **out, enum pl_wait way)
 	u->ring.ops = &uring_ops;
 	list_init(&u->again);
 	u->ring.way = way ? way : PL_WAIT_EVENTFD;
-	ret = setup(&u->uring, way);
+	ret = setup(&u->uring);
 	if (ret)
 		goto err_free;
 	ret = open_bell(u);
 	if (ret)
 		goto err_exit;
+	u->ring.fd = u->uring.ring_fd;
 	*out = &u->ring;
 	return 0;
 

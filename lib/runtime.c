@@ -288,6 +288,7 @@ static void finish(struct pl__rt *rt)
 	pl__watcher_stop();
 	pl__lots_stop(&rt->lots);
 	pl__worker_join_all();
+	pl__lend_stop();
 	pl__stat_keep();
 
 	pl__worker_free_all();

@@ -46,6 +46,7 @@
 #include "alone.h"
 #include "delay.h"
 #include "deque.h"
+#include "inject.h"
 #include "lot.h"
 #include "mpsc.h"
 #include "self.h"
@@ -133,6 +134,20 @@ struct pl__watched {
 	uint32_t		tick;
 	bool			is_stalled;	/* ever since */
 	_Atomic int		stat_plus_1;	/* descriptor, or 0 */
+
+	/* Of lend.c. */
+	uint64_t		held_ns;	/* in the same task since */
+	uint64_t		ripe_ns;	/* its ring became so */
+	uint64_t		ripe_nr;	/* after so many requests */
+	uint32_t		held_tick;
+	bool			is_readable;	/* its ring, when last asked */
+};
+
+/* Who polls the ring of a worker, see lend.c. */
+enum pl__lent {
+	PL__OWN,		/* it does */
+	PL__LENT,		/* it is held up: others, when there is cause */
+	PL__RIPE,		/* which there is */
 };
 
 /*
@@ -169,6 +184,7 @@ struct pl__worker {
 
 	struct pl__deque	deque __pl_cacheline; /* O pushes, A */
 	struct pl__inbox	inbox __pl_cacheline; /* A */
+	_Atomic uint32_t	lent;		/* A: enum pl__lent, ring's */
 	struct pl__lot_entry	park __pl_cacheline; /* the lot's */
 	_Atomic(struct pl__ring *) ring_seen;	/* A: ring, for others */
 	_Atomic int		tid;		/* A: 0: not yet known */
@@ -442,8 +458,30 @@ struct pl__task *pl__steal(struct pl__worker *w, bool has_time);
  */
 struct pl__task *pl__steal_held(struct pl__worker *w);
 
-/* Whether there is a task in anybody's queue. */
+/* Whether there is a task in anybody's queue, or in a ring that is ripe. */
 bool pl__work_anywhere(void);
+
+/* ---- lend.c ---- */
+
+/* Of the watcher's: how many rings became ripe. */
+uint32_t pl__lend_look(uint64_t now);
+
+/* There are rings whose owners may be held up any time. */
+bool pl__lend_is_due(void);
+bool pl__lend_may_be_due(void);		/* the same, once they run tasks */
+
+/*
+ * Sleeps as long as the watcher's word is @word; true: since a lent ring has
+ * cause, it is to look.
+ */
+bool pl__lend_sleep(uint32_t word, uint64_t deadline_ns);
+
+/* The watcher's word has changed: ends its sleep. */
+void pl__lend_wake(void);
+void pl__lend_stop(void);
+
+/* Polls the ring of @victim, if it is ripe. */
+void pl__lend_help(struct pl__worker *victim);
 
 /* ---- worker.c ---- */
 
@@ -476,6 +514,9 @@ void pl__watcher_stop(void);
 /* True: and the crew, which may not have seen who blocked until now. */
 bool pl__watcher_wake(void);
 
+/* It is to look at workers, though no task waits. */
+void pl__watcher_rouse(void);
+
 /* A worker parks, since there is nothing; true: now there is something. */
 bool pl__watcher_untell(void);
 
@@ -488,6 +529,19 @@ static inline bool pl__watch(void)
 	/* [watch-b] pairs with [watch-a], [untold-b] with [untold-a]. */
 	return unlikely(load_relaxed(&pl__rt.watcher) != PL__WATCHER_AWAKE) &&
 	       pl__watcher_wake();
+}
+
+/*
+ * The caller runs tasks, or is about to, and has I/O in flight: should it be
+ * held up, somebody is to see that.
+ */
+static inline void pl__watch_io(void)
+{
+	/* [lend-b] pairs with [lend-a] in watch.c. */
+	pl__full_barrier();
+	PL_INJECT("lend-b");
+	if (unlikely(load_relaxed(&pl__rt.watcher) == PL__WATCHER_ASLEEP))
+		pl__watcher_rouse();
 }
 
 #endif /* PL_SCHED_H */

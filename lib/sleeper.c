@@ -3,6 +3,8 @@
 #include "inject.h"
 #include "sys.h"
 
+#include <limits.h>
+
 /* The half of the state that the small numbers are in, for the kernel. */
 static _Atomic uint32_t *futex_of(struct pl__sleeper *s)
 {
@@ -46,5 +48,6 @@ void pl__bell_ring(struct pl__bell *b)
 	/* [bell-a] pairs with [bell-b] in ring_uring.c. */
 	atomic_fetch_add(&b->nr_rung, 1);
 	PL_INJECT("bell-a");
-	pl__futex_wake(&b->nr_rung, 1);
+	/* Who helped the ring's owner may wait there too, and be held up. */
+	pl__futex_wake(&b->nr_rung, INT_MAX);
 }

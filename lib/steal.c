@@ -25,7 +25,8 @@ bool pl__work_anywhere(void)
 
 	for (i = 0; i < nr; i++)
 		if (!pl__deque_empty(&worker_of(i)->deque) ||
-		    !pl__inbox_empty(&worker_of(i)->inbox))
+		    !pl__inbox_empty(&worker_of(i)->inbox) ||
+		    load_relaxed(&worker_of(i)->lent) == PL__RIPE)
 			return true;
 	return false;
 }
@@ -90,6 +91,10 @@ static struct pl__task *steal_one(struct pl__worker *w,
 		t = pl__deque_steal(&victim->deque);
 	if (!t && !pl__inbox_empty(&victim->inbox)) {
 		pl__drain(w, &victim->inbox);
+		t = pl__deque_pop(&w->deque);
+	}
+	if (!t && unlikely(load_relaxed(&victim->lent) == PL__RIPE)) {
+		pl__lend_help(victim);
 		t = pl__deque_pop(&w->deque);
 	}
 	if (t)

@@ -57,6 +57,7 @@
 
 #define LOOK_FIRST_NS	(50 * 1000ULL)
 #define LOOK_LAST_NS	(5 * 1000 * 1000ULL)
+#define LOOK_IO_NS	(1000 * 1000ULL) /* at first, where no task waits */
 #define LOOK_COSTS	8	/* they take less than a part of so many */
 
 /* Blocked for so long, if others go on: or all change places all the time. */
@@ -369,23 +370,39 @@ static uint32_t get_up(void)
 	return old;
 }
 
-/* Until a task is queued that nobody is called for. */
+/* There is somebody to look at, though no task waits. */
+static bool rouse(void)
+{
+	uint32_t asleep = PL__WATCHER_ASLEEP;
+
+	return atomic_compare_exchange_strong(&pl__rt.watcher, &asleep,
+					      PL__WATCHER_UNTOLD);
+}
+
+/* Until a task is queued that nobody is called for, or a worker has I/O. */
 static void sleep_long(uint64_t now)
 {
+	bool is_roused;
+
 	/* [watch-a] pairs with [watch-b] in pl__watch(). */
 	if (become(PL__WATCHER_ASLEEP) == PL__WATCHER_OVER)
 		return;
 	tell_crew();
 	pl__full_barrier();
 	PL_INJECT("watch-a");
-	while (!pl__work_anywhere() &&
-	       load_relaxed(&pl__rt.watcher) == PL__WATCHER_ASLEEP)
-		pl__futex_wait(&pl__rt.watcher, PL__WATCHER_ASLEEP,
-			       UINT64_MAX);
-	get_up();
+	/* [lend-a] pairs with [lend-b] in pl__watch_io(). */
+	while (!pl__work_anywhere() && !pl__lend_is_due() &&
+	       load_relaxed(&pl__rt.watcher) == PL__WATCHER_ASLEEP &&
+	       !pl__lend_sleep(PL__WATCHER_ASLEEP, UINT64_MAX))
+		;
+	if (pl__work_anywhere())
+		get_up();
+	else
+		rouse();
+	is_roused = load_relaxed(&pl__rt.watcher) == PL__WATCHER_UNTOLD;
 	watcher.woken_ns = pl__now_ns();
 	if (watcher.woken_ns - now > LOOK_LAST_NS)
-		watcher.interval_ns = LOOK_FIRST_NS;
+		watcher.interval_ns = is_roused ? LOOK_IO_NS : LOOK_FIRST_NS;
 }
 
 static uint64_t own_cpu_ns(void)
@@ -404,8 +421,7 @@ static void sleep_short(uint64_t cpu_ns)
 		watcher.interval_ns = LOOK_LAST_NS;
 	word = load_relaxed(&pl__rt.watcher);
 	if (word != PL__WATCHER_OVER)
-		pl__futex_wait(&pl__rt.watcher, word,
-			       pl__now_ns() + watcher.interval_ns);
+		pl__lend_sleep(word, pl__now_ns() + watcher.interval_ns);
 	watcher.interval_ns *= 2;
 }
 
@@ -450,11 +466,17 @@ static bool look_at_crew(bool has_work)
 	return has_news || now > nr;
 }
 
+/* Who has I/O in flight may run again at any time, and be held up. */
+static bool is_nobody_to_look_at(void)
+{
+	return !pl__nr_running() && !pl__lend_may_be_due();
+}
+
 static void watch(void)
 {
 	bool is_late = watcher.interval_ns >= LOOK_LAST_NS, has_work;
 	uint64_t now = pl__now_ns(), cpu_ns = own_cpu_ns();
-	uint32_t nr_marked = look(now);
+	uint32_t nr_marked = look(now) + pl__lend_look(now);
 
 	has_work = pl__work_anywhere();
 	if (look_at_crew(has_work) || nr_marked) {
@@ -467,7 +489,8 @@ static void watch(void)
 	}
 	keep_reserve();
 	look_for_help(now, has_work);
-	if (!has_work && (is_late || !pl__nr_running()))
+	if (!has_work && !pl__lend_is_due() &&
+	    (is_late || is_nobody_to_look_at()))
 		sleep_long(now);
 	else
 		sleep_short(cpu_ns);
@@ -492,9 +515,15 @@ bool pl__watcher_wake(void)
 		return false;
 	old = get_up();
 	if (old == PL__WATCHER_ASLEEP)
-		pl__futex_wake(&pl__rt.watcher, 1);
+		pl__lend_wake();
 	return pl__rt.lots.nr_hands &&
 	       (old == PL__WATCHER_UNTOLD || old == PL__WATCHER_ASLEEP);
+}
+
+void pl__watcher_rouse(void)
+{
+	if (rouse())
+		pl__lend_wake();
 }
 
 bool pl__watcher_untell(void)
@@ -540,6 +569,6 @@ void pl__watcher_stop(void)
 	if (!pl__rt.is_watched)
 		return;
 	atomic_store(&pl__rt.watcher, PL__WATCHER_OVER);
-	pl__futex_wake(&pl__rt.watcher, 1);
+	pl__lend_wake();
 	pthread_join(watcher.thread, NULL);
 }

@@ -133,6 +133,8 @@ void pl__worker_runs(struct pl__worker *w)
 {
 	tell_crew(w, false);
 	store_release(&w->duty, PL__RUNS);
+	if (w->ring && pl__ring_is_busy(w->ring))
+		pl__watch_io();
 }
 
 /* ---- spinning ---- */

@@ -58,35 +58,6 @@ TEST_F(blocked, tasks_on_the_workers_stack_are_seen_as_well)
 
 /* ---- what else a blocked worker has ---- */
 
-static void pl_read_byte(void *arg)
-{
-	const int *fd = arg;
-	char c = 0;
-
-	atomic_fetch_add(&nr_begun, 1);
-	EXPECT_EQ(1, pl_read(fd[0], &c, 1));
-	EXPECT_EQ('x', c);
-}
-
-/* At the latest: parklot(7) promises no more. */
-TEST_F(blocked, io_of_a_blocked_worker_is_complete_when_that_is_back)
-{
-	pl_task_t t;
-
-	start_with(1, 0);
-	ASSERT_EQ(0, pipe2(pipes[0], O_CLOEXEC));
-	ASSERT_EQ(0, pipe2(pipes[1], O_CLOEXEC));
-	t = spawn(pl_read_byte, pipes[1]);
-	EXPECT_TRUE(UNTIL(nr_begun == 1));
-	readers[0] = spawn(read_byte, pipes[0]);
-	EXPECT_TRUE(UNTIL(nr_begun == 2));
-	spawn_tiny(10);
-	EXPECT_TRUE(UNTIL(nr_ran == 10));
-	EXPECT_EQ(1, write(pipes[1][1], "x", 1));
-	let_reader_go(0);
-	join(t);
-}
-
 static void nap_by_ours(void *arg)
 {
 	(void)arg;

@@ -154,6 +154,34 @@ TEST_F(watch, nobody_looks_at_who_stays_blocked_while_nothing_waits)
 		let_reader_go(i);
 }
 
+static void read_for_ever(void *arg)
+{
+	char c;
+
+	EXPECT_EQ(-ECANCELED, pl_read(*(int *)arg, &c, 1));
+}
+
+TEST_F(watch, nobody_looks_at_who_stays_blocked_while_its_io_does_not_complete)
+{
+	pl_task_t t[8];
+	int fds[2], i;
+
+	start_with(1, 0);
+	ASSERT_EQ(0, pipe2(fds, O_CLOEXEC));
+	for (i = 0; i < 8; i++)
+		t[i] = spawn(read_for_ever, &fds[0]);
+	block_in_read(2);
+	ASSERT_TRUE(UNTIL(nr_begun == 2));
+	ASSERT_TRUE(UNTIL(has_slept(50 * NSEC_PER_MSEC)));
+	EXPECT_TRUE(has_slept(300 * NSEC_PER_MSEC));
+	for (i = 0; i < 8; i++)
+		EXPECT_EQ(0, pl_cancel(t[i]));
+	for (i = 0; i < 8; i++)
+		join(t[i]);
+	for (i = 0; i < 2; i++)
+		let_reader_go(i);
+}
+
 /* ---- races ---- */
 
 TEST_F(watch, work_is_seen_whenever_it_comes)
