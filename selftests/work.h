@@ -117,7 +117,7 @@ static inline void *work_thread(void *arg)
 	return NULL;
 }
 
-/* From a task or a thread. */
+/* From a task or a thread.  If it is stuck, one sees where. */
 static inline void work_wait(void)
 {
 	int ret;
@@ -125,9 +125,11 @@ static inline void work_wait(void)
 	pl_mutex_lock(&work.mutex);
 	while (work.nr_live) {
 		ret = pl_cond_wait_until(&work.cond, &work.mutex,
-					 in_ms(STUCK_NS / NSEC_PER_MSEC));
+					 pl_now() + stuck_ns());
 		if (work.is_hard_up && is_want(ret))
 			continue;
+		if (ret)
+			pl_dump(STDERR_FILENO);
 		ASSERT_EQ(0, ret);
 	}
 	pl_mutex_unlock(&work.mutex);
