@@ -261,7 +261,7 @@ static void end_noise(struct mixed *noise, struct mixed *waiting)
 	mixed_join(waiting);
 }
 
-TEST_F_TIMEOUT(fork, whatever_others_do_at_that_moment, 60)
+TEST_F_TIMEOUT(fork, whatever_others_do_at_that_moment, 120)
 {
 	static struct mixed noise, waiting;
 	int i, nr = scaled(40);

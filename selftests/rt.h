@@ -154,11 +154,30 @@ static inline uint64_t stuck_ns(void)
 	return STUCK_NS * (uint64_t)(n > 1 ? n : 1);
 }
 
+/*
+ * How long one has waited for something.  A machine may stand still, all of it:
+ * then its clock has gone on, but nothing else, so no step counts for much.
+ */
+struct patience {
+	uint64_t	last_ns;
+	uint64_t	spent_ns;
+};
+
+static inline bool is_patient(struct patience *p)
+{
+	uint64_t now = pl_now(), limit = stuck_ns();
+	uint64_t step = p->last_ns ? now - p->last_ns : 0;
+
+	p->last_ns = now;
+	p->spent_ns += step < limit / 100 ? step : limit / 100;
+	return p->spent_ns < limit;
+}
+
 /* The condition, or false after a time in which it should have come true. */
 #define UNTIL(condition) __extension__ ({ \
-	uint64_t __end = pl_now() + stuck_ns(); \
+	struct patience __patience = { 0, 0 }; \
 	bool __is; \
-	while (!(__is = (condition)) && pl_now() < __end) \
+	while (!(__is = (condition)) && is_patient(&__patience)) \
 		breathe(); \
 	__is; \
 })
@@ -168,13 +187,14 @@ static inline uint64_t stuck_ns(void)
  * @progress changed: for what takes as long as the machine takes.
  */
 #define UNTIL_NO_MORE(condition, progress) __extension__ ({ \
-	uint64_t __end = pl_now() + stuck_ns(), __last = (progress), __next; \
+	struct patience __patience = { 0, 0 }; \
+	uint64_t __last = (progress), __next; \
 	bool __is; \
-	while (!(__is = (condition)) && pl_now() < __end) { \
+	while (!(__is = (condition)) && is_patient(&__patience)) { \
 		breathe(); \
 		__next = (progress); \
 		if (__next != __last) \
-			__end = pl_now() + stuck_ns(); \
+			__patience.spent_ns = 0; \
 		__last = __next; \
 	} \
 	__is; \
@@ -182,9 +202,9 @@ static inline uint64_t stuck_ns(void)
 
 /* The same in a task that keeps its worker to itself. */
 #define UNTIL_BUSY(condition) __extension__ ({ \
-	uint64_t __end = pl_now() + stuck_ns(); \
+	struct patience __patience = { 0, 0 }; \
 	bool __is; \
-	while (!(__is = (condition)) && pl_now() < __end) \
+	while (!(__is = (condition)) && is_patient(&__patience)) \
 		sched_yield(); \
 	__is; \
 })
