@@ -181,6 +181,7 @@ struct pl__worker {
 	struct pl__delays	io_delays;	/* O writes */
 	struct pl__delays	deadline_delays; /* O writes */
 	uint32_t		nr_deadlines;	/* O: that came */
+	uint32_t		nr_at_once;	/* O: calls, had or tried so */
 
 	struct pl__deque	deque __pl_cacheline; /* O pushes, A */
 	struct pl__inbox	inbox __pl_cacheline; /* A */

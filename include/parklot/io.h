@@ -18,8 +18,9 @@ PL_BEGIN_DECLS
  * -ECANCELED (the buffer is the caller's again in each case; what was
  * transferred before is reported instead): -ENOMEM, -EAGAIN.
  *
- * It goes through io_uring; where there is none, or it is not allowed, through
- * plain calls that do not block, and epoll.  Then files may block the worker.
+ * It goes through io_uring, but for what a socket gives or takes at once; where
+ * there is none, or it is not allowed, through plain calls that do not block,
+ * and epoll.  Then files may block the worker.
  */
 PL_API ssize_t pl_read(int fd, void *buf, size_t n);
 PL_API ssize_t pl_read_until(int fd, void *buf, size_t n, uint64_t deadline_ns);
