@@ -11,7 +11,8 @@
  * or waits for a processor, is not blocked, however long that takes.
  *
  * The more goes on by itself, the longer it is between two looks.  When no
- * task waits there are none:
+ * task waits there are none, but a few ever rarer ones while somebody counts as
+ * blocked: it may have been about to compute.
  *
  *	watcher				whoever queued a task
  *	word = ASLEEP		[watch-a]	queue it
@@ -58,6 +59,7 @@
 #define LOOK_FIRST_NS	(50 * 1000ULL)
 #define LOOK_LAST_NS	(5 * 1000 * 1000ULL)
 #define LOOK_IO_NS	(1000 * 1000ULL) /* at first, where no task waits */
+#define LAST_LOOKS	6	/* at who is blocked, ever later */
 #define LOOK_COSTS	8	/* they take less than a part of so many */
 
 /* Blocked for so long, if others go on: or all change places all the time. */
@@ -74,6 +76,7 @@ static struct {
 	uint32_t		nr_hands_blocked; /* W: at the last look */
 	uint64_t		all_blocked_ns;	/* W: since; 0: not so */
 	uint32_t		all_blocked_ticks; /* W: and nobody went on */
+	uint32_t		nr_last_looks;	/* W: since a task waited */
 	bool			is_counted;	/* W: it has lasted */
 	bool			has_told;	/* W */
 } watcher;
@@ -379,9 +382,18 @@ static bool rouse(void)
 					      PL__WATCHER_UNTOLD);
 }
 
+static uint64_t last_look_ns(uint64_t now)
+{
+	if (!load_relaxed(&pl__rt.nr_seen) ||
+	    watcher.nr_last_looks == LAST_LOOKS)
+		return UINT64_MAX;
+	return now + (LOOK_LAST_NS << watcher.nr_last_looks++);
+}
+
 /* Until a task is queued that nobody is called for, or a worker has I/O. */
 static void sleep_long(uint64_t now)
 {
+	uint64_t deadline_ns = last_look_ns(now);
 	bool is_roused;
 
 	/* [watch-a] pairs with [watch-b] in pl__watch(). */
@@ -393,7 +405,8 @@ static void sleep_long(uint64_t now)
 	/* [lend-a] pairs with [lend-b] in pl__watch_io(). */
 	while (!pl__work_anywhere() && !pl__lend_is_due() &&
 	       load_relaxed(&pl__rt.watcher) == PL__WATCHER_ASLEEP &&
-	       !pl__lend_sleep(PL__WATCHER_ASLEEP, UINT64_MAX))
+	       !pl__lend_sleep(PL__WATCHER_ASLEEP, deadline_ns) &&
+	       pl__now_ns() < deadline_ns)
 		;
 	if (pl__work_anywhere())
 		get_up();
@@ -479,6 +492,8 @@ static void watch(void)
 	uint32_t nr_marked = look(now) + pl__lend_look(now);
 
 	has_work = pl__work_anywhere();
+	if (has_work)
+		watcher.nr_last_looks = 0;
 	if (look_at_crew(has_work) || nr_marked) {
 		watcher.interval_ns = LOOK_FIRST_NS;
 		is_late = false;
@@ -551,6 +566,7 @@ int pl__watcher_start(void)
 	watcher.woken_ns = pl__now_ns();
 	watcher.interval_ns = LOOK_FIRST_NS;
 	watcher.nr_hands_blocked = 0;
+	watcher.nr_last_looks = 0;
 	watcher.all_blocked_ns = 0;
 	watcher.is_counted = false;
 	watcher.has_told = false;

@@ -131,6 +131,9 @@ static bool has_slept(uint64_t ns)
 	       is_asleep;
 }
 
+/* Longer than from one to the next of those at who is blocked. */
+#define LAST_LOOK_NS	(200 * NSEC_PER_MSEC)
+
 TEST_F(watch, nobody_looks_while_nothing_waits)
 {
 	start_with(2, 0);
@@ -148,7 +151,7 @@ TEST_F(watch, nobody_looks_at_who_stays_blocked_while_nothing_waits)
 	block_in_read(4);
 	spawn_tiny(1000);
 	EXPECT_TRUE(UNTIL(nr_ran == 1000 && nr_begun == 4));
-	ASSERT_TRUE(UNTIL(has_slept(50 * NSEC_PER_MSEC)));
+	ASSERT_TRUE(UNTIL(has_slept(LAST_LOOK_NS)));
 	EXPECT_TRUE(has_slept(300 * NSEC_PER_MSEC));
 	for (i = 0; i < 4; i++)
 		let_reader_go(i);
@@ -172,7 +175,7 @@ TEST_F(watch, nobody_looks_at_who_stays_blocked_while_its_io_does_not_complete)
 		t[i] = spawn(read_for_ever, &fds[0]);
 	block_in_read(2);
 	ASSERT_TRUE(UNTIL(nr_begun == 2));
-	ASSERT_TRUE(UNTIL(has_slept(50 * NSEC_PER_MSEC)));
+	ASSERT_TRUE(UNTIL(has_slept(LAST_LOOK_NS)));
 	EXPECT_TRUE(has_slept(300 * NSEC_PER_MSEC));
 	for (i = 0; i < 8; i++)
 		EXPECT_EQ(0, pl_cancel(t[i]));
@@ -180,6 +183,49 @@ TEST_F(watch, nobody_looks_at_who_stays_blocked_while_its_io_does_not_complete)
 		join(t[i]);
 	for (i = 0; i < 2; i++)
 		let_reader_go(i);
+}
+
+static atomic_int is_computing, is_over;
+
+/* Until another runs in its place, and for as long as the watcher may look. */
+static void nap_and_compute(void *arg)
+{
+	while (nr_ran < (int)(intptr_t)arg)
+		usleep(1000);
+	usleep(3000);
+	is_computing = 1;
+	while (!is_over)
+		;
+}
+
+static bool is_seen_to_compute(void)
+{
+	uint64_t end = in_ms(500);
+
+	while (rt_stat().workers_blocked && pl_now() < end)
+		usleep(1000);
+	return !rt_stat().workers_blocked;
+}
+
+/* Where the machine has stalled for all the looks that there are, again. */
+TEST_F(watch, who_was_about_to_compute_is_not_taken_for_blocked_for_ever)
+{
+	bool is_seen = false;
+	pl_task_t t;
+	int i;
+
+	start_with(1, 0);
+	for (i = 1; i <= 20 && !is_seen; i++) {
+		is_computing = 0;
+		is_over = 0;
+		t = spawn(nap_and_compute, (void *)(intptr_t)i);
+		spawn_tiny(1);
+		ASSERT_TRUE(UNTIL(is_computing));
+		is_seen = is_seen_to_compute();
+		is_over = 1;
+		join(t);
+	}
+	EXPECT_TRUE(is_seen);
 }
 
 /* ---- races ---- */
