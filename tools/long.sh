@@ -195,6 +195,7 @@ part_vm-debug() {
 }
 
 part_vm-kcsan() {
+	selftests/vm/selftest-built kcsan
 	in_slices kcsan
 }
 

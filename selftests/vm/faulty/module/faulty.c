@@ -4,10 +4,24 @@
  * write the name of a fault to /sys/module/faulty/parameters/fault.
  */
 #include <linux/bug.h>
+#include <linux/compiler.h>
 #include <linux/kernel.h>
 #include <linux/module.h>
 #include <linux/panic.h>
+#include <linux/smp.h>
 #include <linux/string.h>
+
+static unsigned long raced;
+
+static void race(void *unused)
+{
+	int i;
+
+	for (i = 0; i < 4000000; i++) {
+		raced++;
+		barrier();
+	}
+}
 
 static int fault_set(const char *val, const struct kernel_param *kp)
 {
@@ -19,6 +33,8 @@ static int fault_set(const char *val, const struct kernel_param *kp)
 		__module_get(THIS_MODULE);
 	else if (sysfs_streq(val, "taint"))
 		add_taint(TAINT_USER, LOCKDEP_STILL_OK);
+	else if (sysfs_streq(val, "race"))
+		on_each_cpu(race, NULL, 1);
 	else
 		return -EINVAL;
 
@@ -29,7 +45,7 @@ static const struct kernel_param_ops fault_ops = {
 	.set = fault_set,
 };
 module_param_cb(fault, &fault_ops, NULL, 0200);
-MODULE_PARM_DESC(fault, "warn, oops, hold or taint");
+MODULE_PARM_DESC(fault, "warn, oops, hold, taint or race");
 
 MODULE_DESCRIPTION("Does wrong when told to");
 MODULE_LICENSE("GPL");
