@@ -191,6 +191,7 @@ in_slices() {
 }
 
 part_vm-debug() {
+	selftests/vm/selftest-built debug
 	in_slices debug PARKLOT_INJECT=1
 }
 
