@@ -54,6 +54,7 @@ static const struct op task_ops[] = {
 	{ "spawn_worker", THREAD, op_spawn_worker, WANT },
 	{ "spawn_urgent", TASK, op_spawn_urgent, WANT },
 	{ "trim", TASK, op_trim, WANT },
+	{ "age", THREAD, op_age, { 0 } },
 	{ "shrink", TASK, op_shrink, WANT },
 	{ "flush", THREAD, op_flush, WANT },
 	{ "flush", TASK, op_flush, WANT },
@@ -145,6 +146,8 @@ static void prepare(const struct op *op)
 	ASSERT_EQ(0, pl_runtime_start(NULL));
 	/* What the first worker takes at its start is another trial's. */
 	ASSERT_TRUE(UNTIL(rt_stat().parks));
+	if (op->run == op_age)
+		prepare_age();
 	if (op->run == op_join || op->run == op_join_until)
 		task = spawn(stay, NULL);
 	if (op->run == op_interrupt || op->run == op_cancel) {
@@ -336,7 +339,7 @@ TEST_F_TIMEOUT(nomem, no_place_was_left_out, 240)
 
 	ASSERT_GE(SITES_MAX, nr);
 	ASSERT_LT(20, nr);
-	for (round = 0; round < 3 && nr_left_out(sites, nr); round++)
+	for (round = 0; round < 8 && nr_left_out(sites, nr); round++)
 		for (i = 0; i < ARRAY_SIZE(groups); i++)
 			if (round || !shared->is_done[i])
 				try_group(i);

@@ -117,6 +117,52 @@ static int op_trim(void)
 	return is_beside ? 0 : -ENOMEM;
 }
 
+/*
+ * More stacks than are kept for long; all of one area but a few are in use, so
+ * that those are cleaned one by one.
+ */
+static struct {
+	struct pl__stacks	s;
+	struct pl__stack	*used[8];
+	uint32_t		nr_used;
+} aged;
+
+static void prepare_age(void)
+{
+	static const size_t sizes[PL__STACK_CLASSES] = {
+		256 << 10, 32 << 10, 8 << 20,
+	};
+	static struct pl__stack *st[1100];
+	uint32_t i, last = ARRAY_SIZE(st) - 1;
+
+	ASSERT_EQ(0, pl__stacks_init(&aged.s, sizes));
+	for (i = 0; i <= last; i++) {
+		st[i] = pl__stack_get(&aged.s, NULL, PL_STACK_SMALL);
+		ASSERT_NE(NULL, st[i]);
+	}
+	for (i = 0; i <= last; i++)
+		if (st[i]->area == st[last]->area &&
+		    aged.nr_used < ARRAY_SIZE(aged.used))
+			aged.used[aged.nr_used++] = st[i];
+		else
+			pl__stack_put(&aged.s, NULL, st[i]);
+	ASSERT_TRUE(pl__stacks_is_trim_due(&aged.s));
+}
+
+/* As the timer thread does it, but for the time that it takes. */
+static int op_age(void)
+{
+	uint64_t now = 0, ns;
+
+	while ((ns = pl__stacks_age(&aged.s, now)) != UINT64_MAX)
+		now += ns;
+	EXPECT_FALSE(pl__stacks_is_trim_due(&aged.s));
+	while (aged.nr_used)
+		pl__stack_put(&aged.s, NULL, aged.used[--aged.nr_used]);
+	pl__stacks_fini(&aged.s);
+	return 0;
+}
+
 /* A queue that was long, and is empty. */
 static int op_shrink(void)
 {
@@ -475,8 +521,8 @@ static int op_stop_from_timer(void)
 		EXPECT_EQ(0, pl_sleep(1));
 	else
 		EXPECT_TRUE(UNTIL(pl_runtime_stop() == -EALREADY &&
-				  pl_runtime_backend() == PL_BACKEND_AUTO &&
-				  nr_threads_named("pl-") == 0));
+				  atomic_load(&pl__rt.state) ==
+				  PL__RT_STOPPED));
 	return stop_said;
 }
 
