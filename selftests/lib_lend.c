@@ -37,15 +37,25 @@ static void wait_for_byte(void *arg)
 	atomic_fetch_add(&nr_read, 1);
 }
 
-static void start_waiting(int nr, uint64_t deadline_ns)
+static void open_pair(struct pair *p, uint64_t deadline_ns)
+{
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, p->fd));
+	p->deadline_ns = deadline_ns;
+}
+
+static void spawn_waiting(int nr, uint64_t deadline_ns)
 {
 	int i;
 
 	for (i = 0; i < nr; i++) {
-		ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, pairs[i].fd));
-		pairs[i].deadline_ns = deadline_ns;
+		open_pair(&pairs[i], deadline_ns);
 		pairs[i].t = spawn(wait_for_byte, &pairs[i]);
 	}
+}
+
+static void start_waiting(int nr, uint64_t deadline_ns)
+{
+	spawn_waiting(nr, deadline_ns);
 	ASSERT_TRUE(UNTIL(nr_waiting == nr));
 }
 
@@ -55,6 +65,17 @@ static void write_to(int nr)
 
 	for (i = 0; i < nr; i++)
 		EXPECT_EQ(1, write(pairs[i].fd[1], "x", 1));
+}
+
+/* One at a time: each makes the ring ripe again. */
+static void write_in_turn(void)
+{
+	int i;
+
+	for (i = 0; i < NR_PAIRS; i++) {
+		EXPECT_EQ(1, write(pairs[i].fd[1], "x", 1));
+		ASSERT_TRUE(UNTIL(nr_read == i + 1));
+	}
 }
 
 static void join_waiting(int nr, ssize_t ret)
@@ -96,30 +117,26 @@ static void hold_up_in_read(void)
 	ASSERT_TRUE(UNTIL(nr_begun == 1));
 }
 
-TEST_F(lend, io_completes_while_its_worker_is_in_read)
+static void hold_up_with_io(void)
 {
 	start_with(1, 0);
 	start_waiting(NR_PAIRS, PL_FOREVER);
 	park_worker();
 	hold_up_in_read();
+}
+
+TEST_F(lend, io_completes_while_its_worker_is_in_read)
+{
+	hold_up_with_io();
 	write_to(NR_PAIRS);
 	join_waiting(NR_PAIRS, 1);
 	let_reader_go(0);
 }
 
-/* One at a time: each makes the ring ripe again. */
 TEST_F(lend, io_completes_whenever_it_comes)
 {
-	int i;
-
-	start_with(1, 0);
-	start_waiting(NR_PAIRS, PL_FOREVER);
-	park_worker();
-	hold_up_in_read();
-	for (i = 0; i < NR_PAIRS; i++) {
-		EXPECT_EQ(1, write(pairs[i].fd[1], "x", 1));
-		ASSERT_TRUE(UNTIL(nr_read == i + 1));
-	}
+	hold_up_with_io();
+	write_in_turn();
 	join_waiting(NR_PAIRS, 1);
 	let_reader_go(0);
 }
@@ -128,7 +145,6 @@ TEST_F(lend, io_completes_whenever_it_comes)
 TEST_F(lend, io_completes_without_a_descriptor_to_wait_with)
 {
 	struct rlimit old, none;
-	int i;
 
 	start_with(1, 0);
 	ASSERT_EQ(0, pipe2(pipes[0], O_CLOEXEC));
@@ -139,10 +155,7 @@ TEST_F(lend, io_completes_without_a_descriptor_to_wait_with)
 	none.rlim_cur = 0;
 	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &none));
 	hold_up_in_read();
-	for (i = 0; i < NR_PAIRS; i++) {
-		EXPECT_EQ(1, write(pairs[i].fd[1], "x", 1));
-		ASSERT_TRUE(UNTIL(nr_read == i + 1));
-	}
+	write_in_turn();
 	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &old));
 	join_waiting(NR_PAIRS, 1);
 	let_reader_go(0);
@@ -150,14 +163,8 @@ TEST_F(lend, io_completes_without_a_descriptor_to_wait_with)
 
 static void wait_and_block(void *arg)
 {
-	int i;
-
 	(void)arg;
-	for (i = 0; i < NR_PAIRS; i++) {
-		ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, pairs[i].fd));
-		pairs[i].deadline_ns = PL_FOREVER;
-		pairs[i].t = spawn(wait_for_byte, &pairs[i]);
-	}
+	spawn_waiting(NR_PAIRS, PL_FOREVER);
 	pl_yield();
 	EXPECT_EQ(NR_PAIRS, nr_waiting);
 	read_byte(pipes[0]);
@@ -192,8 +199,7 @@ TEST_F(lend, io_completes_though_the_watcher_slept_when_its_worker_went_on)
 	start_with(1, 0);
 	ASSERT_EQ(0, pipe2(pipes[0], O_CLOEXEC));
 	start_waiting(1, PL_FOREVER);
-	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, pairs[1].fd));
-	pairs[1].deadline_ns = PL_FOREVER;
+	open_pair(&pairs[1], PL_FOREVER);
 	readers[0] = spawn(wait_and_read, &pairs[1]);
 	ASSERT_TRUE(UNTIL(nr_waiting == 2));
 	park_worker();
@@ -253,10 +259,7 @@ TEST_F(lend, io_is_cancelled_while_its_worker_is_in_read)
 {
 	int i;
 
-	start_with(1, 0);
-	start_waiting(NR_PAIRS, PL_FOREVER);
-	park_worker();
-	hold_up_in_read();
+	hold_up_with_io();
 	for (i = 0; i < NR_PAIRS; i++) {
 		EXPECT_EQ(0, pl_cancel(pairs[i].t));
 		ASSERT_TRUE(UNTIL(nr_read == i + 1));
@@ -269,10 +272,7 @@ TEST_F(lend, io_ends_when_its_descriptor_is_closed_though_its_worker_is_in_read)
 {
 	int i;
 
-	start_with(1, 0);
-	start_waiting(NR_PAIRS, PL_FOREVER);
-	park_worker();
-	hold_up_in_read();
+	hold_up_with_io();
 	for (i = 0; i < NR_PAIRS; i++) {
 		EXPECT_EQ(0, pl_close(pairs[i].fd[0]));
 		ASSERT_TRUE(UNTIL(nr_read == i + 1));
@@ -338,7 +338,7 @@ TEST_F(lend, nothing_is_lost_between_a_worker_and_who_helps_it)
 
 	start_with(2, 8);
 	for (i = 0; i < NR_ECHOES; i++) {
-		ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, pairs[i].fd));
+		open_pair(&pairs[i], PL_FOREVER);
 		t[i] = spawn(echo, &pairs[i]);
 	}
 	mixed_start(&holding, 3, 0, hold_up_shortly, NULL);
