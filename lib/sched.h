@@ -484,12 +484,17 @@ void pl__lend_stop(void);
 /* Polls the ring of @victim, if it is ripe. */
 void pl__lend_help(struct pl__worker *victim);
 
-/* ---- worker.c ---- */
+/* ---- worker_thread.c ---- */
 
 /* Another worker, as the searcher if @has_token; -errno. */
 int pl__worker_start(bool has_token);
 void pl__worker_join_all(void);
 void pl__worker_free_all(void);
+
+/* ---- worker.c ---- */
+
+/* What its thread does, until the runtime ends. */
+void pl__worker_run(struct pl__worker *w);
 
 /* Calls for help if there is: what was left to us may be more than we take. */
 void pl__pass_on_help(void);

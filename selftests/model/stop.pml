@@ -3,7 +3,7 @@
  * stop: the runtime is taken apart once no task is left and no thread from
  * outside looks at it, and then for certain (lib/runtime.c; pl__task_end(),
  * pl__rt_enter() in sched.c; spawn_outside() in spawn.c; start_next() and
- * worker_main() in worker.c).
+ * worker_main() in worker_thread.c).
  *
  * A thread spawns a task and starts the second worker for it, or comes too late;
  * the task runs there and spawns another, which the first worker
