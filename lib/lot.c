@@ -55,9 +55,10 @@ uint32_t pl__lot_peek(struct pl__lots *lots, uint32_t i)
 }
 
 enum pl__lot_reason pl__lot_park(struct pl__lots *lots, uint32_t i,
-				 struct pl__lot_entry *e, uint32_t seq)
+				 struct pl__lot_entry *e, uint64_t deadline_ns,
+				 uint32_t seq)
 {
-	return lots->ops->park(lots, i, e, seq);
+	return lots->ops->park(lots, i, e, deadline_ns, seq);
 }
 
 enum pl__lot_reason pl__lot_park_polling(struct pl__lots *lots, uint32_t i,

@@ -36,7 +36,8 @@ struct parklot_counters;
 enum pl__lot_reason {
 	PL__LOT_WOKEN,		/* by a signal that counted us */
 	PL__LOT_CHANGED,	/* seq was not the expected one */
-	PL__LOT_POLLED,		/* the descriptor is readable, or it is late */
+	PL__LOT_POLLED,		/* the descriptor is readable */
+	PL__LOT_LATE,		/* the deadline has come */
 };
 
 /* L: lot->lock held.  A: atomic.  I: set at init, then read-only. */
@@ -58,7 +59,8 @@ struct pl__lots;
 
 struct pl__lots_ops {
 	enum pl__lot_reason (*park)(struct pl__lots *lots, uint32_t i,
-				    struct pl__lot_entry *e, uint32_t seq);
+				    struct pl__lot_entry *e,
+				    uint64_t deadline_ns, uint32_t seq);
 	enum pl__lot_reason (*park_polling)(struct pl__lots *lots, uint32_t i,
 					    int fd, uint64_t deadline_ns,
 					    uint32_t seq);
@@ -100,11 +102,15 @@ static inline bool pl__lot_is_stopped(uint32_t seq)
 	return seq & 1;
 }
 
-/* Sleeps on @e until signalled, unless lot @i's sequence is not @seq. */
+/*
+ * Sleeps on @e until signalled, or @deadline_ns, unless lot @i's sequence is
+ * not @seq.  LATE: no signal has counted us, and none will.
+ */
 enum pl__lot_reason pl__lot_park(struct pl__lots *lots, uint32_t i,
-				 struct pl__lot_entry *e, uint32_t seq);
+				 struct pl__lot_entry *e, uint64_t deadline_ns,
+				 uint32_t seq);
 
-/* The same until @fd is readable, or @deadline_ns; if lots->can_poll. */
+/* The same until @fd is readable, too; if lots->can_poll. */
 enum pl__lot_reason pl__lot_park_polling(struct pl__lots *lots, uint32_t i,
 					 int fd, uint64_t deadline_ns,
 					 uint32_t seq);

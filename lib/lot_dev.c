@@ -22,8 +22,9 @@ static enum pl__lot_reason reason_of(uint32_t reason)
 	case PARKLOT_WOKEN:
 		return PL__LOT_WOKEN;
 	case PARKLOT_POLLED:
-	case PARKLOT_TIMEDOUT:
 		return PL__LOT_POLLED;
+	case PARKLOT_TIMEDOUT:
+		return PL__LOT_LATE;
 	}
 	return PL__LOT_CHANGED;
 }
@@ -53,10 +54,12 @@ static enum pl__lot_reason park_polling(struct pl__lots *lots, uint32_t i,
 }
 
 static enum pl__lot_reason park(struct pl__lots *lots, uint32_t i,
-				struct pl__lot_entry *e, uint32_t seq)
+				struct pl__lot_entry *e, uint64_t deadline_ns,
+				uint32_t seq)
 {
 	(void)e;
-	return park_polling(lots, i, -1, PARKLOT_FOREVER, seq);
+	_Static_assert(PARKLOT_FOREVER == UINT64_MAX, "ours, too");
+	return park_polling(lots, i, -1, deadline_ns, seq);
 }
 
 static bool has_parked(struct pl__lots *lots, uint32_t i)

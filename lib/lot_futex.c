@@ -77,10 +77,16 @@ uint32_t pl__lot_list_wake(struct pl__lots *lots, uint32_t i, uint32_t nr)
 }
 
 static enum pl__lot_reason park(struct pl__lots *lots, uint32_t i,
-				struct pl__lot_entry *e, uint32_t seq)
+				struct pl__lot_entry *e, uint64_t deadline_ns,
+				uint32_t seq)
 {
 	if (!pl__lot_list(lots, i, e, NULL, seq))
 		return PL__LOT_CHANGED;
+	if (pl__sleeper_sleep(&e->sleeper, deadline_ns))
+		return PL__LOT_WOKEN;
+	if (pl__lot_unlist(lots, i, e))
+		return PL__LOT_LATE;
+	/* Whoever took us off the list is about to wake us. */
 	pl__sleeper_sleep(&e->sleeper, UINT64_MAX);
 	return PL__LOT_WOKEN;
 }

@@ -231,7 +231,8 @@ static bool park_polling(struct pl__worker *w, uint32_t seq)
 		return false;
 	reason = pl__lot_park_polling(&pl__rt.lots, w->lot, fd, deadline_ns,
 				      seq);
-	pl__ring_polled(w->ring, reason == PL__LOT_POLLED);
+	pl__ring_polled(w->ring, reason == PL__LOT_POLLED ||
+				 reason == PL__LOT_LATE);
 	return reason == PL__LOT_WOKEN;
 }
 
@@ -246,8 +247,8 @@ static void park(struct pl__worker *w, uint32_t seq)
 		woken = pl__ring_way(w->ring) == PL_WAIT_PARK ?
 			park_polling(w, seq) : park_in_ring(w, seq);
 	else
-		woken = pl__lot_park(&pl__rt.lots, w->lot, &w->park, seq) ==
-			PL__LOT_WOKEN;
+		woken = pl__lot_park(&pl__rt.lots, w->lot, &w->park,
+				     UINT64_MAX, seq) == PL__LOT_WOKEN;
 	w->is_searching = woken;
 	PL_PROBE2(unpark, w->index, (uint32_t)woken);
 	if (since)

@@ -70,7 +70,8 @@ static void *park_thread(void *arg)
 {
 	struct parker *p = arg;
 
-	p->reason = (int)pl__lot_park(p->lots, p->lot, &p->entry, p->seq);
+	p->reason = (int)pl__lot_park(p->lots, p->lot, &p->entry, UINT64_MAX,
+				      p->seq);
 	order[atomic_fetch_add(&nr_ordered, 1)] = p->nth;
 	atomic_fetch_add(&nr_back, 1);
 	return NULL;
@@ -214,6 +215,21 @@ EACH_BACKEND(stop_wakes_all_and_lets_nobody_sleep)
 	EXPECT_TRUE(pl__lot_is_stopped(pl__lot_peek(lots, 0)));
 }
 
+EACH_BACKEND(park_ends_at_its_deadline)
+{
+	struct pl__lot_entry e = { 0 };
+	uint32_t seq = pl__lot_peek(lots, 1);
+	uint64_t then = pl__now_ns() + 5 * NSEC_PER_MSEC;
+
+	list_init(&e.list);
+	EXPECT_EQ(PL__LOT_LATE, pl__lot_park(lots, 1, &e, 0, seq));
+	EXPECT_EQ(PL__LOT_LATE, pl__lot_park(lots, 1, &e, then, seq));
+	EXPECT_LE(then, pl__now_ns());
+	EXPECT_EQ(0, nr_parked(lots, 1));
+	EXPECT_EQ(0, pl__lots_signal(lots, 1, 1));
+	EXPECT_EQ(PL__LOT_CHANGED, pl__lot_park(lots, 1, &e, UINT64_MAX, seq));
+}
+
 /* ---- asleep in a ring ---- */
 
 EACH_BACKEND(sleeper_in_a_ring_is_woken_or_leaves)
@@ -262,8 +278,8 @@ TEST(device_park_also_ends_when_what_it_polls_is_readable)
 	fd = pl__eventfd();
 	ASSERT_LE(0, fd);
 	seq = pl__lot_peek(&lots, 1);
-	EXPECT_EQ(PL__LOT_POLLED, pl__lot_park_polling(&lots, 1, fd,
-						       pl__now_ns(), seq));
+	EXPECT_EQ(PL__LOT_LATE, pl__lot_park_polling(&lots, 1, fd,
+						     pl__now_ns(), seq));
 	EXPECT_EQ(PL__LOT_CHANGED, pl__lot_park_polling(&lots, 1, fd,
 							UINT64_MAX, seq + 2));
 	EXPECT_EQ(8, pl__fd_write(fd, &one, sizeof(one)));
@@ -281,8 +297,9 @@ TEST(device_park_also_ends_when_what_it_polls_is_readable)
  * see none.  A round ends when all are taken, so that nothing later makes up
  * for a signal that was lost.
  */
-static atomic_int tokens, nr_taken, nr_woken;
+static atomic_int tokens, nr_taken, nr_woken, nr_late;
 static atomic_uint nr_signalled;
+static atomic_bool is_hasty;	/* parks with deadlines that nearly come */
 
 static bool take_token(void)
 {
@@ -294,20 +311,36 @@ static bool take_token(void)
 	return false;
 }
 
+static uint64_t soon(uint32_t nth)
+{
+	return is_hasty ? pl__now_ns() + nth % 16 * 5 * NSEC_PER_USEC :
+			  UINT64_MAX;
+}
+
 static void *take_tokens(void *arg)
 {
 	struct parker *p = arg;
-	uint32_t seq;
+	uint32_t seq, nth;
 
-	for (;;) {
+	for (nth = 0;; nth++) {
 		seq = pl__lot_peek(p->lots, p->lot);
 		if (pl__lot_is_stopped(seq))
 			break;
-		if (take_token())
+		if (take_token()) {
 			atomic_fetch_add(&nr_taken, 1);
-		else if (pl__lot_park(p->lots, p->lot, &p->entry, seq) ==
-			 PL__LOT_WOKEN)
+			continue;
+		}
+		switch (pl__lot_park(p->lots, p->lot, &p->entry, soon(nth),
+				     seq)) {
+		case PL__LOT_WOKEN:
 			atomic_fetch_add(&nr_woken, 1);
+			break;
+		case PL__LOT_LATE:
+			atomic_fetch_add(&nr_late, 1);
+			break;
+		default:
+			break;
+		}
 	}
 	return NULL;
 }
@@ -348,6 +381,7 @@ static void signal_and_park(struct pl__lots *lots, int nr_parkers, int nr)
 		pthread_join(signaller[i].thread, NULL);
 
 	EXPECT_EQ(2 * nr, nr_taken);
+	is_hasty = false;
 	ASSERT_TRUE(UNTIL(nr_parked_in_all(lots) == (uint32_t)nr_parkers));
 	EXPECT_EQ(nr_signalled, (unsigned int)nr_woken);
 	pl__lots_stop(lots);
@@ -363,6 +397,13 @@ EACH_BACKEND(loses_no_signal_for_one_parker)
 EACH_BACKEND(loses_no_signal_for_many_parkers)
 {
 	signal_and_park(lots, 5, scaled(3000));
+}
+
+EACH_BACKEND(loses_no_signal_to_a_deadline)
+{
+	is_hasty = true;
+	signal_and_park(lots, 3, scaled(3000));
+	EXPECT_LT(0, nr_late);
 }
 
 TEST_HARNESS_MAIN
