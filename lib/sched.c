@@ -43,69 +43,6 @@ void pl__rt_exit(void)
 	atomic_fetch_sub(nr_inside(), 1);
 }
 
-/* ---- calling for help ---- */
-
-static bool is_help_due(void)
-{
-	return pl__is_short() &&
-	       (load_relaxed(&pl__rt.nr_idle) ||
-		load_relaxed(&pl__rt.nr_started) < pl__rt.cfg.max_workers);
-}
-
-static bool wake(struct pl__worker *w)
-{
-	uint32_t lot = w ? w->lot : pl__self_number() % pl__rt.cfg.nr_lots;
-
-	if (!pl__lots_signal(&pl__rt.lots, lot, 1))
-		return false;
-	PL_PROBE1(wake, lot);
-	if (w)
-		counter_inc(&w->stat.wakes);
-	else
-		atomic_fetch_add(&pl__rt.wakes_outside, 1);
-	return true;
-}
-
-/*
- * Takes the token for whom it wakes or starts.  Where that was nobody, since
- * the idle one was not asleep yet, it lays the token down and so must look for
- * what others left to it meanwhile; and for its own, since the idle one may
- * have found something else.  A start that failed is not tried again.
- */
-static void call_for_help(struct pl__worker *w)
-{
-	uint32_t none, idle;
-
-	/* One may compute by now, and be counted as blocked still. */
-	if (load_relaxed(&pl__rt.nr_seen))
-		pl__watch();
-	do {
-		none = 0;
-		if (!atomic_compare_exchange_strong(&pl__rt.nr_searching,
-						    &none, 1))
-			return;
-		PL_INJECT("token-b");
-		idle = load_relaxed(&pl__rt.nr_idle);
-		if (idle ? wake(w) : !pl__worker_start(true))
-			return;
-		atomic_fetch_sub(&pl__rt.nr_searching, 1);
-		pl__full_barrier();
-	} while (((idle || load_relaxed(&pl__rt.nr_idle)) && is_help_due() &&
-		  pl__work_anywhere()) ||
-		 (pl__watch() && is_help_due()));
-}
-
-void pl__signal(void)
-{
-	/* [idle-b] pairs with [idle-a], [token-b] with [token-a] in worker.c */
-	pl__full_barrier();
-	PL_INJECT("idle-b");
-	if (load_relaxed(&pl__rt.nr_searching))
-		return;
-	if (is_help_due() || (pl__watch() && is_help_due()))
-		call_for_help(pl__self());
-}
-
 /* ---- ready ---- */
 
 void pl__queue_own(struct pl__worker *w, struct pl__task *t)

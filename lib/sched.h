@@ -360,9 +360,8 @@ static inline bool pl__rt_is_stopping(void)
 /* Makes @t ready, and calls for help. */
 void pl__ready(struct pl__task *t);
 
-/* The same for many: queue each, then signal once. */
+/* The same for many: queue each, then pl__signal() once. */
 void pl__ready_quietly(struct pl__task *t);
-void pl__signal(void);
 
 /* By a thread that is no worker: a chain of links, the newest first. */
 void pl__ready_chain(struct pl__link *newest, struct pl__link *oldest);
@@ -445,6 +444,14 @@ void pl__task_take_back(void);		/* counted as spawned, but was not */
 void pl__task_free(void *t);		/* an after-switch callback */
 void __attribute__((noreturn)) pl__task_exit(struct pl__task *t);
 
+/* ---- help.c ---- */
+
+/* Tasks were queued: calls for help, if too few run. */
+void pl__signal(void);
+
+/* The same if there are any: what was left to us may be more than we take. */
+void pl__pass_on_help(void);
+
 /* ---- steal.c ---- */
 
 /*
@@ -495,9 +502,6 @@ void pl__worker_free_all(void);
 
 /* What its thread does, until the runtime ends. */
 void pl__worker_run(struct pl__worker *w);
-
-/* Calls for help if there is: what was left to us may be more than we take. */
-void pl__pass_on_help(void);
 
 /*
  * A task on the worker's stack, or a thread that is none, blocks: until

@@ -71,12 +71,6 @@ void pl__try_later(void)
 	see_to_it_in(TRY_AGAIN_NS);
 }
 
-void pl__pass_on_help(void)
-{
-	if (pl__work_anywhere())
-		pl__signal();
-}
-
 static struct pl__task *find(struct pl__worker *w)
 {
 	struct pl__task *t;

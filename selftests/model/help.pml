@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * help: a worker that is idle or could be started is called while tasks wait
- * (lib/sched.h's drawing; pl__signal(), call_for_help(), pl__drain(),
- * pl_yield() in sched.c; find(), idle(), look_and_park(), park_in_ring() in
- * worker.c; start_next(), worker_main() in worker_thread.c).
+ * (lib/sched.h's drawing; pl__signal(), call_for_help() in help.c;
+ * pl__drain(), pl_yield() in sched.c; find(), idle(), look_and_park(),
+ * park_in_ring() in worker.c; start_next(), worker_main() in worker_thread.c).
  *
  * As many tasks as there may be workers; none of them leaves its worker
  * until all run at once. So a task that waits in a queue while a worker sleeps

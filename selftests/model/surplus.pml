@@ -2,7 +2,7 @@
 /*
  * surplus: a worker that is one too many parks although tasks wait, and is
  * called when too few run (lib/sched.h's second drawing; pl__is_surplus(),
- * pl__next() and pl__signal() in sched.c; find(), look_and_park() and
+ * pl__next() in sched.c; pl__signal() in help.c; find(), look_and_park() and
  * pl__sleep() in worker.c; pl_runtime_set_workers()).
  *
  * All workers run at first, but one is wanted, then two.  A task ends at once,

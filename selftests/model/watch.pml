@@ -2,7 +2,7 @@
 /*
  * watch: tasks that are queued while all workers are blocked in the kernel are
  * seen, and another worker is called for them (lib/watch.c's drawings;
- * pl__signal(), call_for_help() in sched.c; pl__unblocked(),
+ * pl__signal(), call_for_help() in help.c; pl__unblocked(),
  * pl__worker_leaves(), idle() in worker.c).
  *
  * One worker runs at first and one is wanted.  Tasks are queued one at a time,
