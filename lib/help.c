@@ -28,14 +28,27 @@ static bool wake(struct pl__worker *w)
 }
 
 /*
+ * Called in vain, or was refused a start since enough ran at that moment: so
+ * did somebody who then has left what he found to us, as we had the token.
+ */
+static bool is_to_call_again(uint32_t idle, int ret)
+{
+	return (idle || load_relaxed(&pl__rt.nr_idle) ||
+		(ret == -EBUSY && pl__is_start_due())) &&
+	       is_help_due() && pl__work_anywhere();
+}
+
+/*
  * Takes the token for whom it wakes or starts.  Where that was nobody, since
  * the idle one was not asleep yet, it lays the token down and so must look for
  * what others left to it meanwhile; and for its own, since the idle one may
- * have found something else.  A start that failed is not tried again.
+ * have found something else.  A start for which there was no memory is not
+ * tried again.
  */
 static void call_for_help(struct pl__worker *w)
 {
 	uint32_t none, idle;
+	int ret;
 
 	/* One may compute by now, and be counted as blocked still. */
 	if (load_relaxed(&pl__rt.nr_seen))
@@ -47,12 +60,15 @@ static void call_for_help(struct pl__worker *w)
 			return;
 		PL_INJECT("token-b");
 		idle = load_relaxed(&pl__rt.nr_idle);
-		if (idle ? wake(w) : !pl__worker_start(true))
+		if (idle)
+			ret = wake(w) ? 0 : -EAGAIN;
+		else
+			ret = pl__worker_start(true);
+		if (!ret)
 			return;
 		atomic_fetch_sub(&pl__rt.nr_searching, 1);
 		pl__full_barrier();
-	} while (((idle || load_relaxed(&pl__rt.nr_idle)) && is_help_due() &&
-		  pl__work_anywhere()) ||
+	} while (is_to_call_again(idle, ret) ||
 		 (pl__watch() && is_help_due()));
 }
 

@@ -335,6 +335,17 @@ static inline bool pl__is_short(void)
 	       load_relaxed(&pl__rt.nr_wanted) + pl__nr_off();
 }
 
+/* There may be more, as others are blocked: by now, or for a while. */
+static inline bool pl__is_start_due(void)
+{
+	uint32_t nr = load_relaxed(&pl__rt.nr_started);
+
+	return nr < pl__rt.cfg.max_workers &&
+	       nr < load_relaxed(&pl__rt.nr_wanted) +
+		    load_relaxed(&pl__rt.nr_blocked) +
+		    load_relaxed(&pl__rt.nr_hands_blocked);
+}
+
 /* There are workers that are not wanted at times. */
 static inline bool pl__has_extra_workers(void)
 {
@@ -493,7 +504,10 @@ void pl__lend_help(struct pl__worker *victim);
 
 /* ---- worker_thread.c ---- */
 
-/* Another worker, as the searcher if @has_token; -errno. */
+/*
+ * Another worker, as the searcher if @has_token; -EBUSY: there are enough, or
+ * -errno: memory or threads are refused, and asked for again in a while.
+ */
 int pl__worker_start(bool has_token);
 void pl__worker_join_all(void);
 void pl__worker_free_all(void);

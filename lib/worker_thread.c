@@ -81,11 +81,8 @@ static int start_next(bool has_token)
 	int ret;
 
 	/* Those that are started at once nobody has called for. */
-	if (i >= pl__rt.cfg.max_workers ||
-	    (has_token && i >= load_relaxed(&pl__rt.nr_wanted) +
-			       load_relaxed(&pl__rt.nr_blocked) +
-			       load_relaxed(&pl__rt.nr_hands_blocked)))
-		return -EAGAIN;
+	if (has_token ? !pl__is_start_due() : i >= pl__rt.cfg.max_workers)
+		return -EBUSY;
 	if (state == PL__RT_DRAINED || state == PL__RT_STOPPED)
 		return -ECANCELED;
 	w = worker_new(i, has_token);
