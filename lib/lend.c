@@ -38,10 +38,10 @@
  *
  * All four are seq_cst: one of the two sees the other.
  */
+#include "lend.h"
 #include "fork.h"
 #include "inject.h"
 #include "ring.h"
-#include "sched.h"
 #include "sys.h"
 
 #include <poll.h>

@@ -20,6 +20,7 @@
 #include "dumper.h"
 #include "fork.h"
 #include "inject.h"
+#include "lend.h"
 #include "ring.h"
 #include "show.h"
 #include "stat.h"

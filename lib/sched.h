@@ -480,28 +480,6 @@ struct pl__task *pl__steal_held(struct pl__worker *w);
 /* Whether there is a task in anybody's queue, or in a ring that is ripe. */
 bool pl__work_anywhere(void);
 
-/* ---- lend.c ---- */
-
-/* Of the watcher's: how many rings became ripe. */
-uint32_t pl__lend_look(uint64_t now);
-
-/* There are rings whose owners may be held up any time. */
-bool pl__lend_is_due(void);
-bool pl__lend_may_be_due(void);		/* the same, once they run tasks */
-
-/*
- * Sleeps as long as the watcher's word is @word; true: since a lent ring has
- * cause, it is to look.
- */
-bool pl__lend_sleep(uint32_t word, uint64_t deadline_ns);
-
-/* The watcher's word has changed: ends its sleep. */
-void pl__lend_wake(void);
-void pl__lend_stop(void);
-
-/* Polls the ring of @victim, if it is ripe. */
-void pl__lend_help(struct pl__worker *victim);
-
 /* ---- worker_thread.c ---- */
 
 /*

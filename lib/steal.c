@@ -7,7 +7,7 @@
  * where its line is.  So who has nothing else to do lets it lie for a while
  * before he takes it.  (Go does so with what a P is to run next.)
  */
-#include "sched.h"
+#include "lend.h"
 #include "ring.h"
 #include "sys.h"
 

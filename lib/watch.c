@@ -49,7 +49,7 @@
  *	if (not: RUNS to BLOCKED)	    nr_blocked--
  *		nr_blocked--  [duty-a]
  */
-#include "sched.h"
+#include "lend.h"
 #include "inject.h"
 #include "sys.h"
 
