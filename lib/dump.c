@@ -250,7 +250,7 @@ static void put_head(struct pl__text *text)
 	pl__text_put(text, "parklot: process ");
 	pl__text_number(text, (uint64_t)getpid(), 10);
 	pl__text_put(text, ", ");
-	pl__text_number(text, load_relaxed(&pl__rt.nr_started), 10);
+	pl__text_number(text, load_relaxed(&pl__rt.nr_alive), 10);
 	pl__text_put(text, " workers, ");
 	pl__text_number(text, load_relaxed(&pl__rt.nr_idle), 10);
 	pl__text_put(text, " of them idle, ");

@@ -10,7 +10,7 @@ static bool is_help_due(void)
 {
 	return pl__is_short() &&
 	       (load_relaxed(&pl__rt.nr_idle) ||
-		load_relaxed(&pl__rt.nr_started) < pl__rt.cfg.max_workers);
+		load_relaxed(&pl__rt.nr_alive) < pl__rt.cfg.max_workers);
 }
 
 static bool wake(struct pl__worker *w)
@@ -74,7 +74,10 @@ static void call_for_help(struct pl__worker *w)
 
 void pl__signal(void)
 {
-	/* [idle-b] pairs with [idle-a], [token-b] with [token-a] in worker.c */
+	/*
+	 * [idle-b] pairs with [idle-a], [token-b] with [token-a] in worker.c;
+	 * and the first with [end-a] in worker_thread.c.
+	 */
 	pl__full_barrier();
 	PL_INJECT("idle-b");
 	if (load_relaxed(&pl__rt.nr_searching))
@@ -87,4 +90,22 @@ void pl__pass_on_help(void)
 {
 	if (pl__work_anywhere())
 		pl__signal();
+}
+
+/*
+ * Each one that is woken has a token; all that left tasks to somebody who has
+ * one may have left them to us, too.  Nobody parks meanwhile: else some would
+ * be woken twice, and others not at all.
+ */
+void pl__stir(void)
+{
+	uint32_t nr = load_acquire(&pl__rt.nr_started);
+
+	atomic_fetch_add(&pl__rt.nr_stirring, 1);
+	atomic_fetch_add(&pl__rt.nr_searching, nr);
+	nr -= pl__lots_signal(&pl__rt.lots, 0, nr);
+	atomic_fetch_sub(&pl__rt.nr_searching, nr);
+	atomic_fetch_sub(&pl__rt.nr_stirring, 1);
+	pl__full_barrier();
+	pl__pass_on_help();
 }

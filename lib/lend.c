@@ -159,15 +159,28 @@ bool pl__lend_may_be_due(void)
 	return false;
 }
 
-void pl__lend_help(struct pl__worker *victim)
+void pl__lend_help(struct pl__worker *w, struct pl__worker *victim)
 {
 	uint32_t ripe = PL__RIPE, lent = PL__LENT;
 
-	if (!atomic_compare_exchange_strong(&victim->lent, &ripe, PL__LENT) ||
-	    pl__ring_help(ring_of(victim)))
+	if (!atomic_compare_exchange_strong(&victim->lent, &ripe, PL__LENT))
+		return;
+	w->has_helped = true;
+	if (pl__ring_help(ring_of(victim)))
 		return;
 	atomic_compare_exchange_strong(&victim->lent, &lent, PL__OWN);
 	pl__watch_io();
+}
+
+/*
+ * The kernel cancels what a thread submitted when that ends.  Which requests
+ * these are is not kept, so all have to be through for once.
+ */
+bool pl__lend_keeps(struct pl__worker *w)
+{
+	if (w->has_helped)
+		w->has_helped = pl__lend_may_be_due();
+	return w->has_helped;
 }
 
 /* ---- the watcher's sleep ---- */

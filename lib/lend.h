@@ -24,7 +24,10 @@ bool pl__lend_sleep(uint32_t word, uint64_t deadline_ns);
 void pl__lend_wake(void);
 void pl__lend_stop(void);
 
-/* Polls the ring of @victim, if it is ripe. */
-void pl__lend_help(struct pl__worker *victim);
+/* Polls the ring of @victim, if it is ripe: @w, the caller, has helped then. */
+void pl__lend_help(struct pl__worker *w, struct pl__worker *victim);
+
+/* The kernel may have requests that @w submitted for others. */
+bool pl__lend_keeps(struct pl__worker *w);
 
 #endif /* PL_LEND_H */

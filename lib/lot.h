@@ -149,6 +149,9 @@ void pl__crew_init(struct pl__lots *lots);
 /* The caller joins as @slot: its word, which is not 0 while it is idle. */
 _Atomic uint32_t *pl__crew_join(struct pl__lots *lots, uint32_t slot);
 
+/* The caller, who has joined so, leaves. */
+void pl__crew_leave(struct pl__lots *lots, uint32_t slot);
+
 /* How many are to run at a time. */
 void pl__crew_set(struct pl__lots *lots, uint32_t nr_wanted);
 

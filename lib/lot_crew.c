@@ -26,6 +26,13 @@ _Atomic uint32_t *pl__crew_join(struct pl__lots *lots, uint32_t slot)
 				    PARKLOT_WORKER_OFFSET(lots->nr, slot));
 }
 
+void pl__crew_leave(struct pl__lots *lots, uint32_t slot)
+{
+	struct parklot_worker worker = { .slot = slot };
+
+	PL_BUG_ON(pl__ioctl(lots->fd, PARKLOT_IOC_WORKER_LEAVE, &worker));
+}
+
 void pl__crew_set(struct pl__lots *lots, uint32_t nr_wanted)
 {
 	struct parklot_crew crew = {

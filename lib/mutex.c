@@ -42,7 +42,7 @@ static bool spin(struct pl_mutex *m)
 {
 	int i, k;
 
-	if (pl__self() && load_relaxed(&pl__rt.nr_started) < 2)
+	if (pl__self() && load_relaxed(&pl__rt.nr_alive) < 2)
 		return false;
 	for (i = 0; i < NR_BACKOFFS; i++) {
 		for (k = 0; k < 1 << i; k++)

@@ -214,15 +214,20 @@ enum pl_backend pl_runtime_backend(void)
 
 static int set_workers(uint32_t nr)
 {
+	uint32_t old;
+
 	if (!nr)
 		nr = pl__cpus_usable();
 	if (nr > pl__rt.cfg.max_workers)
 		return -EINVAL;
-	atomic_store(&pl__rt.nr_wanted, nr);
+	old = atomic_exchange(&pl__rt.nr_wanted, nr);
 	pl__crew_set(&pl__rt.lots, nr);
 	/* Those that are idle or not started yet, if more are wanted. */
 	pl__full_barrier();
 	pl__pass_on_help();
+	/* If fewer are, those that parked for good when they were wanted. */
+	if (nr < old && pl__are_too_many())
+		pl__stir();
 	return 0;
 }
 
@@ -305,6 +310,7 @@ static void finish(struct pl__rt *rt)
 	store_relaxed(&rt->nr_blocked, 0);
 	store_relaxed(&rt->nr_seen, 0);
 	store_relaxed(&rt->nr_hands_blocked, 0);
+	store_relaxed(&rt->nr_coming, 0);
 	atomic_store(&rt->state, PL__RT_STOPPED);
 }
 

@@ -39,6 +39,20 @@
  *		park				signal the lots
  *
  * One of the two sees the other; what it leaves in its queues is stolen.
+ *
+ * More are started as others are blocked.  Who has been idle for long, while
+ * there are more than are wanted and one in reserve, ends.  Its slot stays,
+ * with its queues, which others steal from, and its ring; the next one to be
+ * started gets them.
+ *
+ *	worker that ends		whoever queued a task
+ *	late: in no lot any more	queue it
+ *	nr_alive--, nr_idle--	[end-a]	full barrier	[idle-b]
+ *	full barrier			if (nr_idle) signal the lots
+ *	look in every queue		else start one
+ *
+ * Either it sees the task, or the other does not count on it.  Whoever takes
+ * it for idle wakes nobody, and so looks again.
  */
 #ifndef PL_SCHED_H
 #define PL_SCHED_H
@@ -117,6 +131,7 @@ struct pl__worker_stat {
 	_Atomic uint64_t	nosignals;
 	_Atomic uint64_t	spawned;
 	_Atomic uint64_t	ended;
+	_Atomic uint64_t	cpu_past_ns;	/* of threads that it had */
 };
 
 /* What a worker is at; BLOCKED is the watcher's word for it, see watch.c. */
@@ -134,6 +149,7 @@ struct pl__watched {
 	uint32_t		tick;
 	bool			is_stalled;	/* ever since */
 	_Atomic int		stat_plus_1;	/* descriptor, or 0 */
+	int			stat_tid;	/* whose */
 
 	/* Of lend.c. */
 	uint64_t		held_ns;	/* in the same task since */
@@ -152,7 +168,7 @@ enum pl__lent {
 
 /*
  * O: its own thread.  A: atomic, anybody.  I: set at init, then read-only.
- * W: the watcher.
+ * W: the watcher.  S: pl__rt.start_lock held.
  */
 struct pl__worker {
 	/* The owner's line. */
@@ -169,6 +185,8 @@ struct pl__worker {
 	uint32_t		spin_ns;	/* O: before it parks */
 	bool			is_searching;	/* O: has the token */
 	bool			is_reaping;	/* O: calls for help itself */
+	bool			is_new;		/* O: in nr_coming */
+	bool			has_helped;	/* O: with a ring of others */
 	int			ring_error;	/* O: why there is none */
 	uint32_t		next_held;	/* O: which may be held up */
 	uint64_t		held_moves;	/* O: its, when last looked */
@@ -190,7 +208,8 @@ struct pl__worker {
 	_Atomic(struct pl__ring *) ring_seen;	/* A: ring, for others */
 	_Atomic int		tid;		/* A: 0: not yet known */
 	_Atomic(_Atomic uint32_t *) hand;	/* A: the crew's word, or 0 */
-	pthread_t		thread;		/* I */
+	pthread_t		thread;		/* S: start_lock held */
+	bool			has_thread;	/* S */
 	uint32_t		index;		/* I */
 	uint32_t		lot;		/* I */
 
@@ -245,6 +264,7 @@ struct pl__rt {
 
 	_Atomic uint32_t	state __pl_cacheline; /* enum pl__rt_state */
 	_Atomic uint32_t	nr_started;	/* workers[0 .. nr_started) */
+	_Atomic uint32_t	nr_alive;	/* of these, with a thread */
 	_Atomic uint32_t	nr_wanted;	/* that run at a time */
 	_Atomic uint32_t	watcher;	/* enum pl__watcher */
 
@@ -253,6 +273,8 @@ struct pl__rt {
 	_Atomic uint32_t	nr_blocked;	/* workers outside of a crew */
 	_Atomic uint32_t	nr_seen;	/* of these, by the watcher */
 	_Atomic uint32_t	nr_hands_blocked; /* of a crew, for a while */
+	_Atomic uint32_t	nr_coming;	/* alive, did not look yet */
+	_Atomic uint32_t	nr_stirring;	/* nobody is to park */
 
 	/* Ordinary threads that look at any of this right now. */
 	struct pl__stripe	inside[PL__NR_STRIPES];
@@ -266,7 +288,9 @@ struct pl__rt {
 	_Atomic uint64_t	nr_all_blocked; /* likewise */
 
 	struct pl__stackless	stackless __pl_cacheline;
-	struct pl__lock		start_lock;	/* starting a worker */
+	struct pl__lock		start_lock;	/* starting, ending workers */
+	pthread_t		ended;		/* L: the last; not joined */
+	bool			has_ended;	/* L: there is one */
 };
 
 extern struct pl__rt pl__rt;
@@ -322,23 +346,23 @@ static inline uint32_t pl__nr_off(void)
 /* Neither idle nor blocked, as far as can be seen. */
 static inline uint32_t pl__nr_running(void)
 {
-	uint32_t started = load_relaxed(&pl__rt.nr_started);
+	uint32_t alive = load_relaxed(&pl__rt.nr_alive);
 	uint32_t off = pl__nr_off();
 
-	return started > off ? started - off : 0;
+	return alive > off ? alive - off : 0;
 }
 
 /* Fewer run than are wanted. */
 static inline bool pl__is_short(void)
 {
-	return load_relaxed(&pl__rt.nr_started) <
+	return load_relaxed(&pl__rt.nr_alive) <
 	       load_relaxed(&pl__rt.nr_wanted) + pl__nr_off();
 }
 
 /* There may be more, as others are blocked: by now, or for a while. */
 static inline bool pl__is_start_due(void)
 {
-	uint32_t nr = load_relaxed(&pl__rt.nr_started);
+	uint32_t nr = load_relaxed(&pl__rt.nr_alive);
 
 	return nr < pl__rt.cfg.max_workers &&
 	       nr < load_relaxed(&pl__rt.nr_wanted) +
@@ -349,7 +373,7 @@ static inline bool pl__is_start_due(void)
 /* There are workers that are not wanted at times. */
 static inline bool pl__has_extra_workers(void)
 {
-	return load_relaxed(&pl__rt.nr_started) >
+	return load_relaxed(&pl__rt.nr_alive) >
 	       load_relaxed(&pl__rt.nr_wanted);
 }
 
@@ -463,6 +487,9 @@ void pl__signal(void);
 /* The same if there are any: what was left to us may be more than we take. */
 void pl__pass_on_help(void);
 
+/* Has all that are parked look for a task, and park once more. */
+void pl__stir(void);
+
 /* ---- steal.c ---- */
 
 /*
@@ -490,9 +517,21 @@ int pl__worker_start(bool has_token);
 void pl__worker_join_all(void);
 void pl__worker_free_all(void);
 
+/* How long one of too many is idle before it ends. */
+extern _Atomic uint64_t pl__wane_ns;
+
+/* There are more than are wanted and one in reserve: for those that block. */
+bool pl__are_too_many(void);
+
+/*
+ * The caller, @w, counted as idle, has been so for long.  True: it is no worker
+ * any more, and its thread is to end.
+ */
+bool pl__worker_end(struct pl__worker *w);
+
 /* ---- worker.c ---- */
 
-/* What its thread does, until the runtime ends. */
+/* What its thread does, until the runtime ends, or pl__worker_end(). */
 void pl__worker_run(struct pl__worker *w);
 
 /*

@@ -50,7 +50,7 @@ static const struct pl__show entries[] = {
 	RT(nr_blocks, blocks, 0),
 	RT(lots.nr_called, blocks, 0),
 	RT(nr_all_blocked, all_blocked, 0),
-	RT(nr_started, workers, PL__SHOW_GAUGE),
+	RT(nr_alive, workers, PL__SHOW_GAUGE),
 	RT(nr_idle, workers_parked, PL__SHOW_GAUGE),
 	RT(nr_blocked, workers_blocked, PL__SHOW_GAUGE),
 };

@@ -122,10 +122,10 @@ static void set_gauges(struct pl_stat *st)
 	st->backend = pl__rt.backend;
 	st->io = ring ? pl__ring_kind(ring) : PL_IO_NONE;
 	st->wait = ring ? pl__ring_way(ring) : PL_WAIT_NONE;
-	st->workers = nr;
+	st->workers = load_relaxed(&pl__rt.nr_alive);
 	st->workers_parked = load_relaxed(&pl__rt.nr_idle);
 	st->workers_blocked = pl__nr_blocked();
-	st->workers_running = minus(nr, st->workers_parked +
+	st->workers_running = minus(st->workers, st->workers_parked +
 					(uint64_t)st->workers_blocked);
 }
 
@@ -178,7 +178,8 @@ int pl_stat_read(struct pl_stat *out)
 
 static void read_worker(struct pl_stat_worker *st, struct pl__worker *w)
 {
-	st->cpu_ns = pl__thread_cpu_ns(w->thread);
+	st->cpu_ns = load_relaxed(&w->stat.cpu_past_ns) +
+		     pl__tid_cpu_ns(load_relaxed(&w->tid));
 	st->switches = load_relaxed(&w->stat.switches);
 	st->steals = load_relaxed(&w->stat.steals);
 	st->parks = load_relaxed(&w->stat.parks);

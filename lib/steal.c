@@ -94,7 +94,7 @@ static struct pl__task *steal_one(struct pl__worker *w,
 		t = pl__deque_pop(&w->deque);
 	}
 	if (!t && unlikely(load_relaxed(&victim->lent) == PL__RIPE)) {
-		pl__lend_help(victim);
+		pl__lend_help(w, victim);
 		t = pl__deque_pop(&w->deque);
 	}
 	if (t)

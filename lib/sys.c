@@ -64,6 +64,14 @@ uint64_t pl__thread_cpu_ns(pthread_t thread)
 	return clock_ns(clock);
 }
 
+/* As pthread_getcpuclockid() makes it, of a thread that need not be there. */
+uint64_t pl__tid_cpu_ns(int tid)
+{
+	clockid_t clock = (clockid_t)(~(uint32_t)tid << 3 | 6);
+
+	return tid ? clock_ns(clock) : 0;
+}
+
 int pl__thread_id(void)
 {
 	return (int)syscall(SYS_gettid);

@@ -15,6 +15,7 @@
 
 uint64_t pl__now_ns(void);
 uint64_t pl__thread_cpu_ns(pthread_t thread);
+uint64_t pl__tid_cpu_ns(int tid);	/* of one that may have ended; 0 */
 int pl__thread_id(void);
 
 /* What may be unmapped at any moment: false if it is. */

@@ -83,16 +83,19 @@ static struct {
 
 /* ---- one worker ---- */
 
-static int open_stat(struct pl__worker *w)
+static int open_stat(struct pl__worker *w, int tid)
 {
 	int plus_1 = load_relaxed(&w->watched.stat_plus_1), fd;
 	char path[40];
 
-	if (plus_1)
+	if (plus_1 && w->watched.stat_tid == tid)
 		return plus_1 - 1;
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat",
-		 load_relaxed(&w->tid));
+	store_relaxed(&w->watched.stat_plus_1, 0);
+	if (plus_1)
+		pl__close(plus_1 - 1);
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
 	fd = pl__open(path, O_RDONLY);
+	w->watched.stat_tid = tid;
 	if (fd >= 0)
 		store_relaxed(&w->watched.stat_plus_1, fd + 1);
 	return fd;
@@ -105,12 +108,12 @@ static int open_stat(struct pl__worker *w)
 static bool is_asleep(struct pl__worker *w)
 {
 	ssize_t n = -ESRCH;
+	int tid = load_relaxed(&w->tid), fd;
 	char stat[64], *p;
-	int fd;
 
-	if (!load_relaxed(&w->tid))
+	if (!tid)
 		return false;
-	fd = open_stat(w);
+	fd = open_stat(w, tid);
 	if (fd >= 0)
 		n = pl__fd_reread(fd, stat, sizeof(stat));
 	if (n <= 0)
@@ -130,7 +133,7 @@ static void note(struct pl__worker *w, uint64_t now, uint64_t cpu_ns)
 static bool has_stalled(struct pl__worker *w, uint64_t now)
 {
 	struct pl__watched *s = &w->watched;
-	uint64_t cpu_ns = pl__thread_cpu_ns(w->thread);
+	uint64_t cpu_ns = pl__tid_cpu_ns(load_relaxed(&w->tid));
 
 	if (s->since_ns >= watcher.woken_ns &&
 	    s->tick == load_relaxed(&w->tick) &&
@@ -143,7 +146,7 @@ static bool has_stalled(struct pl__worker *w, uint64_t now)
 
 static bool is_back(struct pl__worker *w)
 {
-	uint64_t cpu_ns = pl__thread_cpu_ns(w->thread);
+	uint64_t cpu_ns = pl__tid_cpu_ns(load_relaxed(&w->tid));
 
 	if (cpu_ns == w->watched.cpu_ns)
 		return false;
@@ -293,7 +296,7 @@ static bool tell(void)
 static bool are_all_blocked(void)
 {
 	return !pl__nr_running() && !load_relaxed(&pl__rt.nr_idle) &&
-	       load_relaxed(&pl__rt.nr_started) == pl__rt.cfg.max_workers;
+	       load_relaxed(&pl__rt.nr_alive) == pl__rt.cfg.max_workers;
 }
 
 static uint32_t nr_ticks(void)
@@ -438,21 +441,12 @@ static void sleep_short(uint64_t cpu_ns)
 	watcher.interval_ns *= 2;
 }
 
-/* The last one that was started has not looked for a task yet, nor parked. */
-static bool is_one_to_come(void)
-{
-	uint32_t nr = load_acquire(&pl__rt.nr_started);
-	struct pl__worker *w = nr ? pl__rt.workers[nr - 1] : NULL;
-
-	return w && !load_relaxed(&w->tick) && !load_relaxed(&w->stat.parks);
-}
-
 /* So that the next one to be called need not be started first. */
 static void keep_reserve(void)
 {
 	if ((load_relaxed(&pl__rt.nr_seen) ||
 	     load_relaxed(&pl__rt.nr_hands_blocked)) &&
-	    !load_relaxed(&pl__rt.nr_idle) && !is_one_to_come())
+	    !load_relaxed(&pl__rt.nr_idle) && !load_relaxed(&pl__rt.nr_coming))
 		pl__worker_start(false);
 }
 

@@ -230,23 +230,40 @@ static bool park_polling(struct pl__worker *w, uint32_t seq)
 	return reason == PL__LOT_WOKEN;
 }
 
-static void park(struct pl__worker *w, uint32_t seq)
+/* One of too many parks for a while only; so it looks whether it still is. */
+static bool park_in_lot(struct pl__worker *w, uint32_t seq, bool *is_late)
+{
+	uint64_t deadline_ns = UINT64_MAX;
+	enum pl__lot_reason reason;
+
+	if (unlikely(pl__has_extra_workers()) && pl__are_too_many())
+		deadline_ns = pl__now_ns() + load_relaxed(&pl__wane_ns);
+	reason = pl__lot_park(&pl__rt.lots, w->lot, &w->park, deadline_ns,
+			      seq);
+	*is_late = reason == PL__LOT_LATE;
+	return reason == PL__LOT_WOKEN;
+}
+
+/* True: nobody called for it in a long time. */
+static bool park(struct pl__worker *w, uint32_t seq)
 {
 	uint64_t since = pl__rt.spin_ns_max ? pl__now_ns() : 0;
-	bool woken;
+	bool woken, is_late = false;
 
+	while (unlikely(load_relaxed(&pl__rt.nr_stirring)))
+		pl__sched_yield();
 	counter_inc(&w->stat.parks);
 	PL_PROBE1(park, w->index);
 	if (w->ring && pl__ring_is_busy(w->ring))
 		woken = pl__ring_way(w->ring) == PL_WAIT_PARK ?
 			park_polling(w, seq) : park_in_ring(w, seq);
 	else
-		woken = pl__lot_park(&pl__rt.lots, w->lot, &w->park,
-				     UINT64_MAX, seq) == PL__LOT_WOKEN;
+		woken = park_in_lot(w, seq, &is_late);
 	w->is_searching = woken;
 	PL_PROBE2(unpark, w->index, (uint32_t)woken);
 	if (since)
 		learn_to_spin(w, pl__now_ns() - since);
+	return is_late;
 }
 
 /*
@@ -267,9 +284,10 @@ static bool is_nothing_to_do(void)
 /*
  * Announced as idle: looks once more, and parks if there is nothing.  Who had
  * the token and sees something takes it up again, since it has to call for
- * those who left their tasks to it; if another has it, that one will.
+ * those who left their tasks to it; if another has it, that one will.  True:
+ * nobody called for it in a long time.
  */
-static void look_and_park(struct pl__worker *w, uint32_t seq)
+static bool look_and_park(struct pl__worker *w, uint32_t seq)
 {
 	bool had_token = w->is_searching;
 	uint32_t none = 0;
@@ -279,13 +297,21 @@ static void look_and_park(struct pl__worker *w, uint32_t seq)
 	pl__full_barrier();
 	PL_INJECT("idle-a");
 	if (is_enough_running(had_token) || is_nothing_to_do())
-		park(w, seq);
-	else if (had_token)
+		return park(w, seq);
+	if (had_token)
 		w->is_searching = atomic_compare_exchange_strong(
 					&pl__rt.nr_searching, &none, 1);
+	return false;
 }
 
-/* False: the runtime has come to its end. */
+/* It runs a task, or counts as idle: another one may be started in reserve. */
+static void has_come(struct pl__worker *w)
+{
+	w->is_new = false;
+	atomic_fetch_sub(&pl__rt.nr_coming, 1);
+}
+
+/* False: the runtime has come to its end, or the worker. */
 static bool idle(struct pl__worker *w)
 {
 	uint32_t seq = pl__lot_peek(&pl__rt.lots, w->lot);
@@ -301,7 +327,10 @@ static bool idle(struct pl__worker *w)
 	pl__worker_leaves(w, PL__IDLE);
 	/* [idle-a] pairs with [idle-b] in pl__signal(). */
 	atomic_fetch_add(&pl__rt.nr_idle, 1);
-	look_and_park(w, seq);
+	if (unlikely(w->is_new))
+		has_come(w);
+	if (look_and_park(w, seq) && pl__worker_end(w))
+		return false;
 	pl__worker_runs(w);
 	atomic_fetch_sub(&pl__rt.nr_idle, 1);
 	return true;
@@ -357,6 +386,8 @@ static void loop(struct pl__worker *w)
 		t = find(w);
 		if (!t)
 			t = spin(w);
+		if (t && unlikely(w->is_new))
+			has_come(w);
 		if (t)
 			run(w, t);
 	} while (t || idle(w));

@@ -107,7 +107,7 @@ PL_API int pl_runtime_stop(void);
  *
  * More are started on demand, as at the start.  With fewer, those that are too
  * many park at the end of the task that they run; what is in their queues is
- * taken by the others.  Their threads stay.
+ * taken by the others.  Their threads end after a while.
  *
  * Context: any thread; starts the runtime if it does not run.
  * Return: 0; -EINVAL if @nr is over the max_workers it was started with;
@@ -140,7 +140,7 @@ struct pl_stat {
 	uint64_t	io_submitted;
 	uint64_t	io_completed;
 	uint32_t	backend;	/* enum pl_backend */
-	uint32_t	workers;	/* threads started */
+	uint32_t	workers;	/* threads that there are */
 	uint32_t	workers_running;
 	uint32_t	workers_parked;
 	uint32_t	workers_blocked; /* in the kernel, by their tasks */
@@ -163,7 +163,7 @@ PL_API int pl_stat_read(struct pl_stat *st);
 /** struct pl_stat_worker - the same of one worker */
 struct pl_stat_worker {
 	size_t		size;
-	uint64_t	cpu_ns;		/* CPU time of the thread */
+	uint64_t	cpu_ns;		/* CPU time, of all threads it was */
 	uint64_t	switches;
 	uint64_t	steals;
 	uint64_t	parks;
@@ -179,7 +179,8 @@ struct pl_stat_worker {
 /**
  * pl_stat_worker() - the counters of worker @i
  *
- * Return: 0; -ENOENT if there is no such worker; -EINVAL.
+ * A worker that has ended keeps its number for the next one, which counts on.
+ * Return: 0; -ENOENT if there never was such a worker; -EINVAL.
  */
 PL_API int pl_stat_worker(uint32_t i, struct pl_stat_worker *st);
 
