@@ -109,12 +109,26 @@ void pl__drain(struct pl__worker *w, struct pl__inbox *from)
 		pl__signal();
 }
 
+/* The caller takes one of what is ready now, and calls once for the rest. */
+static void look_around(struct pl__worker *w,
+			uint32_t (*look)(struct pl__ring *r))
+{
+	uint32_t nr = 0;
+
+	if (w->ring) {
+		w->is_reaping = true;
+		nr = look(w->ring);
+		w->is_reaping = false;
+	}
+	pl__drain(w, &w->inbox);
+	if (nr && pl__deque_len(&w->deque) > 1)
+		pl__signal();
+}
+
 /* The oldest of all that is ready, by whatever way it came. */
 static struct pl__task *next_oldest(struct pl__worker *w)
 {
-	if (w->ring)
-		pl__ring_poll(w->ring);
-	pl__drain(w, &w->inbox);
+	look_around(w, pl__ring_poll);
 	return pl__deque_steal(&w->deque);
 }
 
@@ -180,18 +194,8 @@ struct pl__task *pl__next(struct pl__worker *w)
 	t = next_queued(w);
 	if (t)
 		return t;
-	/*
-	 * Requests are submitted by who finds nothing: with its sleep.  It
-	 * takes one of what is ready now, and calls once for all the rest.
-	 */
-	if (w->ring) {
-		w->is_reaping = true;
-		pl__ring_reap(w->ring);
-		w->is_reaping = false;
-	}
-	pl__drain(w, &w->inbox);
-	if (w->ring && pl__deque_len(&w->deque) > 1)
-		pl__signal();
+	/* Requests are submitted by who finds nothing: with its sleep. */
+	look_around(w, pl__ring_reap);
 	return pl__deque_pop(&w->deque);
 }
 
