@@ -79,7 +79,7 @@ static int submit(struct request *r, const struct ask *a)
 	if (a->is_callers && pl__ring_kind(ring) != PL_IO_URING)
 		return -EOPNOTSUPP;
 	r->req.done = request_done;
-	atomic_store(&r->done, 0);
+	store_relaxed(&r->done, 0);
 	ret = pl__ring_add(ring, &r->req, a->sqe);
 	if (!ret)
 		pl__watch_io();

@@ -93,7 +93,7 @@ static int add(struct pl__ring *r, struct pl__ring_req *req,
 	req->res = 0;
 	req->is_over = false;
 	list_init(&req->queue);
-	atomic_store(&req->pending, 1);
+	store_relaxed(&req->pending, 1);
 	remember(r, req);
 	ret = r->ops->add(r, req);
 	if (ret) {
