@@ -10,6 +10,8 @@
  *
  * What a socket gives or takes at once is had by a plain call, which does not
  * block: a request, its completion and the switch away and back take longer.
+ * Where that was in vain before, as it is for who answers and then waits for
+ * the next question, it is mostly left out.
  *
  * An ordinary thread has no ring: it sends a task.
  */
@@ -98,6 +100,20 @@ static bool is_of_sockets(const struct io_uring_sqe *sqe)
 	return false;
 }
 
+static bool is_send(const struct io_uring_sqe *sqe)
+{
+	return sqe->opcode == IORING_OP_SEND ||
+	       sqe->opcode == IORING_OP_SENDMSG;
+}
+
+/* Another descriptor may have the same, or another file the descriptor. */
+static struct pl__guess *guess_of(struct pl__worker *w,
+				  const struct io_uring_sqe *sqe)
+{
+	return &w->at_once[((uint32_t)sqe->fd * 2 + is_send(sqe)) %
+			   PL__NR_GUESSES];
+}
+
 /*
  * True: it was, with @res.  What is to be whole is left to the ring, which goes
  * on with the rest; and one call in so many, so that a task that never has to
@@ -105,18 +121,25 @@ static bool is_of_sockets(const struct io_uring_sqe *sqe)
  */
 static bool had_at_once(const struct ask *a, int *res)
 {
+	struct pl__worker *w = pl__self();
+	struct pl__guess *guess;
 	struct pl__call call;
+	bool is_vain;
 	int ret;
 
 	if (a->is_callers || !is_of_sockets(a->sqe) ||
 	    a->sqe->msg_flags & MSG_WAITALL ||
-	    ++pl__self()->nr_at_once % BY_RING_EVERY == 0)
+	    ++w->nr_at_once % BY_RING_EVERY == 0)
+		return false;
+	guess = guess_of(w, a->sqe);
+	if (!pl__guess_asks(guess))
 		return false;
 	pl__call_init(&call, a->sqe);
-	if (pl__call_must_wait(&call, &ret))
-		return false;
-	*res = ret;
-	return true;
+	is_vain = pl__call_must_wait(&call, &ret);
+	pl__guess_learn(guess, is_vain);
+	if (!is_vain)
+		*res = ret;
+	return !is_vain;
 }
 
 static bool is_done(struct request *r)

@@ -60,6 +60,7 @@
 #include "alone.h"
 #include "delay.h"
 #include "deque.h"
+#include "guess.h"
 #include "inject.h"
 #include "lot.h"
 #include "mpsc.h"
@@ -166,6 +167,8 @@ enum pl__lent {
 	PL__RIPE,		/* which there is */
 };
 
+#define PL__NR_GUESSES	256	/* a power of 2 */
+
 /*
  * O: its own thread.  A: atomic, anybody.  I: set at init, then read-only.
  * W: the watcher.  S: pl__rt.start_lock held.
@@ -200,6 +203,7 @@ struct pl__worker {
 	struct pl__delays	deadline_delays; /* O writes */
 	uint32_t		nr_deadlines;	/* O: that came */
 	uint32_t		nr_at_once;	/* O: calls, had or tried so */
+	struct pl__guess	at_once[PL__NR_GUESSES]; /* O: see io.c */
 
 	struct pl__deque	deque __pl_cacheline; /* O pushes, A */
 	struct pl__inbox	inbox __pl_cacheline; /* A */

@@ -61,6 +61,77 @@ TEST_F(at_once, takes_no_request)
 	run_as(PL_STACK_WORKER, count_requests, NULL);
 }
 
+/* ---- whether it is tried ---- */
+
+/* Answers questions, each of which has to be waited for; there are none yet. */
+static void answer(void *arg)
+{
+	int fd = *(int *)arg;
+	char c;
+
+	while (pl_recv(fd, &c, 1, 0) == 1 && c != '.')
+		EXPECT_EQ(1, pl_send(fd, &c, 1, 0));
+}
+
+static void ask(int fd, int nr)
+{
+	char c = '?';
+
+	for (; nr; nr--) {
+		EXPECT_TRUE(UNTIL(rt_stat().io_in_flight == 1));
+		EXPECT_EQ(1, write(fd, "?", 1));
+		EXPECT_EQ(1, read(fd, &c, 1));
+	}
+}
+
+/* Of as many receives of what is there, how many went by the ring. */
+static uint64_t nr_by_ring(int fd, int nr)
+{
+	uint64_t before = rt_stat().io_submitted;
+	char c;
+
+	for (; nr; nr--)
+		EXPECT_EQ(1, pl_recv(fd, &c, 1, 0));
+	return rt_stat().io_submitted - before;
+}
+
+#define NR_THERE	(4 * BY_RING_EVERY)
+
+static uint64_t nr_untried, nr_later;
+
+static void find_there(void *arg)
+{
+	static char page[2 * NR_THERE];
+	int *fd = arg;
+
+	answer(&fd[1]);
+	ASSERT_EQ(sizeof(page), write(fd[0], page, sizeof(page)));
+	nr_untried += nr_by_ring(fd[1], NR_THERE) - NR_THERE / BY_RING_EVERY;
+	nr_later += nr_by_ring(fd[1], NR_THERE) - NR_THERE / BY_RING_EVERY;
+}
+
+/* How many it lets pass when there is something depends on how many came. */
+TEST_F(at_once, who_waited_each_time_is_mostly_not_asked_until_of_use)
+{
+	int fd[2], nr;
+	pl_task_t t;
+
+	start_with(1, 1);
+	for (nr = 40; nr < 56; nr += 3) {
+		make_pair(fd);
+		t = spawn(find_there, fd);
+		ask(fd[0], nr);
+		ASSERT_EQ(1, write(fd[0], ".", 1));
+		join(t);
+		close_pair(fd);
+	}
+	EXPECT_LE(6, nr_untried);
+	EXPECT_GE(6 * 16, nr_untried);
+	EXPECT_EQ(0, nr_later);
+}
+
+/* ---- what holds all the same ---- */
+
 static bool had_turn;
 
 static void take_turn(void *arg)

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * guess: whether it pays to ask, by how it went before
+ *
+ * Each time in vain lets more times pass before the next one, up to 15.  Once
+ * of use, it is asked again each time.  So who never gets anything asks 1 time
+ * in 16, and who mostly does is hardly slowed by one time in vain.
+ */
+#ifndef PL_GUESS_H
+#define PL_GUESS_H
+
+#include "base.h"
+
+#define PL__GUESS_PASS_MAX	15	/* 2^n - 1 */
+
+/* Of one thread.  Zero-filled it is to be asked. */
+struct pl__guess {
+	uint8_t			nr_pass;	/* after the last in vain */
+	uint8_t			nr_left;	/* of these */
+};
+
+/* False: this time passes. */
+static inline bool pl__guess_asks(struct pl__guess *g)
+{
+	if (!g->nr_left)
+		return true;
+	g->nr_left--;
+	return false;
+}
+
+/* It was asked. */
+static inline void pl__guess_learn(struct pl__guess *g, bool was_vain)
+{
+	if (!was_vain)
+		g->nr_pass = 0;
+	else if (g->nr_pass < PL__GUESS_PASS_MAX)
+		g->nr_pass = (uint8_t)(2 * g->nr_pass + 1);
+	g->nr_left = g->nr_pass;
+}
+
+#endif /* PL_GUESS_H */
