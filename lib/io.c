@@ -119,14 +119,14 @@ static struct pl__guess *guess_of(struct pl__worker *w,
  * on with the rest; and one call in so many, so that a task that never has to
  * wait lets others have their turn.
  */
-static bool had_at_once(const struct ask *a, int *res)
+static bool had_at_once(const struct ask *a, struct request *r, int *res)
 {
 	struct pl__worker *w = pl__self();
 	struct pl__guess *guess;
 	struct pl__call call;
-	bool is_vain;
 	int ret;
 
+	r->req.is_vain = false;
 	if (a->is_callers || !is_of_sockets(a->sqe) ||
 	    a->sqe->msg_flags & MSG_WAITALL ||
 	    ++w->nr_at_once % BY_RING_EVERY == 0)
@@ -135,11 +135,11 @@ static bool had_at_once(const struct ask *a, int *res)
 	if (!pl__guess_asks(guess))
 		return false;
 	pl__call_init(&call, a->sqe);
-	is_vain = pl__call_must_wait(&call, &ret);
-	pl__guess_learn(guess, is_vain);
-	if (!is_vain)
+	r->req.is_vain = pl__call_must_wait(&call, &ret);
+	pl__guess_learn(guess, r->req.is_vain);
+	if (!r->req.is_vain)
 		*res = ret;
-	return !is_vain;
+	return !r->req.is_vain;
 }
 
 static bool is_done(struct request *r)
@@ -159,7 +159,7 @@ static int wait_once(const struct ask *a)
 	struct request r;
 	int ret = pl__wait_pending();
 
-	if (!ret && had_at_once(a, &ret))
+	if (!ret && had_at_once(a, &r, &ret))
 		return ret;
 	if (!ret)
 		ret = submit(&r, a);

@@ -37,6 +37,7 @@ struct pl__ring;
 struct pl__ring_req {
 	/* L: called once, with the result. */
 	void			(*done)(struct pl__ring_req *req, int res);
+	bool			is_vain;	/* I: was just tried in vain */
 	struct pl__ring		*ring;		/* I: where it was added */
 	const struct io_uring_sqe *sqe;		/* I: what it asks for */
 	struct pl__list		by_fd;		/* L: in its bucket */
@@ -65,8 +66,10 @@ int pl__ring_open(struct pl__ring **out, enum pl_io want, enum pl_wait way);
 void pl__ring_close(struct pl__ring *r);
 
 /*
- * Owner: queues @sqe, which stays as long as @req; -EAGAIN if the kernel takes
- * no more now.  Files may block the caller, where there is no io_uring.
+ * Owner: queues @sqe, which stays as long as @req, whose done and is_vain are
+ * set; -EAGAIN if the kernel takes no more now.  What was in vain, of a socket,
+ * is tried when there is an event.  Files may block the caller, where there is
+ * no io_uring.
  */
 int pl__ring_add(struct pl__ring *r, struct pl__ring_req *req,
 		 const struct io_uring_sqe *sqe);

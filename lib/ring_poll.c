@@ -137,6 +137,14 @@ static bool is_nobody_telling(struct pl__ring_req *req)
 	return true;
 }
 
+static void wait_for(struct ring_poll *p, struct pl__ring_req *req)
+{
+	if (is_nobody_telling(req))
+		move_to(&p->later, req);
+	else
+		wait_for_events(p, req);
+}
+
 static void try_fresh(struct ring_poll *p)
 {
 	struct pl__ring_req *req;
@@ -145,12 +153,10 @@ static void try_fresh(struct ring_poll *p)
 	p->round++;
 	while (!list_empty(&p->fresh)) {
 		req = first_of(&p->fresh);
-		if (!pl__call_must_wait(&req->call, &res))
-			end(p, req, res);
-		else if (is_nobody_telling(req))
-			move_to(&p->later, req);
+		if (pl__call_must_wait(&req->call, &res))
+			wait_for(p, req);
 		else
-			wait_for_events(p, req);
+			end(p, req, res);
 	}
 }
 
@@ -163,6 +169,10 @@ static int add(struct pl__ring *r, struct pl__ring_req *req)
 	pl__call_init(&req->call, req->sqe);
 	req->nr_vain = 0;
 	req->round = p->round - 1;
+	if (req->is_vain) {
+		wait_for(p, req);
+		return 0;
+	}
 	if (req->call.kind != PL__CALL_FILE) {
 		list_add_tail(&req->queue, &p->fresh);
 		return 0;

@@ -52,10 +52,11 @@
 #define FUTEX_PRIVATE	128
 #define FUTEX_ANY	0xffffffffU
 
-/* L: under ring.lock. */
+/* L: under ring.lock.  I: init only. */
 struct uring {
 	struct pl__ring		ring;
 	struct io_uring		uring;		/* L */
+	bool			can_poll_first;	/* I: before it tries */
 	bool			is_event_armed;	/* L: it hears the bell */
 	bool			is_event_others; /* L: by a helper's request */
 	uint32_t		nr_heard;	/* L: of bell.nr_rung */
@@ -192,6 +193,8 @@ static int add(struct pl__ring *r, struct pl__ring_req *req)
 	if (!sqe)
 		return -EAGAIN;
 	*sqe = *req->sqe;
+	if (req->is_vain && u->can_poll_first)
+		sqe->ioprio |= IORING_RECVSEND_POLL_FIRST;
 	set_data(sqe, req, TAG_REQ);
 	return 0;
 }
@@ -487,6 +490,8 @@ int pl__ring_uring_open(struct pl__ring **out, enum pl_wait way)
 	ret = setup(&u->uring);
 	if (ret)
 		goto err_free;
+	/* Both came with Linux 5.19, and only the one is refused without. */
+	u->can_poll_first = u->uring.flags & IORING_SETUP_COOP_TASKRUN;
 	ret = open_bell(u);
 	if (ret)
 		goto err_exit;

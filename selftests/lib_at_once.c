@@ -7,6 +7,7 @@
 
 #include "rt.h"
 
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 RT_FIXTURE(at_once);
@@ -128,6 +129,65 @@ TEST_F(at_once, who_waited_each_time_is_mostly_not_asked_until_of_use)
 	EXPECT_LE(6, nr_untried);
 	EXPECT_GE(6 * 16, nr_untried);
 	EXPECT_EQ(0, nr_later);
+}
+
+static bool make_tcp_pair(int fd[2])
+{
+	struct sockaddr_in sin = { .sin_family = AF_INET };
+	socklen_t len = sizeof(sin);
+	int l = socket(AF_INET, SOCK_STREAM, 0);
+
+	sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	if (l < 0 || bind(l, (struct sockaddr *)&sin, sizeof(sin)) ||
+	    listen(l, 1))
+		return false;
+	ASSERT_EQ(0, getsockname(l, (struct sockaddr *)&sin, &len));
+	fd[0] = socket(AF_INET, SOCK_STREAM, 0);
+	ASSERT_EQ(0, connect(fd[0], (struct sockaddr *)&sin, sizeof(sin)));
+	fd[1] = accept(l, NULL, NULL);
+	close(l);
+	return true;
+}
+
+static void receive_two(void *arg)
+{
+	char buf[3];
+
+	EXPECT_EQ(2, pl_recv(((int *)arg)[1], buf, sizeof(buf), 0));
+}
+
+/* Half comes before the request is on its way, and is no event. */
+static void send_halves(void *arg)
+{
+	int *fd = arg;
+
+	EXPECT_EQ(1, pl_send(fd[0], "1", 1, 0));
+	EXPECT_EQ(0, pl_sleep(NSEC_PER_MSEC));
+	EXPECT_EQ(1, pl_send(fd[0], "2", 1, 0));
+}
+
+static void ask_in_vain(void *arg)
+{
+	int *fd = arg, two = 2;
+	pl_task_t t[2];
+
+	ASSERT_EQ(0, setsockopt(fd[1], SOL_SOCKET, SO_RCVLOWAT, &two,
+				sizeof(two)));
+	t[0] = spawn(send_halves, fd);
+	t[1] = spawn(receive_two, fd);	/* the newest goes first */
+	join(t[1]);
+	join(t[0]);
+}
+
+TEST_F(at_once, what_was_asked_in_vain_waits_for_an_event)
+{
+	int fd[2];
+
+	if (!make_tcp_pair(fd))
+		SKIP(return, "no loopback interface");
+	start_with(1, 1);
+	run_in_task(ask_in_vain, fd);
+	close_pair(fd);
 }
 
 /* ---- what holds all the same ---- */
