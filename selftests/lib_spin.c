@@ -45,17 +45,6 @@ static void all_park(void)
 	ASSERT_TRUE(UNTIL(rt_stat().workers_parked == rt_stat().workers));
 }
 
-static uint64_t cpu_ns(void)
-{
-	struct pl_stat_worker st = PL_STAT_WORKER_INIT;
-	uint64_t sum = 0;
-	uint32_t i;
-
-	for (i = 0; !pl_stat_worker(i, &st); i++)
-		sum += st.cpu_ns;
-	return sum;
-}
-
 static void start_to_spin(const char *us)
 {
 	setenv("PARKLOT_SPIN_US", us, 1);
@@ -92,10 +81,10 @@ TEST_F_TIMEOUT(spin, is_turned_off, 120)
 
 static bool is_quiet(void)
 {
-	uint64_t before = cpu_ns();
+	uint64_t before = rt_cpu_ns();
 
 	usleep(20000);
-	return cpu_ns() == before;
+	return rt_cpu_ns() == before;
 }
 
 TEST_F_TIMEOUT(spin, comes_to_an_end, 120)

@@ -29,17 +29,6 @@ static int nr_slots(void)
 	return i;
 }
 
-static uint64_t cpu_ns_of_all(void)
-{
-	struct pl_stat_worker st = PL_STAT_WORKER_INIT;
-	uint64_t sum = 0;
-	uint32_t i;
-
-	for (i = 0; !pl_stat_worker(i, &st); i++)
-		sum += st.cpu_ns;
-	return sum;
-}
-
 /* So many block at once, each in the place of one that did before. */
 static void block_and_let_go(int nr)
 {
@@ -61,9 +50,9 @@ TEST_F(wane, extra_workers_end_after_a_while)
 	start_with(1, 0);
 	for (i = 0; i < 5; i++) {
 		block_and_let_go(NR_PIPES);
-		cpu_ns = cpu_ns_of_all();
+		cpu_ns = rt_cpu_ns();
 		ASSERT_TRUE(UNTIL(nr_workers() <= 2));
-		EXPECT_LE(cpu_ns, cpu_ns_of_all());
+		EXPECT_LE(cpu_ns, rt_cpu_ns());
 		EXPECT_TRUE(UNTIL(nr_threads_named("pl-worker") <= 2));
 		spawn_tiny(100);
 		ASSERT_TRUE(UNTIL(nr_ran == 100 * (i + 1)));

@@ -92,6 +92,18 @@ static inline struct pl_stat rt_stat(void)
 	return st;
 }
 
+/* CPU time of all workers, of those that have ended as well. */
+static inline uint64_t rt_cpu_ns(void)
+{
+	struct pl_stat_worker st = PL_STAT_WORKER_INIT;
+	uint64_t sum = 0;
+	uint32_t i;
+
+	for (i = 0; !pl_stat_worker(i, &st); i++)
+		sum += st.cpu_ns;
+	return sum;
+}
+
 static inline void rt_end(void)
 {
 	int ret = pl_runtime_stop();
