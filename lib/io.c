@@ -142,6 +142,14 @@ static bool had_at_once(const struct ask *a, struct request *r, int *res)
 	return !r->req.is_vain;
 }
 
+/* It has filled the buffer: most likely there is more. */
+static void learn_from(const struct ask *a, int res)
+{
+	if (a->sqe->opcode == IORING_OP_RECV && !a->is_callers &&
+	    res == (int)a->sqe->len)
+		pl__guess_ask(guess_of(pl__self(), a->sqe));
+}
+
 static bool is_done(struct request *r)
 {
 	return load_acquire(&r->done);
@@ -176,6 +184,7 @@ static int wait_once(const struct ask *a)
 	if (is_done(&r)) {
 		if (r.done_ns)
 			pl__delay_add(&pl__self()->io_delays, r.done_ns);
+		learn_from(a, r.res);
 		pl__wait_repend(ret);
 		return r.res;
 	}

@@ -64,23 +64,37 @@ TEST_F(at_once, takes_no_request)
 
 /* ---- whether it is tried ---- */
 
-/* Answers questions, each of which has to be waited for; there are none yet. */
-static void answer(void *arg)
+/* Messages, which fill no buffer of two. */
+static void make_message_pair(int fd[2])
 {
-	int fd = *(int *)arg;
-	char c;
-
-	while (pl_recv(fd, &c, 1, 0) == 1 && c != '.')
-		EXPECT_EQ(1, pl_send(fd, &c, 1, 0));
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0,
+				fd));
 }
 
-static void ask(int fd, int nr)
+static void receive_one(int fd)
+{
+	char buf[2];
+
+	EXPECT_EQ(1, pl_recv(fd, buf, sizeof(buf), 0));
+}
+
+/* Each question has to be waited for: there are none yet. */
+static void answer(int fd, int nr)
+{
+	for (; nr; nr--) {
+		receive_one(fd);
+		EXPECT_EQ(1, pl_send(fd, "!", 1, 0));
+	}
+}
+
+static void ask(int fd, int nr, const char *question)
 {
 	char c = '?';
 
 	for (; nr; nr--) {
 		EXPECT_TRUE(UNTIL(rt_stat().io_in_flight == 1));
-		EXPECT_EQ(1, write(fd, "?", 1));
+		EXPECT_EQ(strlen(question),
+			  write(fd, question, strlen(question)));
 		EXPECT_EQ(1, read(fd, &c, 1));
 	}
 }
@@ -89,24 +103,24 @@ static void ask(int fd, int nr)
 static uint64_t nr_by_ring(int fd, int nr)
 {
 	uint64_t before = rt_stat().io_submitted;
-	char c;
 
 	for (; nr; nr--)
-		EXPECT_EQ(1, pl_recv(fd, &c, 1, 0));
+		receive_one(fd);
 	return rt_stat().io_submitted - before;
 }
 
-#define NR_THERE	(4 * BY_RING_EVERY)
+#define NR_THERE	(2 * BY_RING_EVERY)
 
 static uint64_t nr_untried, nr_later;
+static int nr_questions;
 
 static void find_there(void *arg)
 {
-	static char page[2 * NR_THERE];
-	int *fd = arg;
+	int *fd = arg, i;
 
-	answer(&fd[1]);
-	ASSERT_EQ(sizeof(page), write(fd[0], page, sizeof(page)));
+	answer(fd[1], nr_questions);
+	for (i = 0; i < 2 * NR_THERE; i++)
+		ASSERT_EQ(1, write(fd[0], "?", 1));
 	nr_untried += nr_by_ring(fd[1], NR_THERE) - NR_THERE / BY_RING_EVERY;
 	nr_later += nr_by_ring(fd[1], NR_THERE) - NR_THERE / BY_RING_EVERY;
 }
@@ -114,21 +128,51 @@ static void find_there(void *arg)
 /* How many it lets pass when there is something depends on how many came. */
 TEST_F(at_once, who_waited_each_time_is_mostly_not_asked_until_of_use)
 {
-	int fd[2], nr;
 	pl_task_t t;
+	int fd[2];
 
 	start_with(1, 1);
-	for (nr = 40; nr < 56; nr += 3) {
-		make_pair(fd);
+	for (nr_questions = 40; nr_questions < 56; nr_questions += 3) {
+		make_message_pair(fd);
 		t = spawn(find_there, fd);
-		ask(fd[0], nr);
-		ASSERT_EQ(1, write(fd[0], ".", 1));
+		ask(fd[0], nr_questions, "?");
 		join(t);
 		close_pair(fd);
 	}
 	EXPECT_LE(6, nr_untried);
-	EXPECT_GE(6 * 16, nr_untried);
+	EXPECT_GE(6 * 17, nr_untried);
 	EXPECT_EQ(0, nr_later);
+}
+
+#define NR_LONG		64
+
+/* One byte at a time of the two that each question has. */
+static void answer_long(void *arg)
+{
+	char c;
+	int fd = *(int *)arg, i;
+
+	for (i = 0; i < NR_LONG; i++) {
+		EXPECT_EQ(1, pl_recv(fd, &c, 1, 0));
+		EXPECT_EQ(1, pl_recv(fd, &c, 1, 0));
+		EXPECT_EQ(1, pl_send(fd, &c, 1, 0));
+	}
+}
+
+TEST_F(at_once, whose_buffer_was_filled_is_asked_for_more)
+{
+	pl_task_t t;
+	int fd[2];
+
+	make_pair(fd);
+	start_with(1, 1);
+	t = spawn(answer_long, &fd[1]);
+	ask(fd[0], NR_LONG, "??");
+	join(t);
+	/* The first of each pair; and of all calls one in so many. */
+	EXPECT_GE(NR_LONG + 3 * NR_LONG / BY_RING_EVERY,
+		  rt_stat().io_submitted);
+	close_pair(fd);
 }
 
 static bool make_tcp_pair(int fd[2])

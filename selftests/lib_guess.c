@@ -31,22 +31,45 @@ TEST(in_vain_it_is_asked_ever_more_rarely)
 {
 	struct pl__guess g = { 0 };
 
-	/* One, and then 1, 3, 7 and 15 that pass. */
-	EXPECT_EQ(1, nr_asked(&g, 2, true));
-	EXPECT_EQ(1, nr_asked(&g, 4, true));
-	EXPECT_EQ(1, nr_asked(&g, 8, true));
-	EXPECT_EQ(1, nr_asked(&g, 16, true));
-	EXPECT_EQ(100, nr_asked(&g, 1600, true));
+	/* One, and then 2, 4, 8 and 16 that pass. */
+	EXPECT_EQ(1, nr_asked(&g, 3, true));
+	EXPECT_EQ(1, nr_asked(&g, 5, true));
+	EXPECT_EQ(1, nr_asked(&g, 9, true));
+	EXPECT_EQ(1, nr_asked(&g, 17, true));
+	EXPECT_EQ(100, nr_asked(&g, 1700, true));
 }
 
 TEST(of_use_once_it_is_asked_each_time_again)
 {
 	struct pl__guess g = { 0 };
 
-	EXPECT_EQ(5, nr_asked(&g, 31, true));
-	EXPECT_EQ(1, nr_asked(&g, 16, false));
+	EXPECT_EQ(5, nr_asked(&g, 35, true));
+	EXPECT_EQ(1, nr_asked(&g, 17, false));
 	EXPECT_EQ(100, nr_asked(&g, 100, false));
-	EXPECT_EQ(1, nr_asked(&g, 2, true));
+	EXPECT_EQ(1, nr_asked(&g, 3, true));
+}
+
+TEST(for_a_reason_it_is_asked_the_next_time)
+{
+	struct pl__guess g = { 0 };
+
+	nr_asked(&g, 35, true);
+	pl__guess_ask(&g);
+	EXPECT_EQ(1, nr_asked(&g, 17, true));
+}
+
+TEST(of_use_each_second_time_it_is_asked_then)
+{
+	struct pl__guess g = { 0 };
+	int nr, nr_of_use = 0;
+
+	for (nr = 0; nr < 400; nr++) {
+		if (!pl__guess_asks(&g))
+			continue;
+		pl__guess_learn(&g, nr % 2 == 0);
+		nr_of_use += nr % 2;
+	}
+	EXPECT_LE(90, nr_of_use);
 }
 
 TEST_HARNESS_MAIN
