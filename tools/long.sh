@@ -112,6 +112,15 @@ relay() {
 	done
 }
 
+# can_build KERNEL: what it takes is installed, unless the cache has the kernel
+# or Debian has built it.
+can_build() {
+	local cache=${XDG_CACHE_HOME:-$HOME/.cache}/parklot
+
+	[[ $1 != debug && $1 != kcsan || -d $cache/kernels/$1 ]] ||
+		tools/setup kernels
+}
+
 # fuzz_device KERNEL HOW [VAR=VALUE]...: half of the time, on the module built
 # so. Freed memory is poisoned, which Debian's kernels can do.
 fuzz_device() {
@@ -132,6 +141,7 @@ fuzz_device() {
 
 # As it is built for everybody, and with delays in its races.
 part_fuzz() {
+	can_build "${KERNEL:-6.12}"
 	mk vm VARIANT=static "$O/vm/selftests/mod_fuzz"
 	fuzz_device "${KERNEL:-6.12}" plain
 	fuzz_device "${KERNEL:-6.12}" delayed PARKLOT_INJECT=1
@@ -191,11 +201,13 @@ in_slices() {
 }
 
 part_vm-debug() {
+	can_build debug
 	selftests/vm/selftest-built debug
 	in_slices debug PARKLOT_INJECT=1
 }
 
 part_vm-kcsan() {
+	can_build kcsan
 	selftests/vm/selftest-built kcsan
 	in_slices kcsan
 }
