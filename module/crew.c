@@ -61,6 +61,7 @@ static void show_excess(struct parklot_roster *roster)
 	do {
 		running = atomic_read(roster->nr_running);
 		max = READ_ONCE(roster->max);
+		PARKLOT_INJECT("excess");
 		WRITE_ONCE(*roster->nr_excess,
 			   running > max ? running - max : 0);
 		/* Who changes it now writes after us, or is seen. */
@@ -102,6 +103,7 @@ void parklot_roster_count(struct parklot_roster *roster,
 
 	if (more)
 		atomic_inc_return(more);
+	PARKLOT_INJECT("count");
 	if (fewer) {
 		left = atomic_dec_return(fewer);
 		if (from == PARKLOT_RUNS &&

@@ -103,6 +103,7 @@ static void set_unlisted(struct parklot_lot *lot,
 	if (!watch)
 		return;
 	WRITE_ONCE(watch->lot, NULL);
+	PARKLOT_INJECT("unlisted");
 	watch->ops->unlisted(watch);
 }
 

@@ -159,16 +159,28 @@ static inline void space_close(struct space *s)
 	ASSERT_EQ(0, __err); \
 } while (0)
 
-/* Lets the module offer these only, where it can (root only). */
-static inline bool set_features(unsigned long features)
+/* One of the module's, where it has it (root only). */
+static inline bool set_parameter(const char *name, const char *value)
 {
-	FILE *file = fopen("/sys/module/parklot/parameters/features", "we");
+	char path[64];
 	bool is_set;
+	FILE *file;
 
+	snprintf(path, sizeof(path), "/sys/module/parklot/parameters/%s", name);
+	file = fopen(path, "we");
 	if (!file)
 		return false;
-	is_set = fprintf(file, "%lu", features) > 0;
+	is_set = fputs(value, file) >= 0;
 	return !fclose(file) && is_set;
+}
+
+/* Lets the module offer these only. */
+static inline bool set_features(unsigned long features)
+{
+	char value[32];
+
+	snprintf(value, sizeof(value), "%lu", features);
+	return set_parameter("features", value);
 }
 
 /* What is said of @fd, a descriptor of process @pid; -1 if it is not. */

@@ -15,6 +15,9 @@
  *
  * Nor is one if the worker that the crew wants to call leaves his lot by
  * himself meanwhile, as his deadline is there: then the other one is called.
+ *
+ * And the counts agree, with what is so in the end and with each other, though
+ * several are changed at a time.
  */
 #include "harness.h"
 
@@ -23,6 +26,7 @@
 #define STUCK_NS	(10 * NSEC_PER_SEC)
 #define RACE_NS		(6 * NSEC_PER_SEC)
 #define LEAVE_NS	(2 * NSEC_PER_SEC)
+#define STAY_NS		(2 * NSEC_PER_MSEC)
 #define MIN_STEP	5000
 #define MAX_DELAY	5000000
 
@@ -99,6 +103,14 @@ static bool becomes(atomic_int *count, int nr)
 	}
 	return true;
 }
+
+/* The same of a count that the kernel shows. */
+#define comes_to(count, s, nr) __extension__ ({ \
+	uint64_t __end = now_ns() + STUCK_NS; \
+	while (count(s) != (nr) && now_ns() < __end) \
+		sched_yield(); \
+	count(s) == (nr); \
+})
 
 /* The end of a round: false if the blocker does not come back. */
 static bool settle(FIXTURE_DATA(race) *self, int round)
@@ -207,27 +219,32 @@ static int leave_and_look(FIXTURE_DATA(race) *self, int round, int64_t before,
 	return settle(self, round) ? atomic_load(&self->leaver.result) : -1;
 }
 
-TEST_F_TIMEOUT(race, deadline_against_the_call, 60)
+/* A debug build dawdles at @point only, longer than the moment is missed by. */
+static bool dawdle_at(const char *point)
+{
+	return set_parameter("inject_at", point) &&
+	       set_parameter("inject_us", "2000");
+}
+
+/* As module/inject.c has it. */
+static void dawdle_as_ever(void)
+{
+	set_parameter("inject_at", "all");
+	set_parameter("inject_us", "20");
+}
+
+static void race_deadlines(struct __test_metadata *_metadata,
+			   FIXTURE_DATA(race) *self, uint64_t end)
 {
 	int64_t before = 0, step = MIN_STEP, stay = NSEC_PER_MSEC;
 	int i, reason, last = 0, nr_called = 0, nr_late = 0;
-	uint64_t end = now_ns() + LEAVE_NS;
 
-	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
-		SKIP(return, "takes two processors");
-	ASSERT_EQ(0, dev_crew(self->s.fd, 2, 3, 0));
-	ASSERT_EQ(0, worker_start(&self->blocker, &self->s, 0,
-				  do_block_often));
-	ASSERT_EQ(0, worker_start(&self->parker, &self->s, 1, do_park_often));
-	ASSERT_EQ(0, worker_start(&self->leaver, &self->s, 2, do_leave_often));
-	worker_begin(&self->blocker);
-	worker_begin(&self->parker);
-	worker_begin(&self->leaver);
 	/* Until both came first, however long that takes. */
 	for (i = 1; now_ns() < end || !nr_called || !nr_late; i++) {
 		reason = leave_and_look(self, i, before, stay);
 		ASSERT_LE(0, reason) {
 			TH_LOG("overlooked in round %d", i);
+			dawdle_as_ever();
 		}
 		nr_called += reason == PARKLOT_CALLED;
 		nr_late += reason == PARKLOT_TIMEDOUT;
@@ -237,13 +254,142 @@ TEST_F_TIMEOUT(race, deadline_against_the_call, 60)
 		stay = before > stay ? 2 * stay : stay;
 		last = reason;
 	}
+	TH_LOG("%d rounds, %d called, %d late", i, nr_called, nr_late);
+}
+
+/* One who leaves meanwhile; a debug build is slow at @point, for longer. */
+static void leave_and_call(struct __test_metadata *_metadata,
+			   FIXTURE_DATA(race) *self, const char *point)
+{
+	uint64_t time = dawdle_at(point) ? RACE_NS : LEAVE_NS;
+
+	ASSERT_EQ(0, dev_crew(self->s.fd, 2, 3, 0));
+	ASSERT_EQ(0, worker_start(&self->blocker, &self->s, 0,
+				  do_block_often));
+	ASSERT_EQ(0, worker_start(&self->parker, &self->s, 1, do_park_often));
+	ASSERT_EQ(0, worker_start(&self->leaver, &self->s, 2, do_leave_often));
+	worker_begin(&self->blocker);
+	worker_begin(&self->parker);
+	worker_begin(&self->leaver);
+	race_deadlines(_metadata, self, now_ns() + time);
+	dawdle_as_ever();
 	UNTIL(nr_idle_hands(&self->s) == 1);
 	atomic_store(&is_over, 1);
 	EXPECT_EQ(1, dev_wake(self->s.fd, 0, 1));
 	EXPECT_EQ(0, worker_finish(&self->blocker));
 	EXPECT_EQ(0, worker_finish(&self->parker));
 	EXPECT_EQ(0, worker_finish(&self->leaver));
-	TH_LOG("%d rounds, %d called, %d late", i, nr_called, nr_late);
+}
+
+/* He was chosen, and is gone when he is to be called. */
+TEST_F_TIMEOUT(race, deadline_against_the_call, 60)
+{
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		SKIP(return, "takes two processors");
+	leave_and_call(_metadata, self, "call");
+}
+
+/* He is still there when one is chosen, but about to be gone. */
+TEST_F_TIMEOUT(race, deadline_against_the_choice, 60)
+{
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		SKIP(return, "takes two processors");
+	leave_and_call(_metadata, self, "unlisted");
+}
+
+/* Blocks until all do not any more, each round. */
+static void do_nap_often(struct worker *w)
+{
+	struct timespec ts;
+	uint64_t at;
+	int i;
+
+	for (i = 1; await(&nr_begun, i); i++) {
+		at = atomic_load(&leave_at);
+		ts.tv_sec = at / NSEC_PER_SEC;
+		ts.tv_nsec = at % NSEC_PER_SEC;
+		atomic_store(&w->result,
+			     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME,
+					     &ts, NULL));
+		atomic_fetch_add(&nr_back, 1);
+	}
+}
+
+/* Two change the count at a time; the last one to show it shows the last. */
+TEST_F_TIMEOUT(race, excess_is_of_the_last_count, 60)
+{
+	struct worker *nappers[] = {
+		&self->blocker, &self->parker, &self->leaver,
+	};
+	uint64_t end = now_ns() + LEAVE_NS;
+	int i, round;
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		SKIP(return, "takes two processors");
+	dawdle_at("excess");
+	ASSERT_EQ(0, dev_crew(self->s.fd, 1, 1, 0));
+	for (i = 0; i < 3; i++) {
+		ASSERT_EQ(0, worker_start(nappers[i], &self->s, i,
+					  do_nap_often));
+		worker_begin(nappers[i]);
+	}
+	for (round = 1; now_ns() < end; round++) {
+		atomic_store(&leave_at, now_ns() + NSEC_PER_MSEC);
+		atomic_store(&nr_begun, round);
+		ASSERT_TRUE(becomes(&nr_back, 3 * round));
+		ASSERT_TRUE(comes_to(nr_excess, &self->s, 2)) {
+			TH_LOG("%u after round %d", nr_excess(&self->s), round);
+			dawdle_as_ever();
+		}
+	}
+	dawdle_as_ever();
+	atomic_store(&is_over, 1);
+	for (i = 0; i < 3; i++)
+		EXPECT_EQ(0, worker_finish(nappers[i]));
+	TH_LOG("%d rounds", round);
+}
+
+/*
+ * From running to parked and back; the worker stays a while in both, longer
+ * than it takes to look.
+ */
+static void do_nap_long(struct worker *w)
+{
+	while (!atomic_load(&is_over)) {
+		dev_park(w->space->fd, 0, 0, now_ns() + STAY_NS, 0);
+		for (uint64_t end = now_ns() + STAY_NS; now_ns() < end;)
+			;
+	}
+}
+
+/* It is one more there before it is one fewer here: always one of them. */
+TEST_F_TIMEOUT(race, none_is_seen_nowhere, 60)
+{
+	uint64_t begun, end = now_ns() + LEAVE_NS;
+	int nr_looks = 0, nr_nowhere = 0;
+	bool is_nowhere;
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		SKIP(return, "takes two processors");
+	dawdle_at("count");
+	ASSERT_EQ(0, worker_start(&self->parker, &self->s, 0, do_nap_long));
+	worker_begin(&self->parker);
+	while (now_ns() < end) {
+		begun = now_ns();
+		is_nowhere = !nr_running(&self->s) &&
+			     !nr_idle_hands(&self->s) &&
+			     !nr_blocked(&self->s) && !nr_running(&self->s);
+		/* If it took long, it may have been there and back. */
+		if (now_ns() - begun >= STAY_NS)
+			continue;
+		nr_nowhere += is_nowhere;
+		nr_looks++;
+	}
+	dawdle_as_ever();
+	EXPECT_EQ(0, nr_nowhere);
+	EXPECT_LT(0, nr_looks);
+	atomic_store(&is_over, 1);
+	EXPECT_EQ(0, worker_finish(&self->parker));
 }
 
 TEST_HARNESS_MAIN
