@@ -20,8 +20,9 @@
  *
  * 2. A check, under the roster's lock, calls one, or sets the timer for when
  * it is due: when the shortage is as old as stall_ns, and not too soon after
- * the last call. Each time nr_running falls below target the shortage begins
- * anew: a hand that comes back soon, over and over again, is never replaced.
+ * the last call, nor during one. Each time nr_running falls below target the
+ * shortage begins anew: a hand that comes back soon, over and over again, is
+ * never replaced.
  *
  * 3. Locks: a lot's, then the roster's. Whom to call is found under the
  * roster's and called under his lot's, which is taken after; with
@@ -162,13 +163,19 @@ static struct parklot_lot *find(struct parklot_roster *roster,
 	return NULL;
 }
 
-/* Whom to call now, and where; the timer is set if it is not time yet. */
+/*
+ * Whom to call now, and where; the timer is set if it is not time yet. While
+ * one is being called nobody else is: who calls him looks again behind that.
+ */
 static struct parklot_lot *choose(struct parklot_roster *roster,
 				  struct parklot_hand **hand)
 {
+	struct parklot_lot *lot;
 	u64 now, due;
 
 	lockdep_assert_held(&roster->lock);
+	if (roster->is_calling)
+		return NULL;
 	if (!parklot_roster_is_short(roster)) {
 		roster->seen = 0;
 		return NULL;
@@ -182,7 +189,9 @@ static struct parklot_lot *choose(struct parklot_roster *roster,
 		set_timer(roster, due);
 		return NULL;
 	}
-	return find(roster, hand);
+	lot = find(roster, hand);
+	roster->is_calling = lot;
+	return lot;
 }
 
 /* If still too few run, the next one is the timer's to call. */
@@ -192,6 +201,7 @@ static void note_call(struct parklot_roster *roster, u32 slot)
 
 	trace_parklot_replace(slot, atomic_read(roster->nr_running));
 	raw_spin_lock(&roster->lock);
+	roster->is_calling = false;
 	roster->next = ktime_get_ns() + interval;
 	WRITE_ONCE(roster->nr_called, roster->nr_called + 1);
 	if (parklot_roster_is_short(roster))
@@ -203,6 +213,7 @@ static void note_call(struct parklot_roster *roster, u32 slot)
 static void note_miss(struct parklot_roster *roster)
 {
 	raw_spin_lock(&roster->lock);
+	roster->is_calling = false;
 	if (parklot_roster_is_short(roster))
 		set_timer(roster, ktime_get_ns());
 	raw_spin_unlock(&roster->lock);

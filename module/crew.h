@@ -52,6 +52,7 @@ struct parklot_roster {
 	struct list_head	parked;		/* L: hands, last one first */
 	u64			seen;		/* L: shortage, ns; 0: none */
 	u64			next;		/* L: no call before, ns */
+	bool			is_calling;	/* L: one, this very moment */
 	u64			nr_called;	/* W */
 	struct hrtimer		timer;		/* L: to check later */
 	struct irq_work		work;		/* to check soon */

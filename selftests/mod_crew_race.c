@@ -297,6 +297,76 @@ TEST_F_TIMEOUT(race, deadline_against_the_choice, 60)
 	leave_and_call(_metadata, self, "unlisted");
 }
 
+/* Looks whom to call, as often as it takes to do so beside another. */
+struct looker {
+	struct space	*space;
+	pthread_t	thread;
+	atomic_int	may_begin;
+};
+
+static void *look_often(void *arg)
+{
+	struct looker *looker = arg;
+	int i;
+
+	spin_until(&looker->may_begin);
+	for (i = 0; i < 20; i++)
+		dev_crew(looker->space->fd, 2, 2, 0);
+	return NULL;
+}
+
+/* Two are parked and should run, two look: how many were called? */
+static int look_and_count(struct __test_metadata *_metadata)
+{
+	struct looker looker[2] = {};
+	struct worker w[2] = {};
+	struct space s;
+	int i, nr;
+
+	ASSERT_EQ(0, space_open_crew(&s, 1, 2));
+	for (i = 0; i < 2; i++)
+		ASSERT_EQ(0, worker_park(&w[i], &s, i));
+	set_backlog(&s, 1);
+	for (i = 0; i < 2; i++) {
+		looker[i].space = &s;
+		ASSERT_EQ(0, pthread_create(&looker[i].thread, NULL, look_often,
+					    &looker[i]));
+	}
+	for (i = 0; i < 2; i++)
+		atomic_store(&looker[i].may_begin, 1);
+	for (i = 0; i < 2; i++)
+		pthread_join(looker[i].thread, NULL);
+	nr = nr_called(&s);
+	set_backlog(&s, 0);
+	dev_wake(s.fd, 0, 2);
+	for (i = 0; i < 2; i++)
+		EXPECT_EQ(0, worker_finish(&w[i]));
+	space_close(&s);
+	return nr;
+}
+
+/* The next one is called an interval later, also if another looks meanwhile. */
+TEST_F_TIMEOUT(race, one_is_called_at_a_time, 60)
+{
+	uint64_t end = now_ns() + LEAVE_NS;
+	int i;
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		SKIP(return, "takes two processors");
+	if (!set_parameter("crew_interval_us", "3600000000"))
+		SKIP(return, "not root");
+	if (dawdle_at("wake-a"))
+		end += RACE_NS;
+	for (i = 1; now_ns() < end; i++)
+		EXPECT_EQ(1, look_and_count(_metadata)) {
+			TH_LOG("in round %d", i);
+			break;
+		}
+	dawdle_as_ever();
+	set_parameter("crew_interval_us", "50");
+	TH_LOG("%d rounds", i);
+}
+
 /* Blocks until all do not any more, each round. */
 static void do_nap_often(struct worker *w)
 {

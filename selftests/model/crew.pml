@@ -3,13 +3,14 @@
  * crew: a shortage is overlooked by nobody (module/crew.c, hand.c; the protocol
  * of `backlog' in include/uapi/linux/parklot.h).
  *
- * A worker that blocks until a task is done, two that look for the task and
- * park, who raises the backlog from 0 with that task, and the timer; the target
- * is 1. The raiser calls WAKE only if he sees too few run. A check, under the
+ * A worker that blocks until two tasks are done, two that look for one each and
+ * park, who raises the backlog from 0 with both, and the timer; the target is
+ * 2. The raiser wakes as many as he sees are missing. A check, under the
  * roster's lock, finds it is not time yet, and sets the timer, or chooses
- * a hand, which it then looks for under its lot's lock. Who sleeps for ever
- * while the task is not done is a deadlock; that one is taken off a lot who is
- * not on it is an error.
+ * a hand, which it then looks for under its lot's lock; meanwhile no other
+ * chooses, but the timer is set behind it. Who sleeps for ever while the task is
+ * not done is a deadlock; that one is taken off a lot who is not on it, and that
+ * two are called at a time, is an error.
  *
  * MUTANT 1: [crew-a] is left out by who blocks: nr_running-- is seen late
  * MUTANT 2: the raiser's barrier is left out: the backlog is seen late
@@ -19,13 +20,16 @@
  * MUTANT 6: the raiser looks before he has raised
  * MUTANT 7: the timer is taken for unset only after its check
  * MUTANT 8: who was chosen is taken off though he may have left
+ * MUTANT 9: who looks while one is called calls another
+ * MUTANT 10: nobody looks again after a call
  */
 #ifndef MUTANT
 #define MUTANT 0
 #endif
 #define NR_PARKERS	2
 #define NOBODY		NR_PARKERS
-#define TARGET		1
+#define NR_TASKS	NR_PARKERS
+#define TARGET		2
 
 byte backlog;
 byte nr_running = NR_PARKERS + 1;
@@ -33,8 +37,11 @@ byte nr_parked;
 bool on_lot[NR_PARKERS], on_roster[NR_PARKERS];
 bool lot_locked, roster_locked;
 bool is_set;			/* the timer */
+bool is_calling;		/* as the roster has it */
+byte nr_calling;		/* as it is */
 bool called[NR_PARKERS];	/* a reason to come back */
-bool is_done;
+byte nr_taken;			/* tasks, one a worker */
+bool is_done;			/* all of them */
 
 /* On their way to memory: of who blocks, of who raises. */
 byte late_running, late_backlog;
@@ -57,24 +64,37 @@ inline take(p)
 	called[p] = true
 }
 
-/* parklot_roster_check() */
+/* parklot_roster_check(): whom to call, */
+inline choose(own)
+{
+	lock(roster_locked);
+	chosen = NOBODY;
+	if
+#if MUTANT != 9
+	:: is_calling
+#endif
+	:: (!is_calling || MUTANT == 9) && !is_short(own)
+	:: (!is_calling || MUTANT == 9) && is_short(own) ->
+		if
+		:: is_set = true			/* not yet */
+		:: on_roster[0] && on_lot[0] -> chosen = 0
+		:: on_roster[1] && on_lot[1] -> chosen = 1
+		:: !on_lot[0] && !on_lot[1]		/* they leave */
+		fi
+	fi;
+	is_calling = is_calling || chosen != NOBODY;
+	unlock(roster_locked)
+}
+
+/* and to call him, if he is still there: the next one is the timer's. */
 inline check(own)
 {
-	do
-	::
-		lock(roster_locked);
-		chosen = NOBODY;
-		if
-		:: !is_short(own)
-		:: is_short(own) -> is_set = true	/* not yet */
-		:: is_short(own) && on_roster[0] -> chosen = 0
-		:: is_short(own) && on_roster[1] -> chosen = 1
-		fi;
-		unlock(roster_locked);
-		if
-		:: chosen == NOBODY -> break
-		:: else
-		fi;
+	choose(own);
+	if
+	:: chosen == NOBODY
+	:: else ->
+		nr_calling++;
+		assert(nr_calling == 1);
 		lock(lot_locked);
 		if
 #if MUTANT == 8
@@ -82,14 +102,23 @@ inline check(own)
 #else
 		:: on_lot[chosen] ->
 #endif
-			take(chosen);
-			unlock(lot_locked);
-			break
+			take(chosen)
 #if MUTANT != 8
-		:: else -> unlock(lot_locked)
+		:: else
 #endif
-		fi
-	od
+		fi;
+		unlock(lot_locked);
+		lock(roster_locked);
+		nr_calling--;
+		is_calling = false;
+#if MUTANT != 10
+		if
+		:: is_short(own) -> is_set = true
+		:: else
+		fi;
+#endif
+		unlock(roster_locked)
+	fi
 }
 
 proctype blocker()
@@ -126,7 +155,12 @@ proctype parker(byte me)
 
 again:
 	if
-	:: atomic { backlog > 0 -> backlog--; is_done = true }
+	:: atomic {
+		backlog > 0 ->
+		backlog--;
+		nr_taken++;
+		is_done = nr_taken == NR_TASKS
+	   }
 	:: backlog == 0 ->
 #if MUTANT == 4
 		if
@@ -160,17 +194,18 @@ proctype raiser()
 
 #if MUTANT == 6
 	seen = nr_running;
-	backlog = 1;
+	backlog = NR_TASKS;
 #elif MUTANT == 2
-	late_backlog = 1;
+	late_backlog = NR_TASKS;
 	seen = nr_running;
 	backlog = late_backlog;
 #else
-	backlog = 1;
+	backlog = NR_TASKS;
 	seen = nr_running;
 #endif
-	if
+	do
 	:: seen < TARGET ->
+		seen++;
 		lock(lot_locked);
 		if
 		:: on_lot[0] -> take(0)
@@ -178,8 +213,8 @@ proctype raiser()
 		:: !on_lot[0] && !on_lot[1]
 		fi;
 		unlock(lot_locked)
-	:: else
-	fi
+	:: else -> break
+	od
 }
 
 proctype timer()
