@@ -38,11 +38,7 @@ FIXTURE(nomem)
 
 FIXTURE_SETUP(nomem)
 {
-	int err = space_open_crew(&self->s, NR_LOTS, NR_WORKERS);
-
-	if (err == -ENOENT)
-		SKIP(return, "no " DEVICE);
-	ASSERT_EQ(0, err);
+	CREW_SETUP(&self->s, NR_LOTS, NR_WORKERS);
 	if (!fail_set_up(&self->fail))
 		SKIP(return, "this kernel cannot make allocations fail");
 	self->nr_open = nr_open();

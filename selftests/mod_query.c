@@ -68,6 +68,27 @@ TEST_F(query, features_can_be_masked)
 	EXPECT_EQ(all, dev_features(self->fd));
 }
 
+/* MOD_WITHOUT_CREW=1: built as for a kernel that cannot tell who blocks. */
+TEST_F(query, has_no_crew_if_built_without)
+{
+	const char *is_without = getenv("MOD_WITHOUT_CREW");
+	struct parklot_setup setup = { .nr_lots = 1, .nr_workers = 1 };
+	struct parklot_crew crew = { .target = 1, .max = 1 };
+	struct parklot_worker worker = { .slot = 0 };
+	int fd = self->fd;
+
+	if (!is_without || !*is_without)
+		SKIP(return, "built with a crew");
+	EXPECT_EQ(0, dev_features(fd) & PARKLOT_FEAT_CREW);
+	EXPECT_EQ(-EOPNOTSUPP, dev_ioctl(fd, PARKLOT_IOC_SETUP, &setup));
+	EXPECT_EQ(0, dev_setup(fd, 1));
+	EXPECT_EQ(-EOPNOTSUPP, dev_ioctl(fd, PARKLOT_IOC_CREW, &crew));
+	EXPECT_EQ(-EOPNOTSUPP, dev_ioctl(fd, PARKLOT_IOC_WORKER_JOIN, &worker));
+	EXPECT_EQ(-EOPNOTSUPP, dev_ioctl(fd, PARKLOT_IOC_WORKER_LEAVE,
+					 &worker));
+	EXPECT_EQ(PARKLOT_TIMEDOUT, dev_park(fd, 0, 0, now_ns(), 0));
+}
+
 /* Nobody may be turned away, whatever his group. */
 TEST_F(query, device_is_for_everybody)
 {
