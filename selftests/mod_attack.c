@@ -258,6 +258,59 @@ static bool write_file(const char *path, const char *text)
 	return !fclose(file) && is_written;
 }
 
+/* Commands that there are and that there are not, pointers good and bad. */
+static void call_at_random(int fd, uint64_t *seed)
+{
+	static const unsigned long cmds[] = {
+		PARKLOT_IOC_QUERY, PARKLOT_IOC_SETUP, PARKLOT_IOC_PARK,
+		PARKLOT_IOC_WAKE, PARKLOT_IOC_WAKE_PARK, PARKLOT_IOC_CREW,
+		PARKLOT_IOC_WORKER_JOIN, PARKLOT_IOC_WORKER_LEAVE,
+	};
+	unsigned long cmd = cmds[next_of(seed) % ARRAY_SIZE(cmds)];
+	static char buf[1 << _IOC_SIZEBITS];	/* all may be written */
+	unsigned int i;
+
+	for (i = 0; i < 256; i++)
+		buf[i] = next_of(seed);
+	if (next_of(seed) & 1)
+		cmd ^= 1UL << next_of(seed) % 32;
+	dev_ioctl(fd, cmd, next_of(seed) & 3 ? buf : (void *)(uintptr_t)*seed);
+}
+
+/* How many lines @fd has that are of ours. */
+static int nr_logged(int fd)
+{
+	char line[8192];
+	ssize_t len;
+	int nr = 0;
+
+	for (;;) {
+		len = read(fd, line, sizeof(line) - 1);
+		if (len < 0 && errno == EAGAIN)
+			return nr;
+		line[len < 0 ? 0 : len] = 0;
+		nr += strstr(line, "parklot") != NULL;
+	}
+}
+
+/* The log is not for whoever may open the device, in use or in abuse. */
+TEST_F(attack, nothing_is_logged)
+{
+	int log = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	uint64_t seed = 1;
+	int i, fd = self->s.fd;
+
+	ASSERT_LE(0, log);
+	EXPECT_LE(0, lseek(log, 0, SEEK_END));
+	for (i = 0; i < 1000; i++) {
+		call_at_random(fd, &seed);
+		dev_park(fd, 0, seq_read(&self->s, 0), now_ns() + 1000, 0);
+	}
+	EXPECT_EQ(MAP_FAILED, mmap(NULL, 1, PROT_READ, MAP_SHARED, fd, 4096));
+	EXPECT_EQ(0, nr_logged(log));
+	close(log);
+}
+
 /* All but who asks for it are frozen, and thawed again. */
 TEST_F(attack, machine_freezes_and_sleepers_stay)
 {
