@@ -166,10 +166,11 @@ TEST_F_TIMEOUT(many, tasks_park_at_a_page_each_and_give_it_back, 120)
 {
 	uint32_t nr = how_many();
 	struct usage before;
-	uint64_t used, since;
+	uint64_t used, may_stay, since;
 	bool exact;
 
-	start_with(2, 0);
+	/* No more of them, who would cost as well, where mapping blocks. */
+	start_with(2, 2);
 	run_in_task(wait_on_word, &(struct pl_word){ 1, 0 });
 	nr_parked = 0;
 	before = usage_now();
@@ -185,8 +186,10 @@ TEST_F_TIMEOUT(many, tasks_park_at_a_page_each_and_give_it_back, 120)
 	ASSERT_TRUE(UNTIL_NO_MORE(rt_stat().tasks_alive == 0,
 				  rt_stat().tasks_alive));
 	printf("# %.0f ms to end\n", ms_since(since));
+	/* What stays however many they were is more of few. */
+	may_stay = used / (nr > 10000 ? 10 : 8);
 	if (exact)
-		EXPECT_TRUE(UNTIL_NO_MORE(bytes_since(before) <= used / 10,
+		EXPECT_TRUE(UNTIL_NO_MORE(bytes_since(before) <= may_stay,
 					  bytes_since(before) >> 20));
 	printf("# %.1f %% given back\n",
 	       100 - 100.0 * (double)bytes_since(before) / (double)used);
