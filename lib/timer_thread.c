@@ -212,9 +212,12 @@ static uint64_t run(struct pl__timers *t, uint32_t seq)
 	for (;;) {
 		left = pull_early(t, now);
 		next = pl__heap_deadline(&t->heap);
-		if (next > now)
-			now = pl__now_ns();
+		PL_INJECT("pulled");
 		if (next > now) {
+			now = pl__now_ns();
+			/* An earlier one may have come before this now. */
+			if (next <= now)
+				continue;
 			if (pull_long(t, now))
 				return 0;
 			break;

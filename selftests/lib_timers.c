@@ -316,6 +316,43 @@ TEST_F_TIMEOUT(timers, a_million_at_once, 240)
 		    5 * NSEC_PER_SEC, 300 * MSEC);
 }
 
+/*
+ * Two at a time, the earlier one added while the thread has seen the later one.
+ * True if they were fired in order, or the second was due before it was added.
+ */
+static bool fire_two(struct pl__timers *t, struct pl__slab_cache *cache)
+{
+	uint64_t base = pl__now_ns() + 60 * 1000;
+	struct shot shots[2] = { { .nr = 0 } }, *order[2] = { NULL, NULL };
+	struct volley v = { .shots = shots, .order = order, .fired = 0 };
+	struct pl__timer *r;
+	bool late;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		shots[i].deadline = base + (i ? 0 : 10 * 1000);
+		shots[i].volley = &v;
+		r = pl__timer_reserve(t, cache);
+		PL_BUG_ON(!r);
+		pl__timer_arm(t, r, i, shots[i].deadline, shoot, &shots[i]);
+	}
+	late = pl__now_ns() >= base;
+	while (v.fired < 2)
+		sched_yield();
+	return late || order[0] == &shots[1];
+}
+
+TEST_F(timers, one_that_comes_later_and_is_due_earlier_is_fired_first)
+{
+	struct pl__slab_cache cache = { 0 };
+	int i, nr = ROUNDS(3000);
+
+	for (i = 0; i < nr; i++)
+		ASSERT_TRUE(fire_two(self->t, &cache)) {
+			TH_LOG("in round %d", i);
+		}
+}
+
 struct place {
 	struct pl__timers	*t;
 	_Atomic bool		is_thread;
