@@ -551,7 +551,9 @@ bool pl__watcher_untell(void)
 	pl__full_barrier();
 	if (!pl__work_anywhere())
 		return false;
-	get_up();
+	/* It may have gone to sleep since, before there was anything. */
+	if (get_up() == PL__WATCHER_ASLEEP)
+		pl__lend_wake();
 	return true;
 }
 
