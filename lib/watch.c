@@ -376,6 +376,16 @@ static uint32_t get_up(void)
 	return old;
 }
 
+/* The same by others: it may have to be woken for that. */
+static uint32_t get_it_up(void)
+{
+	uint32_t old = get_up();
+
+	if (old == PL__WATCHER_ASLEEP)
+		pl__lend_wake();
+	return old;
+}
+
 /* There is somebody to look at, though no task waits. */
 static bool rouse(void)
 {
@@ -522,9 +532,7 @@ bool pl__watcher_wake(void)
 	/* What was queued may have been taken. */
 	if (!pl__work_anywhere())
 		return false;
-	old = get_up();
-	if (old == PL__WATCHER_ASLEEP)
-		pl__lend_wake();
+	old = get_it_up();
 	return pl__rt.lots.nr_hands &&
 	       (old == PL__WATCHER_UNTOLD || old == PL__WATCHER_ASLEEP);
 }
@@ -552,8 +560,7 @@ bool pl__watcher_untell(void)
 	if (!pl__work_anywhere())
 		return false;
 	/* It may have gone to sleep since, before there was anything. */
-	if (get_up() == PL__WATCHER_ASLEEP)
-		pl__lend_wake();
+	get_it_up();
 	return true;
 }
 

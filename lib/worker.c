@@ -58,8 +58,7 @@ static void see_to_it(void)
 	}
 	if (load_relaxed(&pl__rt.stackless.nr))
 		pl__stacks_retry();
-	if (pl__work_anywhere())
-		pl__signal();
+	pl__pass_on_help();
 	ns = pl__stacks_age(&pl__rt.stacks, pl__now_ns());
 	if (ns != UINT64_MAX)
 		see_to_it_in(ns);
