@@ -7,8 +7,10 @@
 #include "rt.h"
 #include "lot.h"
 #include "sys.h"
+#include "thread.h"
 
 #include <linux/parklot.h>
+#include <sys/syscall.h>
 
 #define NR_LOTS		3
 #define MAX_PARKERS	16
@@ -18,6 +20,7 @@ struct parker {
 	struct pl__lot_entry	entry;
 	uint32_t		lot, seq;
 	int			nth;
+	atomic_int		tid;
 	atomic_int		reason;		/* -1: not back yet */
 	pthread_t		thread;
 };
@@ -70,6 +73,7 @@ static void *park_thread(void *arg)
 {
 	struct parker *p = arg;
 
+	p->tid = (int)syscall(SYS_gettid);
 	p->reason = (int)pl__lot_park(p->lots, p->lot, &p->entry, UINT64_MAX,
 				      p->seq);
 	order[atomic_fetch_add(&nr_ordered, 1)] = p->nth;
@@ -87,11 +91,15 @@ static void start_parker(struct pl__lots *lots, int nth, uint32_t lot,
 	p->lot = lot;
 	p->seq = seq;
 	p->nth = nth;
+	p->tid = 0;
 	p->reason = -1;
 	ASSERT_EQ(0, pthread_create(&p->thread, NULL, park_thread, p));
 }
 
-/* Comes back once it is listed, and has compared seq, under the lock. */
+/*
+ * Comes back once it is listed, and has compared seq, both of which is done
+ * under a lock: ours, or one of the kernel's, who then puts it to sleep.
+ */
 static void park_one(struct pl__lots *lots, int nth, uint32_t lot)
 {
 	uint32_t nr = nr_parked(lots, lot);
@@ -100,6 +108,7 @@ static void park_one(struct pl__lots *lots, int nth, uint32_t lot)
 	ASSERT_TRUE(UNTIL(nr_parked(lots, lot) == nr + 1));
 	pl__lock(&lots->lot[lot].lock);
 	pl__unlock(&lots->lot[lot].lock);
+	ASSERT_TRUE(UNTIL(thread_is_asleep(parker[nth].tid)));
 }
 
 static void join_parkers(int nr)

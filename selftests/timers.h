@@ -8,6 +8,7 @@
 
 #include "lib.h"
 #include "sys.h"
+#include "thread.h"
 #include "timer.h"
 
 #include <sched.h>
@@ -123,22 +124,9 @@ static inline uint32_t nr_alive(struct pl__timers *t)
 	return alive;
 }
 
-static inline bool read_proc(const char *what, char *buf, size_t size)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/%s", timer_tid, what);
-	return pl__read_file(path, buf, size) > 0;
-}
-
 static inline bool is_asleep(void)
 {
-	char buf[512], *p;
-
-	if (!read_proc("stat", buf, sizeof(buf)))
-		return false;
-	p = strrchr(buf, ')');
-	return p && p[2] == 'S';
+	return thread_is_asleep(timer_tid);
 }
 
 /* A thread that was woken is not asleep before it is so anew. */
@@ -152,7 +140,7 @@ static inline long nr_switches(void)
 {
 	char buf[4096], *p;
 
-	if (!read_proc("status", buf, sizeof(buf)))
+	if (!thread_read(timer_tid, "status", buf, sizeof(buf)))
 		return -1;
 	p = strstr(buf, "\nvoluntary_ctxt_switches:");
 	return p ? atol(strchr(p, ':') + 1) : -1;
@@ -181,7 +169,7 @@ static inline int sleeps_untimed(void)
 	unsigned long nr, arg[4];
 	char buf[256];
 
-	if (!read_proc("syscall", buf, sizeof(buf)) ||
+	if (!thread_read(timer_tid, "syscall", buf, sizeof(buf)) ||
 	    sscanf(buf, "%lu %lx %lx %lx %lx", &nr, &arg[0], &arg[1], &arg[2],
 		   &arg[3]) != 5)
 		return -1;

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What /proc says of a thread of this process.
+ */
+#ifndef SELFTESTS_THREAD_H
+#define SELFTESTS_THREAD_H
+
+#include "sys.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static inline bool thread_read(int tid, const char *what, char *buf,
+			       size_t size)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/%s", tid, what);
+	return pl__read_file(path, buf, size) > 0;
+}
+
+/* It waits for something in the kernel, not for a processor. */
+static inline bool thread_is_asleep(int tid)
+{
+	char buf[512], *p;
+
+	if (!thread_read(tid, "stat", buf, sizeof(buf)))
+		return false;
+	p = strrchr(buf, ')');
+	return p && p[2] == 'S';
+}
+
+#endif /* SELFTESTS_THREAD_H */
