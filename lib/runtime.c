@@ -309,6 +309,7 @@ static void finish(struct pl__rt *rt)
 	store_relaxed(&rt->nr_searching, 0);
 	store_relaxed(&rt->nr_blocked, 0);
 	store_relaxed(&rt->nr_seen, 0);
+	store_relaxed(&rt->nr_in_hook, 0);
 	store_relaxed(&rt->nr_hands_blocked, 0);
 	store_relaxed(&rt->nr_coming, 0);
 	atomic_store(&rt->state, PL__RT_STOPPED);

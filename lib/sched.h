@@ -141,6 +141,7 @@ enum pl__duty {
 	PL__BLOCKED,		/* by a call of its task's; in nr_blocked */
 	PL__SLEEPS,		/* the task by ours, in pl__sleep(); likewise */
 	PL__IDLE,		/* in nr_idle */
+	PL__COMES,		/* in its start hook; in nr_blocked */
 };
 
 /* How the watcher found a worker when it last had moved. */
@@ -276,6 +277,7 @@ struct pl__rt {
 	_Atomic uint32_t	nr_searching;	/* 0 or 1: the token */
 	_Atomic uint32_t	nr_blocked;	/* workers outside of a crew */
 	_Atomic uint32_t	nr_seen;	/* of these, by the watcher */
+	_Atomic uint32_t	nr_in_hook;	/* of these, as they start */
 	_Atomic uint32_t	nr_hands_blocked; /* of a crew, for a while */
 	_Atomic uint32_t	nr_coming;	/* alive, did not look yet */
 	_Atomic uint32_t	nr_stirring;	/* nobody is to park */
@@ -363,13 +365,17 @@ static inline bool pl__is_short(void)
 	       load_relaxed(&pl__rt.nr_wanted) + pl__nr_off();
 }
 
-/* There may be more, as others are blocked: by now, or for a while. */
+/*
+ * There may be more, as others are blocked: by now, or for a while.  Not for
+ * who is in the hook, where one more would be blocked as well.
+ */
 static inline bool pl__is_start_due(void)
 {
 	uint32_t nr = load_relaxed(&pl__rt.nr_alive);
 
 	return nr < pl__rt.cfg.max_workers &&
-	       nr < load_relaxed(&pl__rt.nr_wanted) +
+	       nr + load_relaxed(&pl__rt.nr_in_hook) <
+		    load_relaxed(&pl__rt.nr_wanted) +
 		    load_relaxed(&pl__rt.nr_blocked) +
 		    load_relaxed(&pl__rt.nr_hands_blocked);
 }

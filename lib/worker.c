@@ -412,6 +412,14 @@ static bool sleep_in_ring(struct pl__worker *w, struct pl__sleeper *s,
 	return true;
 }
 
+static bool sleep_on_loop(struct pl__worker *w, struct pl__sleeper *s,
+			  uint64_t deadline_ns)
+{
+	if (load_relaxed(&s->state) > PL__SLEEP_WOKEN)
+		return sleep_in_ring(w, s, deadline_ns);
+	return pl__sleeper_sleep(s, deadline_ns);
+}
+
 bool pl__sleep(struct pl__worker *w, struct pl__sleeper *s,
 	       uint64_t deadline_ns)
 {
@@ -419,16 +427,15 @@ bool pl__sleep(struct pl__worker *w, struct pl__sleeper *s,
 
 	if (!w)
 		return pl__sleeper_sleep(s, deadline_ns);
+	if (load_relaxed(&w->duty) == PL__COMES)
+		return sleep_on_loop(w, s, deadline_ns);
 
 	/* One runnable worker less: another may have to take its place. */
 	pl__worker_leaves(w, PL__SLEEPS);
 	atomic_fetch_add(&pl__rt.nr_blocked, 1);
 	pl__full_barrier();
 	pl__pass_on_help();
-	if (load_relaxed(&s->state) > PL__SLEEP_WOKEN)
-		woken = sleep_in_ring(w, s, deadline_ns);
-	else
-		woken = pl__sleeper_sleep(s, deadline_ns);
+	woken = sleep_on_loop(w, s, deadline_ns);
 	pl__worker_runs(w);
 	atomic_fetch_sub(&pl__rt.nr_blocked, 1);
 	return woken;
@@ -436,21 +443,45 @@ bool pl__sleep(struct pl__worker *w, struct pl__sleeper *s,
 
 /* ---- all of it ---- */
 
-/* Others must not wait for a search that begins only after the hook. */
+/*
+ * Others must not wait for a search that begins only after the hook.  They do
+ * not wait for whoever is in it either, which may take long; but none is
+ * started in its place, who would have to get through it as well.
+ */
+static void enter_hook(struct pl__worker *w)
+{
+	if (w->is_searching)
+		lay_down_token(w);
+	pl__worker_leaves(w, PL__COMES);
+	/* At once, to who asks whether a start is due. */
+	pl__lock(&pl__rt.start_lock);
+	atomic_fetch_add(&pl__rt.nr_in_hook, 1);
+	atomic_fetch_add(&pl__rt.nr_blocked, 1);
+	pl__unlock(&pl__rt.start_lock);
+	pl__full_barrier();
+	pl__pass_on_help();
+}
+
+static void leave_hook(struct pl__worker *w)
+{
+	pl__worker_runs(w);
+	pl__lock(&pl__rt.start_lock);
+	atomic_fetch_sub(&pl__rt.nr_blocked, 1);
+	atomic_fetch_sub(&pl__rt.nr_in_hook, 1);
+	pl__unlock(&pl__rt.start_lock);
+}
+
 static void run_start_hook(struct pl__worker *w)
 {
-	if (!pl__rt.cfg.worker_start)
-		return;
-	if (w->is_searching) {
-		lay_down_token(w);
-		pl__pass_on_help();
-	}
+	enter_hook(w);
 	pl__rt.cfg.worker_start(pl__rt.cfg.worker_start_arg);
 	pl__self_end_orphan();
+	leave_hook(w);
 }
 
 void pl__worker_run(struct pl__worker *w)
 {
-	run_start_hook(w);
+	if (pl__rt.cfg.worker_start)
+		run_start_hook(w);
 	loop(w);
 }

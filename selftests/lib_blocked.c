@@ -349,6 +349,73 @@ TEST_F(blocked, who_computes_after_a_call_is_not_any_more)
 	EXPECT_TRUE(UNTIL(nr_ran == 1));
 }
 
+/* ---- in the hook that it starts with ---- */
+
+static pthread_mutex_t hook_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct pl_mutex hook_mutex;
+static atomic_int nr_hooks;
+
+/* All workers but one; the timer thread has more to do. */
+static void block_in_hook(void *by_library)
+{
+	if (!pl__self() || !nr_hooks++)
+		return;
+	if (by_library) {
+		pl_mutex_lock(&hook_mutex);
+		pl_mutex_unlock(&hook_mutex);
+	} else {
+		pthread_mutex_lock(&hook_lock);
+		pthread_mutex_unlock(&hook_lock);
+	}
+}
+
+static void start_blocked_in_hook(void *by_library)
+{
+	struct pl_config cfg = PL_CONFIG_INIT;
+
+	cfg.nr_workers = 3;
+	cfg.min_workers = 3;
+	cfg.worker_start = block_in_hook;
+	cfg.worker_start_arg = by_library;
+	pthread_mutex_lock(&hook_lock);
+	pl_mutex_lock(&hook_mutex);
+	ASSERT_EQ(0, pl_runtime_start(&cfg));
+	ASSERT_TRUE(UNTIL(nr_hooks == 3));
+}
+
+/* One comes for the one that reads, and for no other, however often. */
+static void check_hook(void *by_library)
+{
+	int i;
+
+	start_blocked_in_hook(by_library);
+	for (i = 1; i <= 20; i++) {
+		block_in_read(1);
+		ASSERT_TRUE(UNTIL(nr_begun == i));
+		spawn_tiny(1);
+		EXPECT_TRUE(UNTIL(nr_hooks == 4));
+		EXPECT_TRUE(UNTIL(rt_stat().workers_blocked == 4));
+		let_reader_go(0);
+		EXPECT_TRUE(UNTIL(nr_ran == i));
+	}
+	EXPECT_EQ(4, rt_stat().workers);
+	EXPECT_EQ(4, nr_hooks);
+	pl_mutex_unlock(&hook_mutex);
+	pthread_mutex_unlock(&hook_lock);
+	spawn_tiny(100);
+	EXPECT_TRUE(UNTIL(nr_ran == 120));
+}
+
+TEST_F(blocked, none_comes_for_who_is_so_as_it_starts)
+{
+	check_hook(NULL);
+}
+
+TEST_F(blocked, none_comes_for_who_is_so_by_the_library_as_it_starts)
+{
+	check_hook(&hook_mutex);
+}
+
 /* ---- afterwards ---- */
 
 TEST_F(blocked, who_returns_parks_if_enough_others_run)

@@ -164,8 +164,8 @@ TEST_F(fork, from_a_timer)
 }
 
 /*
- * One by one: emulators do not fork from two threads at a time. Two of them, as
- * who waits for his turn is blocked, and another one comes in his place.
+ * One by one: emulators do not fork from two threads at a time. Two of those
+ * that come: workers, or the timer thread.
  */
 static void fork_in_turn(void *arg)
 {

@@ -143,7 +143,7 @@ struct pl_stat {
 	uint32_t	workers;	/* threads that there are */
 	uint32_t	workers_running;
 	uint32_t	workers_parked;
-	uint32_t	workers_blocked; /* in the kernel, by their tasks */
+	uint32_t	workers_blocked; /* by their tasks, or as they start */
 	uint32_t	tasks_alive;
 	uint32_t	timers_alive;
 	uint32_t	io_in_flight;
