@@ -8,6 +8,7 @@
 #include "sys.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static inline bool thread_read(int tid, const char *what, char *buf,
@@ -28,6 +29,17 @@ static inline bool thread_is_asleep(int tid)
 		return false;
 	p = strrchr(buf, ')');
 	return p && p[2] == 'S';
+}
+
+/* How often it has slept; -1: there is no such count. */
+static inline long thread_nr_switches(int tid)
+{
+	char buf[4096], *p;
+
+	if (!thread_read(tid, "status", buf, sizeof(buf)))
+		return -1;
+	p = strstr(buf, "\nvoluntary_ctxt_switches:");
+	return p ? atol(strchr(p, ':') + 1) : -1;
 }
 
 #endif /* SELFTESTS_THREAD_H */

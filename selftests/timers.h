@@ -138,12 +138,7 @@ static inline void until_asleep(void)
 
 static inline long nr_switches(void)
 {
-	char buf[4096], *p;
-
-	if (!thread_read(timer_tid, "status", buf, sizeof(buf)))
-		return -1;
-	p = strstr(buf, "\nvoluntary_ctxt_switches:");
-	return p ? atol(strchr(p, ':') + 1) : -1;
+	return thread_nr_switches(timer_tid);
 }
 
 /*
