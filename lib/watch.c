@@ -177,8 +177,11 @@ static bool mark(struct pl__worker *w)
 static bool look_at(struct pl__worker *w, uint64_t now)
 {
 	w->watched.is_stalled = false;
-	if (load_relaxed(&w->hand))
+	if (load_relaxed(&w->hand)) {
+		/* It may have joined while we took it for blocked. */
+		pl__unblocked(w);
 		return false;
+	}
 	switch (load_relaxed(&w->duty)) {
 	case PL__RUNS:
 		w->watched.is_stalled = has_stalled(w, now);

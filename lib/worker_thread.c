@@ -39,6 +39,7 @@ static void *worker_main(void *arg)
 	pl__self_guard(w, gone);
 	pl__stack_thread_init(&sigstack);
 	pl__ctx_thread(&w->loop);
+	PL_INJECT("join");
 	atomic_store(&w->hand, pl__crew_join(&pl__rt.lots, w->index));
 	pl__worker_run(w);
 	/* @w may be another thread's by now. */

@@ -230,6 +230,59 @@ TEST_F(watch, who_was_about_to_compute_is_not_taken_for_blocked_for_ever)
 
 /* ---- races ---- */
 
+static atomic_int nr_spinning;
+
+static void spin_until_over(void *arg)
+{
+	(void)arg;
+	atomic_fetch_add(&nr_spinning, 1);
+	while (!is_over)
+		;
+}
+
+/* Who begins maps its stack for signals, and waits for the likes of us. */
+static void *map_and_unmap(void *may_end)
+{
+	size_t size = 8 << 20;
+	void *p;
+
+	while (!*(atomic_bool *)may_end) {
+		p = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+		if (p != MAP_FAILED)
+			munmap(p, size);
+	}
+	return NULL;
+}
+
+/* It may be asleep on its way into the crew, whose members nobody looks at. */
+TEST_F(watch, who_joins_as_it_is_taken_for_blocked_is_not_for_long)
+{
+	static atomic_bool may_end;
+	int nr = scaled(100), i, round;
+	bool is_well = true;
+	pthread_t mapper;
+	pl_task_t t[4];
+
+	ASSERT_EQ(0, pthread_create(&mapper, NULL, map_and_unmap, &may_end));
+	for (round = 0; round < nr && is_well; round++) {
+		is_over = 0;
+		nr_spinning = 0;
+		start_with(2, 0);
+		for (i = 0; i < 4; i++)
+			t[i] = spawn(spin_until_over, NULL);
+		is_well = UNTIL(nr_spinning >= 2 &&
+				!rt_stat().workers_blocked);
+		EXPECT_TRUE(is_well);
+		is_over = 1;
+		for (i = 0; i < 4; i++)
+			join(t[i]);
+		rt_end();
+	}
+	may_end = true;
+	pthread_join(mapper, NULL);
+}
+
 TEST_F(watch, work_is_seen_whenever_it_comes)
 {
 	int i, nr = scaled(RT_INJECT ? 40 : 100);
