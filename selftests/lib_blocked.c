@@ -319,15 +319,22 @@ static long nr_sleeps(void)
  */
 static bool compute_for_a_while(struct pl_stat *before, struct pl_stat *after)
 {
-	long nr;
+	uint32_t nr, ran;
+	long sleeps;
 
 	ASSERT_TRUE(UNTIL(is_settled(before, 2, 0)));
-	nr = nr_sleeps();
+	sleeps = nr_sleeps();
+	nr = nr_computing;
+	ran = nr_ran;
 	if (!is_settled(before, 2, 0))
 		return false;
 	spin_ns(300 * NSEC_PER_MSEC);
 	*after = rt_stat();
-	return nr_sleeps() == nr && after->workers == before->workers;
+	if (nr_sleeps() != sleeps || after->workers != before->workers)
+		return false;
+	EXPECT_EQ(nr, nr_computing);
+	EXPECT_EQ(ran, nr_ran);
+	return true;
 }
 
 TEST_F(blocked, who_computes_is_not)
