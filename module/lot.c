@@ -19,8 +19,8 @@
  * They cannot both read the old value. The waker's half may run in user space,
  * on the mapped count, which then saves the call; it has the same [park-b].
  *
- * 2. Every sleeper is taken off its list exactly once, under the lock: by a
- * waker, who sets `reason', or by itself, when `reason' is still unset.
+ * 2. Every sleeper is taken off its list exactly once, under the lock, which
+ * `is_listed' says: by a waker, which sets `reason', or by itself.
  * Whoever does it takes nr_parked down in the same hold. So a wake that races
  * a timeout, an alarm or a signal is either counted and PARKLOT_WOKEN, or
  * neither.
@@ -85,6 +85,7 @@ static void set_listed(struct parklot_lot *lot, struct parklot_sleeper *sleeper)
 	struct parklot_watch *watch = sleeper->watch;
 
 	lockdep_assert_held(&lot->lock);
+	sleeper->is_listed = true;
 	if (!watch)
 		return;
 	watch->sleeper = sleeper;
@@ -100,6 +101,7 @@ static void set_unlisted(struct parklot_lot *lot,
 
 	lockdep_assert_held(&lot->lock);
 	list_del(&sleeper->entry);
+	sleeper->is_listed = false;
 	if (!watch)
 		return;
 	WRITE_ONCE(watch->lot, NULL);
@@ -112,6 +114,8 @@ static int enqueue(struct parklot_lot *lot, struct parklot_sleeper *me,
 		   const struct parklot_stay *stay)
 {
 	lockdep_assert_held(&lot->lock);
+	if (me->reason)
+		return me->reason;
 	if (lot->nr_interrupts != stay->nr_interrupts)
 		return PARKLOT_INTERRUPTED;
 	if (stay->fifo)
@@ -135,11 +139,11 @@ static int enqueue(struct parklot_lot *lot, struct parklot_sleeper *me,
 /**
  * parklot_lot_enlist() - park a sleeper
  * @lot:     where
- * @sleeper: whose reason is 0
+ * @sleeper: is on no list
  * @stay:    how
  *
- * Return: 0, or the reason why it is not parked: PARKLOT_CHANGED or
- * PARKLOT_INTERRUPTED.
+ * Return: 0, or the reason why it is not parked: PARKLOT_CHANGED,
+ * PARKLOT_INTERRUPTED, or that of a parklot_lot_give_up() that came first.
  */
 int parklot_lot_enlist(struct parklot_lot *lot, struct parklot_sleeper *sleeper,
 		       const struct parklot_stay *stay)
@@ -154,28 +158,32 @@ int parklot_lot_enlist(struct parklot_lot *lot, struct parklot_sleeper *sleeper,
 
 /**
  * parklot_lot_give_up() - take a sleeper off, if no waker was first
- * @lot:     where it was parked
+ * @lot:     where it was parked, or will be
  * @sleeper: which
  * @reason:  what it comes back with then
  *
+ * A sleeper without a task may be given up before it is listed, or after it
+ * was refused: parklot_lot_enlist() has it end with @reason, or has ended it.
+ *
  * Context: any, also that of an interrupt.
- * Return: is it this reason?
+ * Return: was it taken off by this call, so that the caller ends it?
  */
 bool parklot_lot_give_up(struct parklot_lot *lot,
 			 struct parklot_sleeper *sleeper, int reason)
 {
 	unsigned long flags;
-	bool is_ours;
+	bool was_listed;
 
 	raw_spin_lock_irqsave(&lot->lock, flags);
-	is_ours = !sleeper->reason;
-	if (is_ours) {
+	was_listed = sleeper->is_listed;
+	if (was_listed) {
 		set_unlisted(lot, sleeper);
 		show_count(lot, lot->nr_parked - 1);
-		sleeper->reason = reason;
 	}
+	if (!sleeper->reason)
+		sleeper->reason = reason;
 	raw_spin_unlock_irqrestore(&lot->lock, flags);
-	return is_ours;
+	return was_listed;
 }
 
 /* The reason: a waker's if one came first, else @reason. */

@@ -54,6 +54,7 @@ struct parklot_sleeper {
 	/* I: without a task. The reason is there, no lock is held. */
 	void (*awake)(struct parklot_sleeper *sleeper);
 	int			reason;	/* 0 until taken off: [wake-a] */
+	bool			is_listed; /* L: on a list, and counted */
 };
 
 /* What somebody above does when a sleeper of his comes or goes. */

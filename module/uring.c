@@ -8,6 +8,18 @@
  * submission itself, which may find another seq. Who takes it off the lot, as
  * lot.c has it, or did not get it on, completes it, and nobody else.
  *
+ * A task submits with the ring's lock held, io-wq (IOSQE_ASYNC) without: then
+ * the cancel may come before the command is on the lot. It leaves its reason
+ * there, under the lot's lock, and the submission completes the command:
+ *
+ *	submission by io-wq		cancel, with the ring's lock
+ *	mark cancelable
+ *	under the lot's lock: [ring-c]	under the lot's lock:
+ *	    if (reason) refuse		    if (is_listed) take off
+ *	    is_listed = true		    reason = -ECANCELED
+ *	if (refused)			if (taken off)
+ *	    complete			    complete
+ *
  *	submission			who ends it
  *	onto the lot			off the lot, reason	[ring-a]
  *	start the timer
@@ -134,6 +146,7 @@ static int request_park(struct parklot_request *request,
 	int reason;
 
 	io_uring_cmd_mark_cancelable(request->cmd, issue_flags);
+	PARKLOT_INJECT("ring-c");
 	reason = parklot_lot_enlist(request->lot, &request->sleeper, stay);
 	if (reason) {
 		request_done(request, reason, issue_flags);
@@ -194,13 +207,15 @@ static int uring_park(struct io_uring_cmd *cmd, struct parklot_yard *yard,
 	return request_park(request, &stay, issue_flags);
 }
 
-/* The end of the ring, or of the process; with the ring's lock held. */
+/*
+ * The end of the ring, or of the process; with the ring's lock held. io_uring
+ * may cancel a command more than once, and before it is on its lot: [ring-c].
+ */
 static int uring_cancel(struct io_uring_cmd *cmd, unsigned int issue_flags)
 {
 	struct parklot_request *request = pdu_of(cmd)->request;
 
-	if (parklot_lot_give_up(request->lot, &request->sleeper,
-				PARKLOT_INTERRUPTED))
+	if (parklot_lot_give_up(request->lot, &request->sleeper, -ECANCELED))
 		request_done(request, -ECANCELED, issue_flags);
 	return 0;
 }

@@ -272,6 +272,46 @@ TEST_F(uring, end_of_the_ring_cancels)
 	EXPECT_EQ(0, dev_wake(self->s.fd, 0, ~0U));
 }
 
+/*
+ * Commands that io-wq submits, while their ring ends: the cancel may find one
+ * that is not on its lot yet, or not any more, its seq being another.
+ */
+static int park_async_and_end(struct space *s, uint64_t deadline,
+			      unsigned int delay)
+{
+	struct parklot_park park = { .deadline_ns = deadline, .pollfd = -1 };
+	struct parklot_park changed = park;
+	struct io_uring ring;
+	unsigned int i;
+	int nr;
+
+	park.expected_seq = seq_read(s, 0);
+	changed.expected_seq = park.expected_seq + 2;
+	if (io_uring_queue_init(16, &ring, 0))
+		return -1;
+	for (i = 0; i < 16; i++)
+		prep(&ring, s->fd, PARKLOT_IOC_PARK,
+		     i % 4 == 3 ? &changed : &park, i)->flags = IOSQE_ASYNC;
+	nr = io_uring_submit(&ring);
+	while (delay--)
+		sched_yield();
+	io_uring_queue_exit(&ring);
+	return nr;
+}
+
+TEST_F_TIMEOUT(uring, end_of_ring_cancels_what_is_not_parked_yet, 60)
+{
+	uint64_t end = now_ns() + 2 * NSEC_PER_SEC;
+	uint64_t later = now_ns() + 1000 * NSEC_PER_SEC;
+	unsigned int i;
+
+	for (i = 0; now_ns() < end; i++)
+		ASSERT_EQ(16, park_async_and_end(&self->s, i & 1 ? later :
+						 PARKLOT_FOREVER, i % 8));
+	UNTIL(!nr_parked(&self->s, 0));
+	EXPECT_EQ(0, dev_wake(self->s.fd, 0, ~0U));
+}
+
 static void *submit_and_exit(void *arg)
 {
 	FIXTURE_DATA(uring) *self = arg;
