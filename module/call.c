@@ -14,6 +14,7 @@
 
 #include "call.h"
 #include "space.h"
+#include "trace.h"
 
 /**
  * parklot_copy_in_other() - parklot_copy_in() for who knows it otherwise
@@ -169,6 +170,8 @@ u32 parklot_round_wake(struct parklot_round *round, bool hands_off)
 		lot = parklot_yard_lot(round->yard, entry[i].lot);
 		entry[i].woken = parklot_lot_wake(lot, min(entry[i].nr, left),
 						  &batch);
+		trace_parklot_wake(entry[i].lot, min(entry[i].nr, left),
+				   entry[i].woken);
 		left -= entry[i].woken;
 	}
 	parklot_batch_end(&batch);

@@ -115,6 +115,7 @@ static int rest_park(struct parklot_rest *rest, struct file *file,
 {
 	struct parklot_lot *lot = rest->lot;
 	struct parklot_stay stay = {
+		.nr		= park->lot,
 		.seq		= park->expected_seq,
 		.fifo		= park->flags & PARKLOT_PARK_FIFO,
 		.deadline	= parklot_deadline(park->deadline_ns),

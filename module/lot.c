@@ -43,6 +43,13 @@
  * set_current_state() is behind it, so the sleeper sees the reason or is woken.
  * A task that already sleeps somewhere else gets a spurious wakeup, which
  * every sleep in the kernel must expect.
+ *
+ * 4. A waker of all sleepers takes those that were parked when it began, each
+ * once. It cannot take them in one hold of the lock, and sleepers that come
+ * right back must not keep it busy. So it marks the last one, `last_due': all
+ * up to there are due, and sleepers that park meanwhile go behind them. The due
+ * ones stay on the list: should this waker lose its processor halfway, other
+ * wakers take them first, and none of them waits for it.
  */
 #include <linux/hrtimer.h>
 #include <linux/parklot.h>
@@ -58,16 +65,14 @@
 /**
  * parklot_lot_init() - make an empty lot
  * @lot:     zeroed memory
- * @nr:      what user space calls it
  * @counter: where to show how many are parked; nobody else writes it
  * @seq:     the word to compare; anybody may write anything to it
  */
-void parklot_lot_init(struct parklot_lot *lot, u32 nr, u32 *counter,
-		      const u32 *seq)
+void parklot_lot_init(struct parklot_lot *lot, u32 *counter, const u32 *seq)
 {
 	raw_spin_lock_init(&lot->lock);
 	INIT_LIST_HEAD(&lot->parked);
-	lot->nr = nr;
+	lot->last_due = &lot->parked;
 	lot->counter = counter;
 	lot->seq = seq;
 }
@@ -100,6 +105,8 @@ static void set_unlisted(struct parklot_lot *lot,
 	struct parklot_watch *watch = sleeper->watch;
 
 	lockdep_assert_held(&lot->lock);
+	if (lot->last_due == &sleeper->entry)
+		lot->last_due = sleeper->entry.prev;
 	list_del(&sleeper->entry);
 	sleeper->is_listed = false;
 	if (!watch)
@@ -121,7 +128,7 @@ static int enqueue(struct parklot_lot *lot, struct parklot_sleeper *me,
 	if (stay->fifo)
 		list_add_tail(&me->entry, &lot->parked);
 	else
-		list_add(&me->entry, &lot->parked);
+		list_add(&me->entry, lot->last_due);
 	show_count(lot, lot->nr_parked + 1);
 
 	/* [park-a] pairs with [park-b] in parklot_batch_begin(). */
@@ -273,16 +280,27 @@ static void take_one(struct parklot_lot *lot, struct parklot_sleeper *sleeper,
 	smp_store_release(&sleeper->reason, reason);
 }
 
-/* Up to @nr from the front of @from into @batch, which has room for them. */
-static u32 take(struct parklot_lot *lot, struct list_head *from, u32 nr,
-		int reason, struct parklot_batch *batch)
+static bool is_due_left(const struct parklot_lot *lot)
+{
+	return lot->last_due != &lot->parked;
+}
+
+/*
+ * Up to @nr sleepers, the due ones first, into @batch, which has room for
+ * them; of the others none if @only_due.
+ */
+static u32 take(struct parklot_lot *lot, u32 nr, bool only_due, int reason,
+		struct parklot_batch *batch)
 {
 	struct parklot_sleeper *sleeper;
 	u32 taken;
 
 	lockdep_assert_held(&lot->lock);
-	for (taken = 0; taken < nr && !list_empty(from); taken++) {
-		sleeper = list_first_entry(from, struct parklot_sleeper, entry);
+	for (taken = 0; taken < nr; taken++) {
+		if (only_due ? !is_due_left(lot) : list_empty(&lot->parked))
+			break;
+		sleeper = list_first_entry(&lot->parked,
+					   struct parklot_sleeper, entry);
 		take_one(lot, sleeper, reason, batch);
 	}
 	if (!taken)
@@ -363,42 +381,40 @@ static void make_room(struct parklot_batch *batch)
 	wake_tasks(batch);
 	preempt_enable();
 	tell_requests(batch);
+	PARKLOT_INJECT("room");
 	cond_resched();
 	preempt_disable();
 }
 
 /*
- * Takes up to @nr. If that covers everybody, and not all can go at once, they
- * move to a list of our own first: who parks meanwhile is left alone, so that
- * sleepers that come right back cannot keep the waker busy. There they are
- * counted, and may time out, as before. @all is empty again at the end, since
- * it never held more than @nr.
+ * Takes up to @nr. If that covers all sleepers, and they cannot all go at once,
+ * they are due from the first hold of the lock on; the number of them bounds
+ * the loop, and other wakers may shorten it.
  */
 static u32 clear(struct parklot_lot *lot, u32 nr, int reason,
 		 struct parklot_batch *batch)
 {
-	struct list_head *from = NULL;
-	u32 room, woken = 0;
-	LIST_HEAD(all);
-	bool is_more;
+	bool has_begun = false, only_due = false;
+	u32 room, taken, woken = 0;
 
 	if (!nr || !READ_ONCE(lot->nr_parked))
 		return 0;
 	do {
 		make_room(batch);
-		room = min(nr - woken, PARKLOT_WAKES_AT_ONCE - batch->nr);
 		raw_spin_lock_irq(&lot->lock);
-		if (!from) {
-			from = &lot->parked;
-			if (nr >= lot->nr_parked && room < lot->nr_parked) {
-				list_splice_init(&lot->parked, &all);
-				from = &all;
-			}
+		room = PARKLOT_WAKES_AT_ONCE - batch->nr;
+		if (!has_begun && nr >= lot->nr_parked) {
+			nr = lot->nr_parked;
+			only_due = room < nr;
+			if (only_due)
+				lot->last_due = lot->parked.prev;
 		}
-		woken += take(lot, from, room, reason, batch);
-		is_more = !list_empty(from);
+		has_begun = true;
+		room = min(nr - woken, room);
+		taken = take(lot, room, only_due, reason, batch);
 		raw_spin_unlock_irq(&lot->lock);
-	} while (is_more && woken < nr);
+		woken += taken;
+	} while (taken == room && woken < nr);
 	return woken;
 }
 
@@ -416,18 +432,20 @@ static u32 clear(struct parklot_lot *lot, u32 nr, int reason,
 u32 parklot_lot_wake(struct parklot_lot *lot, u32 nr,
 		     struct parklot_batch *batch)
 {
-	u32 woken = clear(lot, nr, PARKLOT_WOKEN, batch);
-
-	trace_parklot_wake(lot->nr, nr, woken);
-	return woken;
+	return clear(lot, nr, PARKLOT_WOKEN, batch);
 }
 
-/*
- * The caller was counted by a waker, and is dying: he will not look for what he
- * was woken for. Of the threads of one process all die; it is for processes
- * that share their memory.
+/**
+ * parklot_lot_pass_on() - wake another sleeper in place of one that is lost
+ * @lot: where a waker has counted it
+ *
+ * A thread that is being killed, or a command whose ring has ended, does not
+ * look for what it was woken for. Of the threads of one process all die; it
+ * matters to processes that share their memory, and to other rings.
+ *
+ * Context: may sleep.
  */
-static void pass_on(struct parklot_lot *lot)
+void parklot_lot_pass_on(struct parklot_lot *lot)
 {
 	struct parklot_batch batch;
 
@@ -459,9 +477,9 @@ int parklot_lot_park(struct parklot_lot *lot, const struct parklot_stay *stay)
 		begun = ktime_get_ns();
 	reason = park(lot, stay);
 	if (reason == PARKLOT_WOKEN && fatal_signal_pending(current))
-		pass_on(lot);
+		parklot_lot_pass_on(lot);
 	if (begun)
-		trace_parklot_park(lot->nr, reason, ktime_get_ns() - begun);
+		trace_parklot_park(stay->nr, reason, ktime_get_ns() - begun);
 	return reason;
 }
 

@@ -23,13 +23,13 @@ struct task_struct;
  */
 struct parklot_lot {
 	raw_spinlock_t		lock;
-	u32			nr_parked;	/* W: sleepers on any list */
+	u32			nr_parked;	/* W: sleepers on the list */
 	struct list_head	parked;		/* L: next to wake first */
+	struct list_head	*last_due;	/* L: see lot.c, 4. */
 	u32			*counter;	/* I: shows nr_parked */
 	const u32		*seq;		/* I: user space's word */
 	u32			nr_interrupts;	/* W: all sent home, so often */
 	u32			nr_settled;	/* caller's: interrupts seen */
-	u32			nr;		/* I: its number */
 	u64			nr_woken;	/* W: by wakers, so far */
 } ____cacheline_aligned_in_smp;
 
@@ -48,7 +48,7 @@ struct parklot_watch;
  * lot's lock held.
  */
 struct parklot_sleeper {
-	struct list_head	entry;	/* L: the lot's, then the waker's */
+	struct list_head	entry;	/* L: the lot's, then a batch's */
 	struct task_struct	*task;	/* I: or NULL */
 	struct parklot_watch	*watch;	/* I: or NULL */
 	/* I: without a task. The reason is there, no lock is held. */
@@ -83,6 +83,7 @@ struct parklot_alarm {
 
 /* How to park. */
 struct parklot_stay {
+	u32	nr;		/* the lot's number, to be traced */
 	u32	seq;		/* sleep only if the word is still this */
 	bool	fifo;		/* woken after those who are parked already */
 	ktime_t	deadline;	/* KTIME_MAX: none */
@@ -91,13 +92,13 @@ struct parklot_stay {
 	struct parklot_alarm	*alarm;	/* or NULL */
 };
 
-void parklot_lot_init(struct parklot_lot *lot, u32 nr, u32 *counter,
-		      const u32 *seq);
+void parklot_lot_init(struct parklot_lot *lot, u32 *counter, const u32 *seq);
 int parklot_lot_park(struct parklot_lot *lot, const struct parklot_stay *stay);
 int parklot_lot_enlist(struct parklot_lot *lot, struct parklot_sleeper *sleeper,
 		       const struct parklot_stay *stay);
 bool parklot_lot_give_up(struct parklot_lot *lot,
 			 struct parklot_sleeper *sleeper, int reason);
+void parklot_lot_pass_on(struct parklot_lot *lot);
 void parklot_lot_interrupt(struct parklot_lot *lot);
 bool parklot_lot_call(struct parklot_lot *lot, struct parklot_watch *watch,
 		      int reason);

@@ -203,7 +203,7 @@ static struct parklot_yard *yard_create(u32 nr_lots, u32 nr_workers)
 		return ERR_PTR(-ENOMEM);
 	}
 	for (i = 0; i < nr_lots; i++)
-		parklot_lot_init(&yard->lot[i], i,
+		parklot_lot_init(&yard->lot[i],
 				 area_line(&yard->counters, 1 + i),
 				 area_line(&yard->words, 1 + i));
 	return yard;

@@ -414,4 +414,71 @@ TEST_F(wake, racing_a_signal_is_counted_or_neither)
 	EXPECT_LT(0, atomic_load(&r.nr_other));
 }
 
+#define NR_CROWD	256
+
+struct slow_waker {
+	struct space	*s;
+	int		nr_woken;
+	atomic_bool	is_over;
+};
+
+static void pin(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+}
+
+static void *hog_cpu(void *arg)
+{
+	struct slow_waker *slow = arg;
+
+	pin(0);
+	while (!atomic_load(&slow->is_over))
+		;
+	return NULL;
+}
+
+/* It gets its processor when the hog and all others leave it some time. */
+static void *wake_all_slowly(void *arg)
+{
+	struct sched_param param = {};
+	struct slow_waker *slow = arg;
+
+	pin(0);
+	sched_setscheduler(0, SCHED_IDLE, &param);
+	slow->nr_woken = dev_wake(slow->s->fd, 0, ~0U);
+	return NULL;
+}
+
+/* What is parked can be woken, whatever has begun to wake it. */
+TEST_F_TIMEOUT(wake, preempted_waker_of_all_keeps_no_sleeper_from_others, 60)
+{
+	struct slow_waker slow = { .s = &self->s };
+	struct parker *crowd = calloc(NR_CROWD, sizeof(*crowd));
+	int i, nr = 0, nr_woken = 0;
+	pthread_t hog, waker;
+
+	PARK(crowd, 0, 0, NR_CROWD);
+	ASSERT_EQ(0, pthread_create(&hog, NULL, hog_cpu, &slow));
+	ASSERT_EQ(0, pthread_create(&waker, NULL, wake_all_slowly, &slow));
+	pin(1);
+	while (nr_parked(&self->s, 0) == NR_CROWD)
+		sched_yield();
+	do {
+		nr_woken += nr;
+		nr = dev_wake(self->s.fd, 0, 1);
+	} while (nr);
+	EXPECT_EQ(0, nr_parked(&self->s, 0));
+	atomic_store(&slow.is_over, true);
+	pthread_join(hog, NULL);
+	pthread_join(waker, NULL);
+	EXPECT_EQ(NR_CROWD, nr_woken + slow.nr_woken);
+	for (i = 0; i < NR_CROWD; i++)
+		EXPECT_EQ(PARKLOT_WOKEN, parker_join(&crowd[i]));
+	free(crowd);
+}
+
 TEST_HARNESS_MAIN
