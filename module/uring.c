@@ -35,8 +35,11 @@
  */
 #include <linux/hrtimer.h>
 #include <linux/io_uring/cmd.h>
+#include <linux/io_uring_types.h>
 #include <linux/parklot.h>
+#include <linux/percpu-refcount.h>
 #include <linux/refcount.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
@@ -88,11 +91,20 @@ static void request_done(struct parklot_request *request, int res,
 	request_put(request);
 }
 
+/* The result goes to a ring that nobody can read any more, or will soon be. */
+static bool is_result_lost(struct io_uring_cmd *cmd)
+{
+	return percpu_ref_is_dying(&cmd_to_io_kiocb(cmd)->ctx->refs) ||
+	       fatal_signal_pending(current);
+}
+
 static void request_done_by_task(struct io_uring_cmd *cmd,
 				 unsigned int issue_flags)
 {
 	struct parklot_request *request = pdu_of(cmd)->request;
 
+	if (request->sleeper.reason == PARKLOT_WOKEN && is_result_lost(cmd))
+		parklot_lot_pass_on(request->lot);
 	request_done(request, request->sleeper.reason, issue_flags);
 }
 

@@ -312,6 +312,27 @@ TEST_F_TIMEOUT(uring, end_of_ring_cancels_what_is_not_parked_yet, 60)
 	EXPECT_EQ(0, dev_wake(self->s.fd, 0, ~0U));
 }
 
+/*
+ * The result of a DEFER_TASKRUN ring is not there before its owner asks for it.
+ * A ring that ends before has been woken for nothing.
+ */
+TEST_F(uring, wake_of_a_ring_that_ends_goes_to_another_sleeper)
+{
+	uint64_t later = now_ns() + 10 * NSEC_PER_SEC;
+	struct parker parker;
+	struct io_uring ring;
+
+	ASSERT_EQ(0, parker_start(&parker, &self->s, 0, 0, later));
+	ASSERT_EQ(0, io_uring_queue_init(8, &ring, IORING_SETUP_SINGLE_ISSUER |
+					 IORING_SETUP_DEFER_TASKRUN));
+	ASSERT_EQ(1, submit_park(&ring, &self->s, 0, PARKLOT_FOREVER, 1));
+	EXPECT_EQ(2, nr_parked(&self->s, 0));
+	EXPECT_EQ(1, dev_wake(self->s.fd, 0, 1));
+	EXPECT_EQ(1, nr_parked(&self->s, 0));
+	io_uring_queue_exit(&ring);
+	EXPECT_EQ(PARKLOT_WOKEN, parker_join(&parker));
+}
+
 static void *submit_and_exit(void *arg)
 {
 	FIXTURE_DATA(uring) *self = arg;
