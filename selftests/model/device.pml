@@ -3,13 +3,14 @@
  * device: PARK against WAKE, timeouts and signals (module/lot.c; the protocol
  * in include/uapi/linux/parklot.h).
  *
- * Two parkers; a waker with a task, who wakes one; and who stops them, waking
- * all: he takes the whole list to a list of his own, and drops the lock
- * between two sleepers. One parker times out or gets a
- * signal, which restarts the call as it was. A sleeper stands on its
- * thread's stack: who touches it after the thread left it is caught. Who
- * sleeps for ever is a deadlock; and so many parkers report WOKEN as the
- * wakers counted.
+ * Two parkers; a waker with a task, which wakes one; and a waker of all, which
+ * stops them: it marks those that are parked as due, and drops the lock between
+ * two sleepers. One parker times out or gets a signal, which restarts the call
+ * as it was. A sleeper stands on its thread's stack: a touch after the thread
+ * left it is caught. A parker that sleeps for ever is a deadlock; as many
+ * parkers report WOKEN as the wakers counted; a waker that finds sleepers takes
+ * one, whatever another has begun; and what was parked when a waker of all
+ * began is off the lot when that ends.
  *
  * MUTANT 1: [park-a] is left out: nr_parked is seen late
  * MUTANT 2: [park-b] is left out: the waker's seq is seen late
@@ -21,6 +22,8 @@
  * MUTANT 8: a wake is not counted
  * MUTANT 9: who times out does not take nr_parked down
  * MUTANT 10: the waker takes the sleeper off after it has unlocked
+ * MUTANT 11: the due sleepers are left to the waker that marked them
+ * MUTANT 12: the waker of all ends once it has taken one due sleeper
  */
 #ifndef MUTANT
 #define MUTANT 0
@@ -36,11 +39,12 @@ byte seq, nr_parked;
 bool stopped;
 bool locked;
 
-/* Where a sleeper is listed: nowhere, in the lot, or with waker 0 or 1. */
+/* Where a sleeper is listed: nowhere, on the lot, or there and due. */
 #define OFF	0
 #define LOT	1
-#define WITH	2
+#define DUE	2
 byte on[NR_PARKERS];
+bool was_parked[NR_PARKERS];	/* when the waker of all began */
 mtype reason[NR_PARKERS];	/* the sleeper's */
 bool alive[NR_PARKERS];		/* its stack frame */
 bool is_running[NR_PARKERS];	/* the state of the task */
@@ -69,6 +73,7 @@ inline give_up(why)
 		:: reason[me] == NONE ->
 #endif
 			on[me] = OFF;
+			was_parked[me] = false;
 #if MUTANT != 9
 			nr_parked--;
 #endif
@@ -187,12 +192,29 @@ out:
 	nr_ended++
 }
 
-/* take(), one sleeper of @list, which there is; and wake_tasks() */
-inline take_and_wake(list)
+/* Is there a sleeper for this waker? The due ones come first. */
+#define is_due_left	(on[0] == DUE || on[1] == DUE)
+#define is_one_left	(on[0] == LOT || on[1] == LOT)
+#if MUTANT == 11
+#define can_take	(only_due && is_due_left || !only_due && is_one_left)
+#else
+#define can_take	(is_due_left || !only_due && is_one_left)
+#endif
+
+/* take(), one sleeper, which there is; and wake_tasks() */
+inline take_and_wake()
 {
 	d_step {
-		victim = (on[0] == list -> 0 : 1);
-		assert(on[victim] == list && alive[victim]);
+		if
+#if MUTANT == 11
+		:: only_due ->
+#else
+		:: is_due_left ->
+#endif
+			victim = (on[0] == DUE -> 0 : 1)
+		:: else -> victim = (on[0] == LOT -> 0 : 1)
+		fi;
+		assert(on[victim] != OFF && alive[victim]);
 #if MUTANT == 10
 		unlock()
 #endif
@@ -206,12 +228,12 @@ inline take_and_wake(list)
 #endif
 		assert(alive[victim]);
 		on[victim] = OFF;
+		was_parked[victim] = false;
 		nr_parked--;
 #if MUTANT != 6 && MUTANT != 7
 		reason[victim] = WOKEN;		/* [wake-a] */
 #endif
 		woken++;
-		is_more = !no_task_on(list);
 #if MUTANT != 10
 		unlock()
 #endif
@@ -219,44 +241,49 @@ inline take_and_wake(list)
 	is_running[victim] = true
 }
 
-/* parklot_lot_wake(), with one sleeper to a hold of the lock. */
-inline wake(nr, own)
+/* The first hold of the lock; only there are sleepers marked. */
+inline begin()
+{
+	lock();
+	assert(nr_parked == 0 || is_due_left || is_one_left);
+	if
+#if MUTANT == 11
+	:: limit >= nr_parked && is_all ->
+#else
+	:: limit >= nr_parked ->
+#endif
+		limit = nr_parked;
+		only_due = true;
+		on[0] = (on[0] == LOT -> DUE : on[0]);
+		on[1] = (on[1] == LOT -> DUE : on[1]);
+		was_parked[0] = was_parked[0] || (is_all && on[0] == DUE);
+		was_parked[1] = was_parked[1] || (is_all && on[1] == DUE)
+	:: else
+	fi;
+	/* Whatever another waker has begun. */
+	assert(nr_parked == 0 || can_take)
+}
+
+/* clear(), with one sleeper to a hold of the lock. */
+inline wake()
 {
 	if
-	:: nr_parked == 0 -> is_more = false	/* [park-b] */
+	:: nr_parked == 0			/* [park-b] */
 	:: nr_parked > 0 ->
-		atomic {
-			lock();
-			from = LOT;
-			if
-			:: nr >= nr_parked ->
-				from = own;
-				on[0] = (on[0] == LOT -> own : on[0]);
-				on[1] = (on[1] == LOT -> own : on[1])
-			:: else
-			fi;
-			is_more = !no_task_on(from);
-			if
-			:: !is_more -> unlock()
-			:: else
-			fi
-		};
+		atomic { begin() };
 		do
-		:: is_more ->
-			take_and_wake(from);
+		:: limit > woken && can_take ->
+			take_and_wake();
 			if
-			:: woken == nr -> break
-			:: woken < nr && is_more ->
-				atomic { lock(); is_more = !no_task_on(from);
-					 if
-					 :: !is_more -> unlock()
-					 :: else
-					 fi }
-			:: else -> break
+#if MUTANT == 12
+			:: woken > 0 -> break
+#endif
+			:: woken == limit -> break
+			:: woken < limit -> atomic { lock() }
 			fi
-		:: else -> break
+		:: else -> unlock(); break
 		od;
-		assert(no_task_on(own))
+		assert(!is_all || !was_parked[0] && !was_parked[1])
 	fi;
 	d_step {
 #if MUTANT == 8
@@ -264,31 +291,31 @@ inline wake(nr, own)
 #else
 		unreported = unreported + woken;
 #endif
-		woken = 0; victim = 0; from = 0; is_more = false; nr_ended++
+		woken = 0; victim = 0; limit = 0; only_due = false; nr_ended++
 	}
 }
 
-proctype waker(byte nr, own)
+proctype waker(byte limit; bool is_all)
 {
-	byte victim, from, woken;
-	bool is_more;
+	byte victim, woken;
+	bool only_due;
 
 	if
-	:: own == WITH ->
+	:: !is_all ->
 		queued = true;
 #if MUTANT == 2
 		late_seq = true
 #else
 		seq++
 #endif
-	:: own != WITH ->
+	:: is_all ->
 		is_done;
 		stopped = true
 	fi;
-	wake(nr, own);
+	wake();
 	if
-	:: own == WITH
-	:: own != WITH ->
+	:: !is_all
+	:: is_all ->
 		nr_ended == NR_PARKERS + NR_WAKERS;
 		assert(unreported == 0 && nr_parked == 0)
 	fi
@@ -311,7 +338,7 @@ init {
 		is_running[1] = true;
 		run parker(0);
 		run parker(1);
-		run waker(1, WITH);
-		run waker(NR_PARKERS, WITH + 1)
+		run waker(1, false);
+		run waker(NR_PARKERS, true)
 	}
 }
