@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * command: the life of a PARK that is a command of io_uring (module/uring.c,
+ * and enlist, give_up and take_one of module/lot.c).
+ *
+ * It is submitted by its task, with the ring's lock held, or by io-wq, without.
+ * A waker, the timer, a close of the last descriptor and the end of the ring
+ * come at any time, the latter two or not at all. The command is completed
+ * once, whatever comes together; a touch of the request after it was freed is
+ * caught; and a command that none of them will end any more is parked, with
+ * its timer set if it has a deadline. A wake whose result goes to a ring that
+ * has ended is passed on.
+ *
+ * MUTANT 1: a cancel takes a command without a reason for a listed one
+ * MUTANT 2: the submission does not look whether a cancel came first
+ * MUTANT 3: [ring-b] the submission does not look at the reason again
+ * MUTANT 4: [ring-a] a completion does not cancel the timer
+ * MUTANT 5: a waker takes the command off after it has unlocked
+ * MUTANT 6: the submission does not count as a reference
+ * MUTANT 7: a wake is not passed on
+ * MUTANT 8: the timer does not look whether the command is still listed
+ * MUTANT 9: the submission does not look whether a close came first
+ */
+#ifndef MUTANT
+#define MUTANT 0
+#endif
+
+mtype = { NONE, WOKEN, CHANGED, TIMEDOUT, INTERRUPTED, CANCELED };
+
+/* The request; the lot's lock is a d_step. */
+bool is_listed;
+mtype reason = NONE;
+#if MUTANT == 6
+byte refs = 1;
+#else
+byte refs = 2;			/* submission, completion */
+#endif
+bool is_freed;
+
+bool is_armed, is_firing;	/* the timer */
+bool has_deadline;
+bool is_closed;			/* the lot's nr_interrupts */
+
+bool is_locked;			/* the ring */
+bool is_cancelable;		/* found by the end of the ring */
+bool has_ended;
+bool is_submitted, by_task;
+byte nr_queued;			/* completions for the submitter's task */
+byte nr_completed;
+bool is_passed_on;		/* a wake; to another sleeper */
+byte nr_over;			/* actors */
+
+#define touch()		assert(!is_freed)
+#define ring_lock()	atomic { !is_locked -> is_locked = true }
+#define ring_unlock()	is_locked = false
+
+inline put()
+{
+	d_step {
+		touch();
+		refs--;
+		if
+		:: refs == 0 -> is_freed = true
+		:: else
+		fi
+	}
+}
+
+/* hrtimer_cancel(): waits for the callback. */
+inline cancel_timer()
+{
+	touch();
+	is_armed = false;
+	!is_firing
+}
+
+/* request_done(), with the ring's lock held. */
+inline request_done()
+{
+#if MUTANT != 4
+	cancel_timer();			/* [ring-a] */
+#endif
+	d_step {
+		is_cancelable = false;
+		nr_completed++;
+		assert(nr_completed == 1)
+	};
+	put()
+}
+
+/* parklot_lot_give_up() */
+inline give_up(why, was)
+{
+	d_step {
+		touch();
+#if MUTANT == 1
+		was = (why == CANCELED && reason == NONE || is_listed);
+#elif MUTANT == 8
+		was = (why == TIMEDOUT || is_listed);
+#else
+		was = is_listed;
+#endif
+		is_listed = false;
+		if
+		:: reason == NONE -> reason = why
+		:: else
+		fi
+	}
+}
+
+/* enqueue(), under the lot's lock */
+inline enlist(refusal)
+{
+	d_step {
+		touch();
+		if
+#if MUTANT != 2
+		:: reason != NONE -> refusal = reason
+#endif
+#if MUTANT != 9
+		:: reason == NONE && is_closed -> refusal = INTERRUPTED
+#endif
+		:: else ->
+			refusal = is_changed;
+			if
+			:: refusal == NONE ->
+				is_listed = true;
+				assert(reason == NONE)
+			:: else
+			fi
+		fi
+	}
+}
+
+proctype submission()
+{
+	mtype refusal = NONE;
+	mtype is_changed = NONE;
+
+	if
+	:: is_changed = CHANGED		/* another seq */
+	:: skip
+	fi;
+	if
+	:: by_task -> ring_lock(); is_cancelable = true
+	:: !by_task -> ring_lock(); is_cancelable = true; ring_unlock()
+	fi;
+	enlist(refusal);
+	if
+	:: refusal != NONE ->
+		if
+		:: !by_task -> ring_lock(); request_done(); ring_unlock()
+		:: by_task -> request_done()
+		fi
+	:: refusal == NONE && has_deadline ->
+		touch();
+		is_armed = true;
+#if MUTANT != 3
+		touch();
+		if
+		:: reason != NONE -> cancel_timer()	/* [ring-b] */
+		:: reason == NONE
+		fi
+#endif
+	:: refusal == NONE && !has_deadline
+	fi;
+#if MUTANT != 6
+	put();
+#else
+	touch();
+#endif
+	d_step {
+		is_submitted = true;
+		if
+		:: by_task -> ring_unlock()
+		:: else
+		fi;
+		nr_over++
+	}
+}
+
+/* It may find the command, or come too early. */
+proctype waker()
+{
+	bool was;
+
+	d_step {
+		was = is_listed;
+		if
+		:: was -> touch(); reason = WOKEN;
+#if MUTANT != 5
+			is_listed = false
+#endif
+		:: else
+		fi
+	};
+#if MUTANT == 5
+	if
+	:: was -> is_listed = false
+	:: !was
+	fi;
+#endif
+	d_step {
+		nr_queued = nr_queued + was;
+		nr_over++
+	}
+}
+
+proctype closer()
+{
+	d_step {
+		is_closed = true;
+		if
+		:: is_listed ->
+			touch();
+			is_listed = false;
+			reason = INTERRUPTED;
+			nr_queued++
+		:: else
+		fi;
+		nr_over++
+	}
+}
+
+active proctype timer()
+{
+	bool was;
+
+end:	do
+	:: atomic { is_armed -> is_armed = false; is_firing = true };
+		give_up(TIMEDOUT, was);
+		d_step { nr_queued = nr_queued + was; is_firing = false }
+	od
+}
+
+/*
+ * request_done_by_task(), with the ring's lock held, as io_uring kills the
+ * ring's references; never in the middle of its own submission.
+ */
+active proctype task()
+{
+end:	do
+	:: nr_queued > 0 && (!by_task || is_submitted) ->
+		touch();
+		ring_lock();
+#if MUTANT != 7
+		is_passed_on = reason == WOKEN && has_ended;
+#endif
+		assert(reason != WOKEN || !has_ended || is_passed_on);
+		request_done();
+		d_step { ring_unlock(); nr_queued-- }
+	od
+}
+
+/* io_ring_exit_work(): until nothing is left. */
+proctype ring_end()
+{
+	bool was;
+
+	ring_lock();
+	d_step { has_ended = true; ring_unlock() };
+	do
+	:: nr_completed > 0 -> break
+	:: ring_lock();
+		if
+		:: is_cancelable ->
+			give_up(CANCELED, was);
+			if
+			:: was -> request_done()
+			:: !was
+			fi
+		:: !is_cancelable
+		fi;
+		ring_unlock()
+	od;
+	nr_over++
+}
+
+init {
+	byte nr = 2;
+
+	atomic {
+		if
+		:: by_task = true
+		:: skip
+		fi;
+		if
+		:: has_deadline = true
+		:: skip
+		fi;
+		run submission();
+		run waker();
+		if
+		:: run closer(); nr++
+		:: skip
+		fi;
+		if
+		:: run ring_end(); nr++
+		:: skip
+		fi
+	};
+	/* All have come that will, but perhaps the timer. */
+	nr_over == nr;
+	atomic {
+		nr_queued == 0 && !is_firing && !is_locked ->
+		if
+		:: nr_completed == 0 ->
+			assert(is_listed && !is_closed && !has_ended &&
+			       reason == NONE && is_armed == has_deadline)
+		:: else -> skip
+		fi
+	}
+}
