@@ -99,7 +99,8 @@ void pl__timer_release(struct pl__timers *t, struct pl__slab_cache *c,
  *               from here; PL_FOREVER: never
  *
  * Timers are called in the order of their deadlines, one at a time, never
- * early.
+ * early.  Only a timer that is armed more than 50 ms after its deadline may
+ * have to wait for later ones, which were due 50 ms before it was armed.
  *
  * Return: the handle, not 0; good for pl__timer_del() at any time.
  */

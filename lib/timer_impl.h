@@ -35,6 +35,27 @@
  * After a pull the thread sleeps no longer than until the deadline it was
  * pulled for, even if that timer was deleted meanwhile.  Else one that adds
  * and deletes, and nothing more, would wake the thread each time.
+ *
+ * Two timers that were armed before either was due fire in the order of their
+ * deadlines, however late the thread is.  Yet a callback that adds a timer due
+ * at 0, whose callback adds another, must not be the earliest for ever.  So a
+ * timer counts as due at floor_ns when it is pulled, if its deadline is before;
+ * and when the heap's first and floor_ns are both late by LATE_MAX_NS, floor_ns
+ * becomes LATE_MAX_NS / 2 ago:
+ *
+ *	adder				timer thread
+ *					f = clock - LATE_MAX_NS / 2
+ *	lock				for each bucket: lock
+ *	append, earliest_ns = n		  if (earliest_ns <= f)
+ *	unlock				    pull, with the old floor_ns
+ *					  unlock
+ *					floor_ns = f
+ *
+ * The thread has the lock after the adder: either it pulls the timer before
+ * floor_ns is f, or n is later than f.  Or the adder has the lock after the
+ * thread, and so after the thread read the clock: if n is earlier than f, the
+ * timer was armed at least LATE_MAX_NS / 2 after it was due.  Only such timers
+ * change places.
  */
 #ifndef PL_TIMER_IMPL_H
 #define PL_TIMER_IMPL_H
@@ -113,6 +134,7 @@ struct pl__timers {
 	struct pl__heap		heap;		/* T; reserved by anybody */
 	struct pl__slab_cache	cache;		/* T */
 	uint64_t		pulled_ns;	/* T: earliest pulled for */
+	uint64_t		floor_ns;	/* T: of the heap's keys */
 	uint32_t		nr_batched;	/* T: since batch_end() */
 };
 

@@ -7,10 +7,7 @@
 #include "probe.h"
 #include "self.h"
 
-/*
- * What is later than this counts as just so late.  So who adds timers of long
- * ago for ever holds up those that are due by no more than this.
- */
+/* Timers of long ago hold up one that is due for no longer than this. */
 #define LATE_MAX_NS	(100 * 1000 * 1000)
 
 /* One state on, unless a deleter is first. */
@@ -26,9 +23,8 @@ static bool advance(struct pl__timer *r, enum timer_state from)
 					      version + 1);
 }
 
-/* Frees it if it is dead; counts as due at @first_ns if it is before. */
-static bool to_heap(struct pl__timers *t, struct pl__timer *r,
-		    uint64_t first_ns)
+/* Frees it if it is dead; counts as due at floor_ns if it is before. */
+static bool to_heap(struct pl__timers *t, struct pl__timer *r)
 {
 	uint64_t ns = r->deadline_ns;
 
@@ -38,16 +34,16 @@ static bool to_heap(struct pl__timers *t, struct pl__timer *r,
 		pl__slab_free(&t->slab, &t->cache, r);
 		return false;
 	}
-	pl__heap_push(&t->heap, ns > first_ns ? ns : first_ns, r);
+	pl__heap_push(&t->heap, ns > t->floor_ns ? ns : t->floor_ns, r);
 	return true;
 }
 
 /* All of a bucket goes to the heap, at its earliest's behest. */
 static void pull(struct pl__timers *t, struct bucket *b, uint64_t now)
 {
-	uint64_t first = now > LATE_MAX_NS ? now - LATE_MAX_NS : 0, earliest;
 	struct pl__slab_obj *obj, *next;
 	int64_t dead, known;
+	uint64_t earliest;
 
 	pl__lock(&b->lock);
 	obj = b->head;
@@ -63,8 +59,7 @@ static void pull(struct pl__timers *t, struct bucket *b, uint64_t now)
 
 	for (dead = 0; obj; obj = next) {
 		next = obj->next;
-		dead += !to_heap(t, container_of(obj, struct pl__timer, obj),
-				 first);
+		dead += !to_heap(t, container_of(obj, struct pl__timer, obj));
 	}
 	store_relaxed(&t->heap_nr, t->heap.nr);
 	if (earliest > now && earliest < t->pulled_ns)
@@ -90,6 +85,38 @@ static uint64_t pull_early(struct pl__timers *t, uint64_t now)
 			left = ns;
 	}
 	return left;
+}
+
+static bool is_due_by(struct bucket *b, uint64_t ns)
+{
+	bool is_due;
+
+	pl__lock(&b->lock);
+	is_due = load_relaxed(&b->earliest_ns) <= ns;
+	pl__unlock(&b->lock);
+	return is_due;
+}
+
+/*
+ * To a time before @now, which was read before any bucket is locked.  What is
+ * due by then and in a bucket goes to the heap first, with its own deadline.
+ */
+static void raise_floor(struct pl__timers *t, uint64_t now)
+{
+	uint64_t floor_ns = now - LATE_MAX_NS / 2;
+	struct bucket *b;
+
+	for (b = t->buckets; b < t->buckets + t->nr_buckets; b++)
+		if (is_due_by(b, floor_ns))
+			pull(t, b, now);
+	t->floor_ns = floor_ns;
+}
+
+/* Whether old timers, which count as due at floor_ns, hold up others. */
+static bool floor_is_low(struct pl__timers *t, uint64_t next, uint64_t now)
+{
+	return next < now && now - next > LATE_MAX_NS &&
+	       now - t->floor_ns > LATE_MAX_NS;
 }
 
 /* One at a time: something may be due after each. */
@@ -221,6 +248,10 @@ static uint64_t run(struct pl__timers *t, uint32_t seq)
 			if (pull_long(t, now))
 				return 0;
 			break;
+		}
+		if (unlikely(floor_is_low(t, next, now))) {
+			raise_floor(t, now);
+			continue;
 		}
 		if (!fire_due(t, seq, now, left))
 			return 0;

@@ -280,8 +280,9 @@ static void add_two(void *arg)
 }
 
 /*
- * Due ones too: what is added meanwhile takes its place among them; unless the
- * thread comes to them more than 100 ms late.
+ * Due ones too: a timer that is added meanwhile takes its place among them;
+ * unless the thread stalls in between, so that it is added long after it is
+ * due.
  */
 TEST_F(timers, what_callbacks_add_is_in_order_too)
 {
