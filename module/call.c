@@ -13,6 +13,7 @@
 #include <linux/uaccess.h>
 
 #include "call.h"
+#include "inject.h"
 #include "space.h"
 #include "trace.h"
 
@@ -56,40 +57,127 @@ ktime_t parklot_deadline(u64 deadline_ns)
 	return min_t(u64, deadline_ns - offset, KTIME_MAX);
 }
 
-static int is_this_file(const void *file, struct file *other, unsigned int fd)
+/* Under one hold of a table's lock at most so many descriptors are compared. */
+#define PARKLOT_FILES_AT_ONCE	1024
+
+struct file_search {
+	const struct file	*file;
+	unsigned int		end;	/* the last number of this hold */
+	unsigned int		*at;	/* out: the last one compared */
+};
+
+static int file_compare(const void *data, struct file *other, unsigned int fd)
 {
-	return file == other;
+	const struct file_search *search = data;
+
+	*search->at = fd;
+	if (other == search->file)
+		return 1;
+	return fd < search->end ? 0 : -1;
+}
+
+/* A descriptor of @file in @files, from number @fd on: that, or -1. */
+static int file_find(struct files_struct *files, const struct file *file,
+		     unsigned int fd)
+{
+	unsigned int at;
+	struct file_search search = { .file = file, .at = &at };
+	int ret;
+
+	for (;;) {
+		search.end = fd + PARKLOT_FILES_AT_ONCE - 1;
+		ret = iterate_fd(files, fd, file_compare, &search);
+		if (ret >= 0)
+			return ret ? at : -1;
+		fd = at + 1;
+		cond_resched();
+	}
+}
+
+/*
+ * Begins where the last search ended, so that a table full of duplicates is
+ * closed in linear time. A duplicate that is moved meanwhile may be missed.
+ */
+static bool table_has(struct files_struct *files, struct parklot_space *space,
+		      const struct file *file)
+{
+	unsigned int hint = READ_ONCE(space->fd_hint);
+	int fd;
+
+	fd = file_find(files, file, hint);
+	if (fd < 0 && hint)
+		fd = file_find(files, file, 0);
+	if (fd < 0)
+		return false;
+	WRITE_ONCE(space->fd_hint, fd);
+	return true;
 }
 
 /**
- * parklot_call_is_lost() - could nobody wake who parks now?
+ * parklot_call_is_lost() - was the descriptor closed that a parker came by?
  * @lot:	   where it is going to park
  * @nr_interrupts: the lot's, looked at before
  * @file:	   by which it came
  *
- * So it is if the process has no descriptor of this space any more. Looked up
- * only after a close, once a close and lot.
+ * So it is if the caller's table of descriptors has none of this space any
+ * more: then no thread with the same table can wake it.
  *
  *	park				close
- *	n = nr_interrupts [close-b]	the descriptor is gone
- *	if (no descriptor)		under lock:
- *	    return			    nr_interrupts++	[close-a]
- *	under lock:			    everybody off the list
+ *	n = nr_interrupts [close-b]	the descriptor leaves the table
+ *	has_others = true		full barrier		[close-c]
+ *	full barrier	  [close-d]	if (the opener's table || has_others)
+ *	if (not in the table)		    if (not in the table), under lock:
+ *	    return			        nr_interrupts++	[close-a]
+ *	under lock:			        everybody off the list
  *	    if (nr_interrupts == n)
  *		onto the list
  *
  * A close that the look at n missed is met under the lock; one that it saw
- * has taken its descriptor away before.
+ * has emptied the table before. Only a parker by another table than the
+ * opener's writes has_others: it sees the empty table, or the close sees
+ * has_others. A close before SETUP's end interrupts no lot: so the first park
+ * on each lot looks as well, and has the same barrier behind its look at the
+ * yard. By the opener's table the others look only after a close.
  */
 bool parklot_call_is_lost(struct parklot_lot *lot, u32 nr_interrupts,
 			  struct file *file)
 {
-	if (nr_interrupts == READ_ONCE(lot->nr_settled))
+	struct parklot_space *space = file->private_data;
+	struct files_struct *files = current->files;
+
+	if (files != space->files)
+		WRITE_ONCE(space->has_others, true);
+	else if (nr_interrupts == READ_ONCE(lot->nr_settled))
 		return false;
-	if (!iterate_fd(current->files, 0, is_this_file, file))
+	/* [close-d] pairs with [close-c] in parklot_call_closed(). */
+	smp_mb();
+	PARKLOT_INJECT("close-d");
+	if (!table_has(files, space, file))
 		return true;
-	WRITE_ONCE(lot->nr_settled, nr_interrupts);
+	if (files == space->files)
+		WRITE_ONCE(lot->nr_settled, nr_interrupts);
 	return false;
+}
+
+/**
+ * parklot_call_closed() - a descriptor was closed
+ * @file:  of it
+ * @files: the table that it is not in any more, or NULL if it was in none
+ *
+ * If none is left there, the space's sleepers are interrupted. Those who
+ * parked by another table, which has one, park again.
+ */
+void parklot_call_closed(struct file *file, struct files_struct *files)
+{
+	struct parklot_space *space = file->private_data;
+
+	/* [close-c] pairs with [close-d] in parklot_call_is_lost(). */
+	smp_mb();
+	PARKLOT_INJECT("close-c");
+	if (!files || (files != space->files && !READ_ONCE(space->has_others)))
+		return;
+	if (!table_has(files, space, file))
+		parklot_space_interrupt(space);
 }
 
 /*

@@ -9,6 +9,7 @@
 #include <linux/uaccess.h>
 
 struct file;
+struct files_struct;
 struct parklot_lot;
 struct parklot_yard;
 
@@ -26,6 +27,7 @@ int parklot_copy_in_other(void *dst, size_t ksize, const void __user *src,
 ktime_t parklot_deadline(u64 deadline_ns);
 bool parklot_call_is_lost(struct parklot_lot *lot, u32 nr_interrupts,
 			  struct file *file);
+void parklot_call_closed(struct file *file, struct files_struct *files);
 
 int parklot_round_prepare(struct parklot_round *round,
 			  struct parklot_yard *yard,

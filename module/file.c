@@ -120,15 +120,19 @@ static int rest_park(struct parklot_rest *rest, struct file *file,
 		.fifo		= park->flags & PARKLOT_PARK_FIFO,
 		.deadline	= parklot_deadline(park->deadline_ns),
 	};
+	int reason;
 
-	/* [close-b] pairs with [close-a] in parklot_lot_interrupt(). */
-	stay.nr_interrupts = smp_load_acquire(&lot->nr_interrupts);
-	if (parklot_call_is_lost(lot, stay.nr_interrupts, file))
-		return PARKLOT_INTERRUPTED;
-	PARKLOT_INJECT("close-b");
-	if (rest->poll.file)
-		return rest_poll(rest, &stay);
-	return rest_sleep(rest, &stay);
+	/* Interrupted by a close in another table: that is not the end. */
+	do {
+		/* [close-b] pairs with [close-a] in parklot_lot_interrupt(). */
+		stay.nr_interrupts = smp_load_acquire(&lot->nr_interrupts);
+		if (parklot_call_is_lost(lot, stay.nr_interrupts, file))
+			return PARKLOT_INTERRUPTED;
+		PARKLOT_INJECT("close-b");
+		reason = rest->poll.file ? rest_poll(rest, &stay) :
+					   rest_sleep(rest, &stay);
+	} while (reason == PARKLOT_INTERRUPTED);
+	return reason;
 }
 
 static long ioctl_park(struct file *file, struct parklot_yard *yard,
@@ -331,16 +335,10 @@ static int parklot_open(struct inode *inode, struct file *file)
 	return stream_open(inode, file);
 }
 
-/*
- * A descriptor is closed, and not by a child that inherited it. It may be the
- * last one: sleepers, whose calls hold the file, could never be woken.
- */
+/* @id is the table that the descriptor was in, or NULL. */
 static int parklot_flush(struct file *file, fl_owner_t id)
 {
-	struct parklot_space *space = file->private_data;
-
-	if (parklot_space_is_own(space))
-		parklot_space_interrupt(space);
+	parklot_call_closed(file, id);
 	return 0;
 }
 

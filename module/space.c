@@ -202,10 +202,13 @@ static struct parklot_yard *yard_create(u32 nr_lots, u32 nr_workers)
 		yard_free(yard);
 		return ERR_PTR(-ENOMEM);
 	}
-	for (i = 0; i < nr_lots; i++)
+	for (i = 0; i < nr_lots; i++) {
 		parklot_lot_init(&yard->lot[i],
 				 area_line(&yard->counters, 1 + i),
 				 area_line(&yard->words, 1 + i));
+		/* So that the first park looks for its descriptor. */
+		yard->lot[i].nr_settled = ~0U;
+	}
 	return yard;
 }
 
@@ -235,6 +238,7 @@ struct parklot_space *parklot_space_create(void)
 	/* Not its memory, only its identity: the pointer is not used again. */
 	space->mm = current->mm;
 	mmgrab(space->mm);
+	space->files = current->files;
 	return space;
 }
 

@@ -42,6 +42,10 @@ struct parklot_yard {
 /* I: set at init.  S: setup_lock held. */
 struct parklot_space {
 	struct mm_struct	*mm;		/* I: whose, grabbed */
+	const void		*files;		/* I: the opener's table: see
+						 * parklot_call_is_lost() */
+	bool			has_others;	/* parkers by another table */
+	unsigned int		fd_hint;	/* a descriptor seen last */
 	struct parklot_user	*user;		/* I: who is charged for it */
 	struct mutex		setup_lock;
 	struct parklot_yard	*yard;		/* S: once, by [setup-a] */

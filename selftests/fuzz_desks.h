@@ -52,7 +52,7 @@ static void do_close(struct player *p, struct dice *d)
 	close(desk_fd(pick_other_desk(d)));
 }
 
-/* A copy, often of the home: to close that sends its sleepers home. */
+/* A copy, often of the home: to close that leaves its sleepers alone. */
 static void do_dup(struct player *p, struct dice *d)
 {
 	uint32_t from = pick_desk(d), to = pick_other_desk(d);

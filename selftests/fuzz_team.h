@@ -2,7 +2,7 @@
 /*
  * mod_fuzz: a team, from its home to its books.
  *
- * A tame one plays to the end: who parks for ever is woken, sent home or
+ * A tame one plays to the end: who parks for ever is woken or
  * interrupted by the team's first thread, until all have done their operations
  * and all commands are back. Then nobody may be parked or counted any more,
  * and as many have been woken as were said to be. A wild one begins the same,
@@ -87,17 +87,19 @@ static inline void play_one(struct player *p)
 		atomic_fetch_xor(&world->digest, mix(d.state ^ i));
 }
 
-/* Sends home whoever is parked in a space that this thread has on a desk. */
-static inline void send_home(void)
+/* Wakes all sleepers of the spaces that this thread has on a desk. */
+static inline void wake_desks(struct team *team)
 {
-	uint32_t desk;
-	int fd;
+	uint32_t desk, lot;
+	int woken;
 
-	for (desk = 0; desk < NR_DESKS; desk++) {
-		fd = dup(desk_fd(desk));
-		if (fd >= 0)
-			close(fd);
-	}
+	for (desk = 0; desk < NR_DESKS; desk++)
+		for (lot = 0; lot < PARKLOT_MAX_LOTS; lot++) {
+			woken = dev_wake(desk_fd(desk), lot, ~0U);
+			if (woken < 0)
+				break;
+			atomic_fetch_add(&team->said, woken);
+		}
 }
 
 /* It stays until all are done, so that no WAKE comes after it has left. */
@@ -110,7 +112,7 @@ static inline void player_end(struct player *p)
 	atomic_fetch_add(&team->nr_done, 1);
 	while (atomic_load(&team->nr_done) < NR_PLAYERS ||
 	       !errands_are_done(p)) {
-		send_home();
+		wake_desks(team);
 		sleep_ns(NUDGE_NS);
 	}
 	atomic_fetch_add(&team->nr_drained, 1);
@@ -181,7 +183,7 @@ static inline void nudge(struct team *team, struct dice *d)
 	int woken;
 
 	if (how == 0) {
-		send_home();
+		wake_desks(team);
 	} else if (how < 4) {
 		if (!atomic_load(&p->is_done))
 			pthread_kill(p->thread, SIGUSR2);

@@ -272,26 +272,6 @@ TEST_F(owner, close_sends_sleepers_home)
 	self->s.fd = dev_open();
 }
 
-TEST_F(owner, close_of_a_duplicate_lets_sleepers_return)
-{
-	int round, copy;
-	struct parker parker;
-
-	for (round = 0; round < 3; round++) {
-		copy = dup(self->s.fd);
-		ASSERT_LE(0, copy);
-		ASSERT_EQ(0, parker_start(&parker, &self->s, 0, 0,
-					  PARKLOT_FOREVER));
-		EXPECT_EQ(0, close(copy));
-		EXPECT_EQ(PARKLOT_INTERRUPTED, parker_join(&parker));
-		/* One is left: parking works as before. */
-		ASSERT_EQ(0, parker_start(&parker, &self->s, 0, 0,
-					  PARKLOT_FOREVER));
-		EXPECT_EQ(1, dev_wake(self->s.fd, 0, 1));
-		EXPECT_EQ(PARKLOT_WOKEN, parker_join(&parker));
-	}
-}
-
 struct closer {
 	pthread_barrier_t start;
 	int fd, first;

@@ -146,9 +146,12 @@ struct parklot_worker_words {
  * restarts it where SA_RESTART says so (-EINTR else); the deadline, being
  * absolute, stays.
  *
- * Parked threads keep the space alive. When their own process closes a
- * descriptor of the space, they all come back with PARKLOT_INTERRUPTED: parking
- * again gives -EBADF, or sleeps on if another descriptor is left.
+ * A parked thread keeps the space alive. When the last descriptor of the space
+ * leaves the table of descriptors that the thread parked by (its own, see
+ * clone(2), CLONE_FILES), whichever thread or process closes it, PARK returns
+ * PARKLOT_INTERRUPTED: parking again gives -EBADF. Other closes, of a duplicate
+ * or in a child of fork or vfork, end no sleep. A descriptor that is moved at
+ * the same time may be missed: parking again is then possible.
  *
  * pollfd other than -1 is polled as by poll(2) for poll_events (POLLIN and so
  * on, 16 bits; POLLERR and POLLHUP always): when it is ready, at once or
@@ -281,8 +284,9 @@ struct parklot_worker {
  * this in the SQE's cmd area. The result is -errno, or the reason of the park,
  * whose struct is only read, and not after the submission; or how many were
  * woken, which is also written as by the ioctl. pollfd is -1: a ring polls by
- * itself. Nothing but a WAKE, the deadline, a close of the space's descriptor
- * and the end of the ring (-ECANCELED) ends such a park.
+ * itself. Nothing but a WAKE, the deadline, the close that ends a PARK (or one
+ * like it in another table) and the end of the ring (-ECANCELED) ends such a
+ * park.
  */
 struct parklot_uring {
 	__u64	arg;		/* struct parklot_park *, parklot_wake * */

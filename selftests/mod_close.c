@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Which close ends a sleep: the one that takes the last descriptor of the
+ * space from the table (clone(2), CLONE_FILES) that the sleeper parked by.
+ * The closer may be a thread, or a process with memory of its own.
+ */
+#include "harness.h"
+
+#include <sched.h>
+#include <sys/syscall.h>
+#include "mod.h"
+#include "send_fd.h"
+
+#define STACK_SIZE	(64 << 10)
+
+FIXTURE(close)
+{
+	struct space s;
+	struct parker parker;	/* on lot 0, by the test's own table */
+};
+
+FIXTURE_SETUP(close)
+{
+	SPACE_SETUP(&self->s, 2);
+	ASSERT_EQ(0, parker_start(&self->parker, &self->s, 0, 0,
+				  PARKLOT_FOREVER));
+}
+
+FIXTURE_TEARDOWN(close)
+{
+	space_close(&self->s);
+}
+
+static int close_one(void *arg)
+{
+	return close(*(int *)arg);
+}
+
+/* Closes @fd in a child that shares with us what @flags say. */
+static int close_in_child(int fd, int flags)
+{
+	static char stack[STACK_SIZE] __attribute__((aligned(64)));
+	int status = -1;
+	pid_t pid;
+
+	pid = clone(close_one, stack + STACK_SIZE, flags | SIGCHLD, &fd);
+	if (pid < 0 || waitpid(pid, &status, 0) != pid)
+		return -1;
+	return status;
+}
+
+/* The parker has not noticed anything, and is woken as ever. */
+#define EXPECT_STILL_PARKED(fd) do { \
+	EXPECT_EQ(1, nr_parked(&self->s, 0)); \
+	EXPECT_EQ(0, atomic_load(&self->parker.result)); \
+	EXPECT_EQ(1, dev_wake(fd, 0, 1)); \
+	EXPECT_EQ(PARKLOT_WOKEN, parker_join(&self->parker)); \
+} while (0)
+
+TEST_F(close, vfork_child_that_closes_wakes_nobody)
+{
+	EXPECT_EQ(0, close_in_child(self->s.fd, CLONE_VM | CLONE_VFORK));
+	EXPECT_STILL_PARKED(self->s.fd);
+}
+
+TEST_F(close, child_with_our_memory_that_closes_wakes_nobody)
+{
+	EXPECT_EQ(0, close_in_child(self->s.fd, CLONE_VM));
+	EXPECT_STILL_PARKED(self->s.fd);
+}
+
+TEST_F(close, child_with_our_descriptors_that_closes_ends_the_sleep)
+{
+	EXPECT_EQ(0, close_in_child(self->s.fd, CLONE_FILES));
+	EXPECT_EQ(PARKLOT_INTERRUPTED, parker_join(&self->parker));
+	EXPECT_EQ(0, nr_parked(&self->s, 0));
+	self->s.fd = dev_open();
+}
+
+TEST_F(close, duplicate_that_is_closed_wakes_nobody)
+{
+	int copy = dup(self->s.fd);
+
+	ASSERT_LE(0, copy);
+	EXPECT_EQ(0, close(self->s.fd));
+	self->s.fd = copy;
+	EXPECT_STILL_PARKED(copy);
+}
+
+/* Far more than are looked at in one go, and then those, too. */
+TEST_F(close, last_of_many_duplicates_ends_the_sleep)
+{
+	int i, last = -1;
+
+	for (i = 0; i < 1000; i++) {
+		last = dup(self->s.fd);
+		ASSERT_LE(0, last);
+	}
+	for (i = last - 999; i < last; i++)
+		EXPECT_EQ(0, close(i));
+	EXPECT_EQ(0, close(self->s.fd));
+	EXPECT_EQ(1, nr_parked(&self->s, 0));
+	EXPECT_EQ(0, atomic_load(&self->parker.result));
+	EXPECT_EQ(0, close(last));
+	EXPECT_EQ(PARKLOT_INTERRUPTED, parker_join(&self->parker));
+	self->s.fd = dev_open();
+}
+
+/* A thread whose table of descriptors is its own, with one parked by it. */
+struct apart {
+	struct space	*s;
+	struct parker	parker;
+	atomic_int	step;
+	int		closed;
+};
+
+/* Parks one by its own table, and closes it there when it is told. */
+static void *stay_apart(void *arg)
+{
+	struct apart *apart = arg;
+	int err = unshare(CLONE_FILES);
+
+	if (!err)
+		err = parker_start(&apart->parker, apart->s, 1, 0,
+				   PARKLOT_FOREVER);
+	atomic_store(&apart->step, err ? -1 : 1);
+	UNTIL(atomic_load(&apart->step) == 2);
+	apart->closed = close(apart->s->fd);
+	return NULL;
+}
+
+TEST_F(close, thread_with_its_own_table_ends_the_sleeps_of_that)
+{
+	struct apart apart = { .s = &self->s };
+	pthread_t thread;
+
+	ASSERT_EQ(0, pthread_create(&thread, NULL, stay_apart, &apart));
+	UNTIL(atomic_load(&apart.step));
+	ASSERT_EQ(1, atomic_load(&apart.step));
+	atomic_store(&apart.step, 2);
+	pthread_join(thread, NULL);
+	EXPECT_EQ(0, apart.closed);
+	EXPECT_EQ(PARKLOT_INTERRUPTED, parker_join(&apart.parker));
+	EXPECT_STILL_PARKED(self->s.fd);
+}
+
+/* In a socket meanwhile, so that it can still be woken. */
+TEST_F(close, sleep_by_another_table_goes_on)
+{
+	struct apart apart = { .s = &self->s };
+	pthread_t thread;
+	int fd, sock[2];
+
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, sock));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, stay_apart, &apart));
+	UNTIL(atomic_load(&apart.step));
+	ASSERT_EQ(1, atomic_load(&apart.step));
+	ASSERT_EQ(0, send_fd(sock[0], self->s.fd));
+	EXPECT_EQ(0, close(self->s.fd));
+	EXPECT_EQ(PARKLOT_INTERRUPTED, parker_join(&self->parker));
+	UNTIL(nr_parked(&self->s, 1) == 1);
+	EXPECT_EQ(0, atomic_load(&apart.parker.result));
+	fd = receive_fd(sock[1]);
+	ASSERT_LE(0, fd);
+	self->s.fd = fd;
+	EXPECT_EQ(1, dev_wake(fd, 1, 1));
+	EXPECT_EQ(PARKLOT_WOKEN, parker_join(&apart.parker));
+	atomic_store(&apart.step, 2);
+	pthread_join(thread, NULL);
+}
+
+/* By then nobody parks by it: that its memory is gone does not matter. */
+TEST_F(close, exit_of_who_shares_our_descriptors_wakes_nobody)
+{
+	static char stack[STACK_SIZE] __attribute__((aligned(64)));
+	int copy = dup(self->s.fd), status;
+	pid_t pid;
+
+	pid = clone(close_one, stack + STACK_SIZE, CLONE_FILES | SIGCHLD,
+		    &copy);
+	ASSERT_LT(0, pid);
+	EXPECT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_EQ(0, status);
+	EXPECT_STILL_PARKED(self->s.fd);
+}
+
+TEST_HARNESS_MAIN
