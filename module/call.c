@@ -182,7 +182,7 @@ void parklot_call_closed(struct file *file, struct files_struct *files)
 
 /*
  * All entries at once, so that user memory is opened once: reads them, and
- * proves that the results can be written.
+ * writes what is where the results go, which proves that they can be written.
  */
 static int round_copy_in(struct parklot_round *round)
 {
@@ -198,7 +198,8 @@ static int round_copy_in(struct parklot_round *round)
 		unsafe_get_user(entry->lot, &uentry->lot, fault);
 		unsafe_get_user(entry->nr, &uentry->nr, fault);
 		unsafe_get_user(entry->reserved, &uentry->reserved, fault);
-		unsafe_put_user(0, &uentry->woken, fault);
+		unsafe_get_user(entry->woken, &uentry->woken, fault);
+		unsafe_put_user(entry->woken, &uentry->woken, fault);
 		entry->woken = 0;
 	}
 	user_access_end();
@@ -286,9 +287,8 @@ int parklot_round_report(const struct parklot_round *round, u32 woken,
 
 	if (put_user(woken, &uwake->woken))
 		return -EFAULT;
-	/* Nobody was woken: that is what they say already. */
-	if (!woken)
-		return 0;
+	if (entry == end)
+		return woken;
 	if (!user_access_begin(uentry, round->nr_entries * sizeof(*entry)))
 		return -EFAULT;
 	for (; entry < end; entry++, uentry++)
@@ -321,7 +321,7 @@ int parklot_call_wake(struct parklot_yard *yard,
 	/* PARKLOT_WAKE_HANDOFF too: there is no park here. */
 	if (wake.flags)
 		return -EINVAL;
-	if (put_user(0, &uwake->woken))
+	if (put_user(wake.woken, &uwake->woken))
 		return -EFAULT;
 	err = parklot_round_prepare(&round, yard, &wake);
 	if (err)

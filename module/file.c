@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * From descriptors to spaces: what user space may ask, checked, and what it
- * gets back. Everything is checked before anything is done, and outputs
- * are written once before and once after, so that a bad pointer is noticed
- * while nothing has happened yet.
+ * gets back. Everything is checked before anything is done. That outputs can
+ * be written is checked by writing what is there, so that a bad pointer is
+ * noticed while nothing has happened yet, and a call that fails changes
+ * nothing.
  */
 #include <linux/err.h>
 #include <linux/file.h>
@@ -55,8 +56,8 @@ static long ioctl_setup(struct parklot_space *space,
 	if (err)
 		return err;
 	/* Now, since there is no second try. */
-	if (put_user(0, &usetup->counters_size) ||
-	    put_user(0, &usetup->words_size))
+	if (put_user(setup.counters_size, &usetup->counters_size) ||
+	    put_user(setup.words_size, &usetup->words_size))
 		return -EFAULT;
 	err = parklot_space_setup(space, &setup);
 	if (err)
@@ -148,7 +149,7 @@ static long ioctl_park(struct file *file, struct parklot_yard *yard,
 	err = rest_prepare(&rest, yard, &park);
 	if (err)
 		return err;
-	err = put_user(0, &upark->reason);
+	err = put_user(park.reason, &upark->reason);
 	if (!err)
 		err = rest_park(&rest, file, &park);
 	parklot_poll_put(&rest.poll);
@@ -172,7 +173,8 @@ static int wake_first(struct parklot_yard *yard,
 	struct parklot_round round __uninitialized;
 	int err;
 
-	if (put_user(0, &uboth->wake.woken) || put_user(0, &uboth->park.reason))
+	if (put_user(both->wake.woken, &uboth->wake.woken) ||
+	    put_user(both->park.reason, &uboth->park.reason))
 		return -EFAULT;
 	err = parklot_round_prepare(&round, yard, &both->wake);
 	if (err)

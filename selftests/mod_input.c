@@ -163,6 +163,93 @@ TEST_F(input, wake_entries)
 	}
 }
 
+#define UNTOUCHED	0xdeadbeef
+
+/* Refused for its second entry: no output of the first one either. */
+TEST_F(input, refused_calls_write_nothing)
+{
+	int fd = self->s.fd;
+
+	self->entry[0].nr = 1;
+	self->entry[0].woken = UNTOUCHED;
+	self->entry[1].woken = UNTOUCHED;
+	self->entry[1].reserved = 1;
+	self->wake.woken = UNTOUCHED;
+	self->both.wake = self->wake;
+	self->both.park.reason = UNTOUCHED;
+	self->park.reason = UNTOUCHED;
+	self->park.lot = 2;
+	EXPECT_EQ(-EINVAL, dev_ioctl(fd, PARKLOT_IOC_PARK, &self->park));
+	EXPECT_EQ(-EINVAL, dev_ioctl(fd, PARKLOT_IOC_WAKE, &self->wake));
+	EXPECT_EQ(-EINVAL, dev_ioctl(fd, PARKLOT_IOC_WAKE_PARK, &self->both));
+	self->wake.entries = (uintptr_t)self->edge;
+	EXPECT_EQ(-EFAULT, dev_ioctl(fd, PARKLOT_IOC_WAKE, &self->wake));
+	EXPECT_EQ(UNTOUCHED, self->park.reason);
+	EXPECT_EQ(UNTOUCHED, self->wake.woken);
+	EXPECT_EQ(UNTOUCHED, self->both.wake.woken);
+	EXPECT_EQ(UNTOUCHED, self->both.park.reason);
+	EXPECT_EQ(UNTOUCHED, self->entry[0].woken);
+	EXPECT_EQ(UNTOUCHED, self->entry[1].woken);
+}
+
+/* One page can be written and the other only read: the first is left as is. */
+TEST_F(input, entries_that_end_read_only_are_left_alone)
+{
+	size_t page = sysconf(_SC_PAGESIZE);
+	unsigned char *p = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct parklot_wake_entry *entry = (void *)(p + page);
+
+	ASSERT_NE(MAP_FAILED, (void *)p);
+	entry[-1].nr = 1;
+	entry[-1].woken = UNTOUCHED;
+	ASSERT_EQ(0, mprotect(entry, page, PROT_READ));
+	EXPECT_EQ(-EFAULT, dev_wake_batch(self->s.fd, entry - 1, 2, ~0U));
+	EXPECT_EQ(UNTOUCHED, entry[-1].woken);
+}
+
+static void ignore(int sig)
+{
+	(void)sig;
+}
+
+static void *interrupted_park(void *arg)
+{
+	FIXTURE_DATA(input) *self = arg;
+
+	self->park.deadline_ns = PARKLOT_FOREVER;
+	self->park.reason = UNTOUCHED;
+	return (void *)(intptr_t)dev_ioctl(self->s.fd, PARKLOT_IOC_PARK,
+					   &self->park);
+}
+
+TEST_F(input, signal_leaves_the_reason_alone)
+{
+	struct sigaction action = { .sa_handler = ignore };
+	pthread_t thread;
+	void *err;
+
+	sigaction(SIGUSR1, &action, NULL);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, interrupted_park, self));
+	wait_parked(&self->s, 1, 1);
+	pthread_kill(thread, SIGUSR1);
+	pthread_join(thread, &err);
+	EXPECT_EQ(-EINTR, (intptr_t)err);
+	EXPECT_EQ(UNTOUCHED, self->park.reason);
+}
+
+/* What nobody was woken for is written, too. */
+TEST_F(input, outputs_of_an_empty_wake_are_zero)
+{
+	self->entry[0].woken = UNTOUCHED;
+	self->entry[1].woken = UNTOUCHED;
+	self->wake.woken = UNTOUCHED;
+	EXPECT_EQ(0, dev_ioctl(self->s.fd, PARKLOT_IOC_WAKE, &self->wake));
+	EXPECT_EQ(0, self->wake.woken);
+	EXPECT_EQ(0, self->entry[0].woken);
+	EXPECT_EQ(0, self->entry[1].woken);
+}
+
 /* Flags of every bit, each half refused before anything of the other. */
 TEST_F(input, wake_park_flags)
 {
@@ -395,9 +482,12 @@ TEST_F(input, bad_entries_pointers)
 		}
 	}
 	/* None is none, wherever. */
-	self->wake.entries = (uintptr_t)self->edge;
 	self->wake.nr_entries = 0;
-	EXPECT_EQ(0, dev_ioctl(self->s.fd, PARKLOT_IOC_WAKE, &self->wake));
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		self->wake.entries = bad[i];
+		EXPECT_EQ(0, dev_ioctl(self->s.fd, PARKLOT_IOC_WAKE,
+				       &self->wake));
+	}
 }
 
 TEST_F(input, unaligned_structs)

@@ -112,6 +112,21 @@ TEST_F(setup, happens_once)
 	EXPECT_EQ(-EBUSY, setup(self->fd, &self->setup));
 }
 
+TEST_F(setup, that_fails_leaves_its_struct_alone)
+{
+	struct parklot_setup before;
+
+	self->setup.nr_lots = 2;
+	EXPECT_EQ(0, setup(self->fd, &self->setup));
+	before = self->setup;
+	EXPECT_EQ(-EBUSY, setup(self->fd, &self->setup));
+	EXPECT_EQ(0, memcmp(&before, &self->setup, sizeof(before)));
+	self->setup.flags = 1;
+	before = self->setup;
+	EXPECT_EQ(-EINVAL, setup(self->fd, &self->setup));
+	EXPECT_EQ(0, memcmp(&before, &self->setup, sizeof(before)));
+}
+
 TEST_F(setup, may_be_tried_again_after_failure)
 {
 	self->setup.flags = 1;

@@ -25,10 +25,11 @@
  * down, before the sleeper runs. A waker may call WAKE without looking.
  *
  * What holds for all structs: reserved fields and unknown flags must be
- * zero, else -EINVAL; fields marked "out" are ignored on input. Structs may
- * grow at their end. The size is part of the command: smaller than this
- * header's is -EINVAL, larger is -E2BIG unless what is beyond is zero, so that
- * a program built for a newer header runs on an older module.
+ * zero, else -EINVAL; fields marked "out" are ignored on input, and not written
+ * when a call fails. Structs may grow at their end. The size is part of the
+ * command: smaller than this header's is -EINVAL, larger is -E2BIG unless what
+ * is beyond is zero, so that a program built for a newer header runs on an
+ * older module.
  *
  * Errors: -EIO as above, -ENOTTY for unknown commands, -ENXIO for what wants a
  * SETUP before it, -EINVAL for a lot that is not there, -EFAULT (nothing was
