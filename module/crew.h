@@ -59,6 +59,7 @@ struct parklot_roster {
 
 	u32			nr_slots;	/* I */
 	struct parklot_hand	**hand;		/* M: nr_slots */
+	bool			needs_grace;	/* M: to be freed by RCU */
 };
 
 #ifdef PARKLOT_HAS_CREW

@@ -16,11 +16,16 @@
  * program, or the roster goes first, the hand is gone as far as the counts are
  * concerned. The last sched_out() of the dead thread gives it to a work item.
  *
- *	notifier			who detaches it
+ *	notifier			detaching thread
  *	preemption off			hand->roster = NULL	[hand-a]
- *	roster = hand->roster [hand-b]	synchronize_rcu()
+ *	roster = hand->roster [hand-b]	RCU's grace period
  *	use it				free the roster
  *	preemption on
+ *
+ * The last detach of a roster's hands is not always that of dismissal: a slot
+ * may have been taken over from a thread that exits. So a roster remembers that
+ * any hand was detached while its notifier could still run, and is then freed
+ * by a work item after a grace period; a close does not wait for that.
  */
 #include <linux/atomic.h>
 #include <linux/llist.h>
@@ -260,6 +265,13 @@ static void hand_detach(struct parklot_hand *hand)
 	PARKLOT_INJECT("hand-a");
 }
 
+/* The thread is another one: its notifier may run at this moment. */
+static void hand_detach_other(struct parklot_hand *hand)
+{
+	hand->roster->needs_grace = true;
+	hand_detach(hand);
+}
+
 static void bury(struct work_struct *work)
 {
 	struct llist_node *dead = llist_del_all(&dead_hands);
@@ -287,7 +299,7 @@ static int vacate(struct parklot_roster *roster, u32 slot)
 		return 0;
 	if (!(READ_ONCE(hand->task->flags) & PF_EXITING))
 		return -EBUSY;
-	hand_detach(hand);
+	hand_detach_other(hand);
 	return 0;
 }
 
@@ -374,23 +386,31 @@ int parklot_hand_leave(struct parklot_roster *roster, u32 slot)
  * parklot_hand_dismiss() - let go of all hands of a roster
  * @roster: of a space that no call is in flight on
  *
- * Context: may sleep: until no notifier has to do with it any more.
+ * Return: may notifiers still use @roster, until a grace period has passed?
  */
-void parklot_hand_dismiss(struct parklot_roster *roster)
+bool parklot_hand_dismiss(struct parklot_roster *roster)
 {
-	bool was_manned = false;
+	bool needs_grace;
 	u32 i;
 
 	mutex_lock(&hands_lock);
-	for (i = 0; i < roster->nr_slots; i++) {
-		if (!roster->hand[i])
-			continue;
-		hand_detach(roster->hand[i]);
-		was_manned = true;
-	}
+	for (i = 0; i < roster->nr_slots; i++)
+		if (roster->hand[i])
+			hand_detach_other(roster->hand[i]);
+	needs_grace = roster->needs_grace;
 	mutex_unlock(&hands_lock);
-	if (was_manned)
-		synchronize_rcu();
+	return needs_grace;
+}
+
+/**
+ * parklot_hand_defer() - do @work when no notifier uses its roster any more
+ * @work: frees the roster, and what that is a part of
+ *
+ * The module is not unloaded before @work is done.
+ */
+void parklot_hand_defer(struct rcu_work *work)
+{
+	queue_rcu_work(bury_wq, work);
 }
 
 /**
@@ -431,11 +451,15 @@ int parklot_hand_init(void)
 	return bury_wq ? 0 : -ENOMEM;
 }
 
-/* No hand holds the module, but the last work item may not have returned. */
+/*
+ * No hand holds the module, but the last work item may not have returned, and
+ * what was deferred may not have begun.
+ */
 void parklot_hand_exit(void)
 {
 	synchronize_rcu();
 	irq_work_sync(&dead_work);
+	rcu_barrier();
 	destroy_workqueue(bury_wq);
 	if (is_notifying)
 		preempt_notifier_dec();

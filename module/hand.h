@@ -10,13 +10,15 @@
 
 struct parklot_roster;
 struct parklot_watch;
+struct rcu_work;
 
 int parklot_hand_init(void);
 void parklot_hand_exit(void);
 int parklot_hand_join(struct parklot_roster *roster, u32 slot,
 		      const u32 *word);
 int parklot_hand_leave(struct parklot_roster *roster, u32 slot);
-void parklot_hand_dismiss(struct parklot_roster *roster);
+bool parklot_hand_dismiss(struct parklot_roster *roster);
+void parklot_hand_defer(struct rcu_work *work);
 struct parklot_watch *parklot_hand_enter(struct parklot_roster *roster);
 void parklot_hand_return(struct parklot_watch *watch);
 

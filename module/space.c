@@ -12,6 +12,7 @@
  *	make the yard			yard = space->yard	[setup-b]
  *	space->yard = yard  [setup-a]	if (yard) use it
  */
+#include <linux/atomic.h>
 #include <linux/build_bug.h>
 #include <linux/capability.h>
 #include <linux/cred.h>
@@ -27,6 +28,7 @@
 #include <linux/slab.h>
 #include <linux/stddef.h>
 #include <linux/uidgid.h>
+#include <linux/wait.h>
 
 #include "crew.h"
 #include "feature.h"
@@ -53,8 +55,18 @@ static_assert(offsetof(struct parklot_wake_park, park) % 8 == 0);
 struct parklot_user {
 	struct list_head	entry;		/* U */
 	kuid_t			uid;		/* I */
-	u32			nr_spaces;	/* U */
+	u32			nr_spaces;	/* U: deferred too */
+	u32			nr_deferred;	/* U: closed, not free yet */
 };
+
+/*
+ * A space with a crew is freed a grace period after its close. Until then its
+ * user pays for it, and while so many are due that user's opens wait.
+ */
+#define PARKLOT_MAX_DEFERRED	64
+
+static DECLARE_WAIT_QUEUE_HEAD(deferred_wait);
+static atomic_t nr_deferred_done = ATOMIC_INIT(0);
 
 static DEFINE_MUTEX(users_lock);
 static LIST_HEAD(users);
@@ -85,7 +97,15 @@ static void user_drop(struct parklot_user *user)
 	kfree(user);
 }
 
-/* One space more for the caller's user, or -EMFILE. */
+/* Is there a space that will be free without anybody doing anything? */
+static bool user_has_to_wait(const struct parklot_user *user)
+{
+	lockdep_assert_held(&users_lock);
+	return user->nr_deferred >= PARKLOT_MAX_DEFERRED ||
+	       (user->nr_deferred && user->nr_spaces >= PARKLOT_MAX_SPACES);
+}
+
+/* One space more for the caller's user, -EMFILE, or -EAGAIN: wait first. */
 static struct parklot_user *user_charge(void)
 {
 	struct parklot_user *user;
@@ -94,6 +114,10 @@ static struct parklot_user *user_charge(void)
 	user = user_find(current_uid());
 	if (IS_ERR(user))
 		goto out;
+	if (user_has_to_wait(user)) {
+		user = ERR_PTR(-EAGAIN);
+		goto out;
+	}
 	if (user->nr_spaces >= PARKLOT_MAX_SPACES &&
 	    !capable(CAP_SYS_RESOURCE)) {
 		user_drop(user);
@@ -106,12 +130,53 @@ out:
 	return user;
 }
 
+static struct parklot_user *user_charge_wait(void)
+{
+	struct parklot_user *user;
+	int done;
+
+	for (;;) {
+		/* [charge-a] pairs with [charge-b] in user_undefer(). */
+		done = atomic_read_acquire(&nr_deferred_done);
+		PARKLOT_INJECT("charge-a");
+		user = user_charge();
+		if (user != ERR_PTR(-EAGAIN))
+			return user;
+		if (wait_event_killable(deferred_wait,
+				atomic_read(&nr_deferred_done) != done))
+			return ERR_PTR(-EINTR);
+	}
+}
+
 static void user_uncharge(struct parklot_user *user)
 {
 	mutex_lock(&users_lock);
 	user->nr_spaces--;
 	user_drop(user);
 	mutex_unlock(&users_lock);
+}
+
+static void user_defer(struct parklot_user *user)
+{
+	mutex_lock(&users_lock);
+	user->nr_deferred++;
+	mutex_unlock(&users_lock);
+}
+
+static void user_undefer(struct parklot_user *user)
+{
+	mutex_lock(&users_lock);
+	user->nr_deferred--;
+	user->nr_spaces--;
+	user_drop(user);
+	mutex_unlock(&users_lock);
+	/*
+	 * [charge-b] pairs with [charge-a] in user_charge_wait(): an opener
+	 * that has seen the old numbers sees this count change.
+	 */
+	atomic_inc_return(&nr_deferred_done);
+	PARKLOT_INJECT("charge-b");
+	wake_up_all(&deferred_wait);
 }
 
 static void area_free(struct parklot_area *area)
@@ -155,10 +220,8 @@ static void yard_free(struct parklot_yard *yard)
 {
 	if (!yard)
 		return;
-	if (parklot_is_built(PARKLOT_FEAT_CREW) && yard->roster) {
-		parklot_hand_dismiss(yard->roster);
+	if (parklot_is_built(PARKLOT_FEAT_CREW) && yard->roster)
 		parklot_roster_destroy(yard->roster);
-	}
 	area_free(&yard->words);
 	area_free(&yard->counters);
 	kvfree(yard->lot);
@@ -216,7 +279,7 @@ static struct parklot_yard *yard_create(u32 nr_lots, u32 nr_workers)
  * parklot_space_create() - an empty space of the calling process
  *
  * Return: the space, or an error pointer: -EMFILE if the user has too many,
- * -ENOMEM, or -EINVAL from a kernel thread.
+ * -ENOMEM, -EINTR if the caller is killed, or -EINVAL from a kernel thread.
  */
 struct parklot_space *parklot_space_create(void)
 {
@@ -227,7 +290,7 @@ struct parklot_space *parklot_space_create(void)
 	space = kzalloc(sizeof(*space), GFP_KERNEL_ACCOUNT);
 	if (!space)
 		return ERR_PTR(-ENOMEM);
-	space->user = user_charge();
+	space->user = user_charge_wait();
 	if (IS_ERR(space->user)) {
 		int err = PTR_ERR(space->user);
 
@@ -242,17 +305,54 @@ struct parklot_space *parklot_space_create(void)
 	return space;
 }
 
-/**
- * parklot_space_destroy() - free @space
- * @space: no call is in flight on it and nothing of it is mapped
- */
-void parklot_space_destroy(struct parklot_space *space)
+/* All but the charge. */
+static void space_free(struct parklot_space *space)
 {
 	yard_free(space->yard);
 	mmdrop(space->mm);
-	user_uncharge(space->user);
 	mutex_destroy(&space->setup_lock);
 	kfree(space);
+}
+
+static void space_free_deferred(struct work_struct *work)
+{
+	struct parklot_space *space = container_of(to_rcu_work(work),
+						   struct parklot_space,
+						   free_work);
+	struct parklot_user *user = space->user;
+
+	space_free(space);
+	user_undefer(user);
+}
+
+/* Does a notifier of the scheduler's still use the crew? */
+static bool space_is_in_use(struct parklot_space *space)
+{
+	struct parklot_yard *yard = space->yard;
+
+	return parklot_is_built(PARKLOT_FEAT_CREW) && yard && yard->roster &&
+	       parklot_hand_dismiss(yard->roster);
+}
+
+/**
+ * parklot_space_destroy() - free @space, now or soon
+ * @space: no call is in flight on it and nothing of it is mapped
+ *
+ * Context: does not wait for a grace period, of which many closes in a row
+ * would take one each.
+ */
+void parklot_space_destroy(struct parklot_space *space)
+{
+	struct parklot_user *user = space->user;
+
+	if (space_is_in_use(space)) {
+		user_defer(user);
+		INIT_RCU_WORK(&space->free_work, space_free_deferred);
+		parklot_hand_defer(&space->free_work);
+		return;
+	}
+	space_free(space);
+	user_uncharge(user);
 }
 
 /**

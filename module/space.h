@@ -10,6 +10,7 @@
 #include <linux/mutex.h>
 #include <linux/nospec.h>
 #include <linux/types.h>
+#include <linux/workqueue.h>
 
 #include "lot.h"
 
@@ -49,6 +50,7 @@ struct parklot_space {
 	struct parklot_user	*user;		/* I: who is charged for it */
 	struct mutex		setup_lock;
 	struct parklot_yard	*yard;		/* S: once, by [setup-a] */
+	struct rcu_work		free_work;	/* after close, with a crew */
 };
 
 struct parklot_space *parklot_space_create(void);

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The end of a worker: its thread exits or runs another program while others
+ * take its slot, close the space, or open many more. The scheduler's notifier
+ * of that thread runs for the last time after the thread has been joined by
+ * pthread_join(), so it must find what it uses.
+ */
+#include "harness.h"
+
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include "mod_crew.h"
+
+#define RACE_NS		(3 * NSEC_PER_SEC)
+#define NR_GRACE	10
+#define NR_CLOSES	50	/* fewer than the module defers at a time */
+#define NR_LOOPS	2500	/* more than a user may have */
+#define NOBODY		65534
+#define STEP_NS		(10 * 1000)
+
+FIXTURE(exit)
+{
+	int nr_open;
+};
+
+FIXTURE_SETUP(exit)
+{
+	struct space s;
+
+	CREW_SETUP(&s, 1, 1);
+	space_close(&s);
+	self->nr_open = nr_open();
+}
+
+FIXTURE_TEARDOWN(exit)
+{
+	UNTIL(nr_open() <= self->nr_open);
+}
+
+static void spin_ns(uint64_t ns)
+{
+	uint64_t end = now_ns() + ns;
+
+	while (now_ns() < end)
+		;
+}
+
+static void *join_and_exit(void *arg)
+{
+	struct space *s = arg;
+
+	return (void *)(intptr_t)dev_join(s->fd, 0);
+}
+
+/* A debug build is slow where a notifier has read the roster. */
+static bool slow_notifiers(void)
+{
+	return set_parameter("inject_at", "hand-b") &&
+	       set_parameter("inject_us", "2000");
+}
+
+static void usual_notifiers(void)
+{
+	set_parameter("inject_at", "all");
+	set_parameter("inject_us", "20");
+}
+
+/*
+ * The slot is taken over while the thread exits, so that the roster has no
+ * worker when its space is closed, but the thread's notifier still uses it.
+ */
+TEST_F_TIMEOUT(exit, close_after_takeover_waits_for_notifier, 60)
+{
+	uint64_t end = now_ns() + RACE_NS;
+	int nr_rounds = 0;
+	pthread_t thread;
+	struct space s;
+	void *err;
+
+	slow_notifiers();
+	for (; now_ns() < end; nr_rounds++) {
+		ASSERT_EQ(0, space_open_crew(&s, 1, 1));
+		ASSERT_EQ(0, pthread_create(&thread, NULL, join_and_exit, &s));
+		pthread_join(thread, &err);
+		EXPECT_EQ(0, (intptr_t)err);
+		/* It may be in its last notifier now, or soon. */
+		spin_ns(nr_rounds % 64 * STEP_NS);
+		EXPECT_EQ(0, dev_join(s.fd, 0));
+		EXPECT_EQ(0, dev_leave(s.fd, 0));
+		space_close(&s);
+	}
+	usual_notifiers();
+	EXPECT_LT(0, nr_rounds);
+	TH_LOG("%d rounds", nr_rounds);
+}
+
+/* How long the kernel takes for a grace period of RCU. */
+static uint64_t grace_period_ns(void)
+{
+	uint64_t begun = now_ns();
+	int i;
+
+	for (i = 0; i < NR_GRACE; i++)
+		syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
+	return (now_ns() - begun) / NR_GRACE;
+}
+
+/* The only worker is still one when the space is closed, which takes *@ns. */
+static int join_and_close(uint64_t *ns)
+{
+	struct space s;
+	uint64_t begun;
+	int err;
+
+	err = space_open_crew(&s, 1, 1);
+	if (err)
+		return err;
+	err = dev_join(s.fd, 0);
+	munmap((void *)s.counters, s.setup.counters_size);
+	munmap(s.words, s.setup.words_size);
+	begun = now_ns();
+	close(s.fd);
+	*ns += now_ns() - begun;
+	return err;
+}
+
+/* Else whatever closes many, such as a process that exits, takes that long. */
+TEST_F(exit, many_closes_do_not_wait_for_a_grace_period_each)
+{
+	uint64_t grace = grace_period_ns(), ns = 0;
+	struct space s;
+	int i;
+
+	for (i = 0; i < NR_CLOSES; i++)
+		ASSERT_EQ(0, join_and_close(&ns));
+	EXPECT_GT(NR_CLOSES * grace / 2, ns);
+	TH_LOG("%d closes: %llu us, a grace period: %llu us", NR_CLOSES,
+	       (unsigned long long)ns / 1000,
+	       (unsigned long long)grace / 1000);
+	/* Nothing is left of the last one. */
+	ASSERT_EQ(0, space_open_crew(&s, 1, 1));
+	EXPECT_EQ(0, dev_join(s.fd, 0));
+	EXPECT_EQ(0, dev_leave(s.fd, 0));
+	space_close(&s);
+}
+
+/* What waits to be freed counts, and is waited for before that is refused. */
+TEST_F_TIMEOUT(exit, closed_spaces_never_count_against_the_limit, 120)
+{
+	int i, err, status = 0;
+	uint64_t ns = 0;
+	pid_t pid = fork();
+
+	if (!pid) {
+		if (setresuid(NOBODY, NOBODY, NOBODY))
+			_exit(1);
+		for (i = 0; i < NR_LOOPS; i++) {
+			err = join_and_close(&ns);
+			if (err)
+				_exit(-err);
+		}
+		_exit(0);
+	}
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_EQ(0, status);
+}
+
+TEST_HARNESS_MAIN
