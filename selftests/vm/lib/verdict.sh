@@ -23,6 +23,15 @@ verdict_fact() {
 	sed -n "s/^$2 //p" "$1/facts"
 }
 
+# verdict_save DIR FILE: what the guest saved, unless it died before.
+verdict_save() {
+	rm -f "$2"
+	if verdict_read "$1" && [[ -n $(verdict_fact "$1" saved) ]]; then
+		verdict_fact "$1" saved | base64 -d >"$2" ||
+			die "cannot write $2"
+	fi
+}
+
 # verdict_log DIR: the kernel log, as reported and as on the console; what
 # is bad in it goes to stderr, with what follows the first such line. Fails
 # if there is any.
@@ -65,7 +74,7 @@ verdict() {
 		verdict_dead "$@"
 		return
 	fi
-	for noun in load unload; do
+	for noun in load unload save; do
 		said=$(verdict_fact "$1" $noun)
 		[[ -z $said ]] || { say "$noun: $said"; failed=1; }
 	done
