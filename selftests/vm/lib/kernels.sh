@@ -4,7 +4,8 @@
 # a suite newer than the machine, all that it takes to compile there.
 # shellcheck shell=bash
 
-KERNELS="6.1 6.12 7.2 6.1-rt 6.12-rt 7.2-rt rt 6.1-arm64 6.12-arm64 debug kcsan"
+KERNELS="6.1 6.12 7.2 6.1-rt 6.12-rt 7.2-rt rt 6.1-arm64 6.12-arm64 debug \
+debug-7.2 kcsan"
 
 # kernel_name KERNEL: the same, short names made long.
 kernel_name() {
@@ -22,7 +23,7 @@ kernel_suite() {
 	case $1 in
 	6.1 | 6.1-*) echo bookworm ;;
 	6.12 | 6.12-* | debug | kcsan) echo bookworm-backports ;;
-	7.2 | 7.2-*) echo sid ;;
+	7.2 | 7.2-* | debug-7.2) echo sid ;;
 	esac
 }
 
@@ -30,19 +31,55 @@ kernel_suite() {
 kernel_version() {
 	case $1 in
 	debug | kcsan) echo 6.12 ;;
+	debug-*) printf '%s\n' "${1#debug-}" ;;
 	*) printf '%s\n' "${1%%-*}" ;;
 	esac
 }
 
 # kernel_built NAME: is it built here, from Debian's source, as configs/ says?
 kernel_built() {
-	[[ $1 == debug || $1 == kcsan ]]
+	[[ -n $(kernel_config "$1") ]]
+}
+
+# kernel_config NAME: the configuration that a kernel is built of, configs/base
+# before it; nothing for one that Debian has built.
+kernel_config() {
+	case $1 in
+	debug | debug-*) echo debug ;;
+	kcsan) echo kcsan ;;
+	esac
+}
+
+# kernel_always_on NAME: as a pattern, options that a version no longer asks
+# for. Linux 6.15 made SCHED_DEBUG part of every kernel.
+kernel_always_on() {
+	case $(kernel_version "$1") in
+	7.2) echo CONFIG_SCHED_DEBUG ;;
+	esac
+}
+
+# kernel_made_of NAME: the text of that configuration.
+kernel_made_of() {
+	local gone
+	gone=$(kernel_always_on "$1")
+
+	sed "${gone:+/^$gone=/d}" "$VM_DIR/configs/base.config" \
+		"$VM_DIR/configs/$(kernel_config "$1").config"
+}
+
+# kernel_max_smp NAME: how many processors it runs at most.
+kernel_max_smp() {
+	if kernel_built "$1"; then
+		kernel_made_of "$1" | sed -n 's/^CONFIG_NR_CPUS=//p'
+	else
+		echo 255
+	fi
 }
 
 # kernel_mem NAME: how many MB it takes for the tests.
 kernel_mem() {
 	case $1 in
-	debug) echo 2048 ;;
+	debug | debug-*) echo 2048 ;;
 	*) echo 1024 ;;
 	esac
 }
@@ -63,7 +100,7 @@ kernel_sockets() {
 # is interrupted just then is told by KASAN that its memory is none.
 kernel_append() {
 	case $1 in
-	debug) printf 'kmemleak=on no5lvl ' ;;
+	debug | debug-*) printf 'kmemleak=on no5lvl ' ;;
 	esac
 	! kernel_built "$1" ||
 		echo "rcupdate.rcu_cpu_stall_timeout=120 watchdog_thresh=60 hung=240"
@@ -97,15 +134,21 @@ kernel_cross() {
 # kernel_foreign NAME: does its header package want a newer C library than
 # Debian 12 has, so that modules are built in a root of its own suite?
 kernel_foreign() {
-	[[ $(kernel_suite "$1") == sid ]]
+	[[ $(kernel_suite "$1") == sid ]] && ! kernel_built "$1"
 }
 
-# kernel_dir NAME: its place in the cache, made if it is not there.
+# kernel_dir NAME: its place in the cache, made if it is not there. A built
+# kernel of an earlier configuration would lack what that has come to ask for.
 kernel_dir() {
-	local how=fetch-kernel
+	local dir how=fetch-kernel
 
 	! kernel_built "$1" || how=build-kernel
-	cache_get "kernels/$1" "$VM_DIR/lib/$how" "$1"
+	dir=$(cache_get "kernels/$1" "$VM_DIR/lib/$how" "$1")
+	! kernel_built "$1" ||
+		kernel_made_of "$1" | cmp -s - "$dir/made-of" ||
+		die "$1 was built of another configuration than configs/ has" \
+			"now: remove $dir to have it built anew"
+	printf '%s\n' "$dir"
 }
 
 kernel_release() {
