@@ -214,19 +214,25 @@ check-long: ## hours of stress: TIME= SEEDS= SEED= REPEAT=, tools/long.sh
 VM_KERNEL	:= $(patsubst rt,6.12-rt,$(KERNEL))
 
 .PHONY: check-vm
-check-vm: ## the machine: KERNEL=6.1|6.12|7.2|6.1-rt|rt|debug|kcsan
-	$(Q)O='$(O)' tools/check vm-$(VM_KERNEL); status=$$?; \
+check-vm: ## the machine: KERNEL=6.1|6.12|7.2|6.1-rt|rt|debug|debug-7.2|kcsan SMP=
+	$(Q)O='$(O)' SMP='$(SMP)' tools/check vm-$(VM_KERNEL); status=$$?; \
 		tools/matrix '$(O)/check/vm-$(VM_KERNEL).log'; exit $$status
 
 .PHONY: fuzz
-fuzz: ## the whole device at random: TIME=600 SEED= KERNEL=6.12
-	$(Q)O='$(O)' TIME='$(or $(TIME),600)' SEED='$(SEED)' \
+fuzz: ## the whole device at random: TIME=600 SEED= KERNEL=6.12 SMP=8
+	$(Q)O='$(O)' TIME='$(or $(TIME),600)' SEED='$(SEED)' SMP='$(SMP)' \
 		KERNEL='$(or $(KERNEL),6.12)' tools/check fuzz
 
 .PHONY: coverage
 coverage: ## the lines of lib/ that its tests run: 90 % at least
 	$(Q)O='$(O)' tools/check coverage; status=$$?; \
 		cat $(O)/check/coverage.txt; exit $$status
+
+.PHONY: coverage-module
+coverage-module: ## the lines of module/ run in a guest: TIME=600 SEED= KERNEL= SMP=
+	$(Q)O='$(O)' TIME='$(or $(TIME),600)' SEED='$(SEED)' SMP='$(SMP)' \
+		KERNEL='$(or $(KERNEL),debug)' tools/check coverage-module; \
+		status=$$?; cat $(O)/check/coverage-module.txt; exit $$status
 
 .PHONY: style
 style: check-style ## codespell, shellcheck, sizes, SPDX lines
@@ -416,7 +422,7 @@ help: ## this
 	@printf '  %-15s %s\n' check-PART 'one part of check: tools/check -l'
 	@printf '  %-15s %s\n' bench-SUBJECT 'one of bench/run'
 	@echo 'Variables: O= V=1 CC= CFLAGS= LDFLAGS= PREFIX= DESTDIR= KVER=' \
-		'KDIR= KERNEL= KERNELS= RUNS='
+		'KDIR= KERNEL= KERNELS= RUNS= SMP= TIME= SEED='
 
 # For scripts: the value of a variable.
 print-%: FORCE

@@ -8,6 +8,7 @@
 #	SEED=N		the first of the seeds, by default the time of day
 #	REPEAT=N	so many times the whole suite (5)
 #	KERNEL=NAME	which one is fuzzed (6.12)
+#	SMP=N		processors of the guests (2; 8 of one that is fuzzed)
 # shellcheck shell=bash
 
 TIME=${TIME:-300}
@@ -117,26 +118,37 @@ relay() {
 can_build() {
 	local cache=${XDG_CACHE_HOME:-$HOME/.cache}/parklot
 
-	[[ $1 != debug && $1 != kcsan || -d $cache/kernels/$1 ]] ||
+	[[ $1 != debug* && $1 != kcsan || -d $cache/kernels/$1 ]] ||
 		tools/setup kernels
 }
 
-# fuzz_device KERNEL HOW [VAR=VALUE]...: half of the time, on the module built
-# so. Freed memory is poisoned, which Debian's kernels can do.
-fuzz_device() {
-	local kernel=$1 how=$2 name=mod_fuzz_$2_seed_$SEED status=0 ko
-	local seconds=$(((TIME + 1) / 2))
-	shift 2
+# fuzz_boot KERNEL NAME KO SECONDS [OPTION]...: mod_fuzz on this module, with
+# these options of vm/run. Freed memory is poisoned, which Debian's kernels can
+# do. More processors than this machine has: they are preempted anywhere.
+fuzz_boot() {
+	local kernel=$1 name=$2 ko=$3 seconds=$4 status=0
+	shift 4
 
-	ko=$(selftests/vm/build "$kernel" "$O/check/fuzz-$how" "$@")
-	progress "$kernel, $how: --seconds $seconds --seed $SEED"
+	progress "$kernel, ${SMP:-8} processors: --seconds $seconds --seed $SEED"
 	printf '# run: %s\n' "$name"
 	selftests/vm/run --timeout $((seconds * 2 + 600)) --module "$ko" \
-		--append slub_debug=FZPU --copy "$O/vm/selftests/mod_fuzz" \
+		--smp "${SMP:-8}" --append slub_debug=FZPU "$@" \
+		--copy "$O/vm/selftests/mod_fuzz" \
 		"$kernel" -- env MOD_FUZZ_MODULE=/vm/parklot.ko \
 		TEST_TIMEOUT_FACTOR=8 ./mod_fuzz --seconds "$seconds" \
 		--seed "$SEED" | relay || status=$?
 	printf '\n# exit: %s %s\n' "$name" "$status"
+}
+
+# fuzz_device KERNEL HOW [VAR=VALUE]...: half of the time, on the module built
+# so.
+fuzz_device() {
+	local kernel=$1 how=$2 ko
+	shift 2
+
+	ko=$(selftests/vm/build "$kernel" "$O/check/fuzz-$how" "$@")
+	fuzz_boot "$kernel" "mod_fuzz_${how}_seed_$SEED" "$ko" \
+		$(((TIME + 1) / 2))
 }
 
 # As it is built for everybody, and with delays in its races.
@@ -145,6 +157,31 @@ part_fuzz() {
 	mk vm VARIANT=static "$O/vm/selftests/mod_fuzz"
 	fuzz_device "${KERNEL:-6.12}" plain
 	fuzz_device "${KERNEL:-6.12}" delayed PARKLOT_INJECT=1
+}
+
+part_fuzz-7.2() {
+	KERNEL=7.2
+	part_fuzz
+}
+
+# The device's tests on few processors and on many, of the kernels whose suites
+# gate with one number. Eight share what the machine has: all takes longer.
+part_vm-processors() {
+	local kernel smp status=0
+
+	mk vm VARIANT=static mod-tests
+	export BOOT_MODULE BOOT_FACTOR=8 BOOT_TIMEOUT=2400
+	for kernel in 6.12 7.2; do
+		BOOT_MODULE=$(selftests/vm/build "$kernel" \
+			"$O/check/processors-$kernel")
+		for smp in ${SMP:-2 4 8}; do
+			progress "$kernel: $smp processors"
+			# shellcheck disable=SC2046 # words are meant
+			SMP=$smp boot_tests "$kernel" $(programs vm mod) ||
+				status=$?
+		done
+	done
+	return "$status"
 }
 
 part_repeat-native() {
@@ -204,6 +241,12 @@ part_vm-debug() {
 	can_build debug
 	selftests/vm/selftest-built debug
 	in_slices debug PARKLOT_INJECT=1
+}
+
+part_vm-debug-7.2() {
+	can_build debug-7.2
+	selftests/vm/selftest-built debug-7.2
+	in_slices debug-7.2 PARKLOT_INJECT=1
 }
 
 part_vm-kcsan() {
