@@ -333,6 +333,47 @@ TEST_F(uring, wake_of_a_ring_that_ends_goes_to_another_sleeper)
 	EXPECT_EQ(PARKLOT_WOKEN, parker_join(&parker));
 }
 
+/*
+ * io_uring does not hand these two on to the file: the deadline of a park, and
+ * a wake, are what ends it.
+ */
+TEST_F(uring, cancel_and_link_timeout_leave_it_parked)
+{
+	struct __kernel_timespec ts = { .tv_nsec = NSEC_PER_MSEC };
+	struct parklot_park park = {
+		.deadline_ns = PARKLOT_FOREVER, .pollfd = -1,
+	};
+	struct io_uring_sqe *sqe;
+	uint64_t data;
+	int i, res;
+
+	ASSERT_EQ(1, submit_park(&self->ring, &self->s, 0, PARKLOT_FOREVER, 1));
+	for (i = 0; i < 2; i++) {
+		sqe = io_uring_get_sqe(&self->ring);
+		if (i)
+			io_uring_prep_cancel_fd(sqe, self->s.fd, 0);
+		else
+			io_uring_prep_cancel64(sqe, 1, 0);
+		sqe->user_data = 2;
+		ASSERT_EQ(1, io_uring_submit(&self->ring));
+		EXPECT_EQ(-ENOENT, result(&self->ring, &data));
+		EXPECT_EQ(2, data);
+	}
+	prep(&self->ring, self->s.fd, PARKLOT_IOC_PARK, &park, 3)->flags =
+		IOSQE_IO_LINK;
+	sqe = io_uring_get_sqe(&self->ring);
+	io_uring_prep_link_timeout(sqe, &ts, 0);
+	sqe->user_data = 4;
+	ASSERT_EQ(2, io_uring_submit(&self->ring));
+	res = result(&self->ring, &data);
+	EXPECT_EQ(4, data);
+	EXPECT_EQ(-ENOENT, res);
+	EXPECT_EQ(2, nr_parked(&self->s, 0));
+	EXPECT_EQ(2, dev_wake(self->s.fd, 0, ~0U));
+	EXPECT_EQ(PARKLOT_WOKEN, result(&self->ring, NULL));
+	EXPECT_EQ(PARKLOT_WOKEN, result(&self->ring, NULL));
+}
+
 static void *submit_and_exit(void *arg)
 {
 	FIXTURE_DATA(uring) *self = arg;

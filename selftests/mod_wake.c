@@ -481,4 +481,39 @@ TEST_F_TIMEOUT(wake, preempted_waker_of_all_keeps_no_sleeper_from_others, 60)
 	free(crowd);
 }
 
+/*
+ * Of those that a waker of all has begun to wake the last one times out. What
+ * parks then is not woken with the others.
+ */
+TEST_F_TIMEOUT(wake, sleeper_that_parks_during_a_wake_of_all_sleeps_on, 60)
+{
+	uint64_t deadline = now_ns() + 500 * NSEC_PER_MSEC;
+	struct slow_waker slow = { .s = &self->s };
+	struct parker *crowd = self->parker, late;
+	int i, nr = ARRAY_SIZE(self->parker), nr_late = 0;
+	pthread_t hog, waker;
+
+	ASSERT_EQ(0, parker_start(&crowd[0], &self->s, 0, 0, deadline));
+	PARK(crowd + 1, 0, 0, nr - 1);
+	ASSERT_EQ(0, pthread_create(&hog, NULL, hog_cpu, &slow));
+	ASSERT_EQ(0, pthread_create(&waker, NULL, wake_all_slowly, &slow));
+	pin(1);
+	/* One may have timed out before: the waker takes several at once. */
+	while (nr_parked(&self->s, 0) + 1 >= (uint32_t)nr)
+		sched_yield();
+	while (!atomic_load(&crowd[0].result))
+		sched_yield();
+	ASSERT_EQ(0, parker_start(&late, &self->s, 0, 0, PARKLOT_FOREVER));
+	atomic_store(&slow.is_over, true);
+	pthread_join(hog, NULL);
+	pthread_join(waker, NULL);
+	for (i = 0; i < nr; i++)
+		nr_late += parker_join(&crowd[i]) == PARKLOT_TIMEDOUT;
+	EXPECT_EQ(nr, nr_late + slow.nr_woken);
+	EXPECT_GE(1, nr_late);
+	EXPECT_EQ(1, nr_parked(&self->s, 0));
+	EXPECT_EQ(1, dev_wake(self->s.fd, 0, 1));
+	EXPECT_EQ(PARKLOT_WOKEN, parker_join(&late));
+}
+
 TEST_HARNESS_MAIN

@@ -287,7 +287,7 @@ struct parklot_worker {
  * woken, which is also written as by the ioctl. pollfd is -1: a ring polls by
  * itself. Nothing but a WAKE, the deadline, the close that ends a PARK (or one
  * like it in another table) and the end of the ring (-ECANCELED) ends such a
- * park.
+ * park: IORING_OP_ASYNC_CANCEL and IORING_OP_LINK_TIMEOUT do not.
  */
 struct parklot_uring {
 	__u64	arg;		/* struct parklot_park *, parklot_wake * */
