@@ -368,6 +368,20 @@ TEST_F(owner, user_has_at_most_1024)
 	EXPECT_EQ(-EMFILE, dev_open());
 }
 
+TEST_F(owner, caller_with_cap_sys_resource_has_more_than_1024)
+{
+	int i, fd;
+
+	if (!allow_files(4000))
+		SKIP(return, "not root");
+	for (i = 0; i < 1025; i++) {
+		fd = dev_open();
+		ASSERT_LE(0, fd) {
+			TH_LOG("after %d: %d", i, fd);
+		}
+	}
+}
+
 /* -errno of opening or writing. */
 static int write_file(const char *dir, const char *name, const char *text)
 {
