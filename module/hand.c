@@ -12,9 +12,9 @@
  * an irq_work, but only if somebody has to be called.
  *
  * A hand belongs to its thread: only that may take it off the list of
- * notifiers, which it does when it leaves. If it dies instead, or runs another
- * program, or the roster goes first, the hand is gone as far as the counts are
- * concerned. The last sched_out() of the dead thread gives it to a work item.
+ * notifiers, which it does when it leaves. If it exits instead, or runs another
+ * program, or the roster goes first, the next sched_out() takes the hand off
+ * and gives it to a work item.
  *
  *	notifier			detaching thread
  *	preemption off			hand->roster = NULL	[hand-a]
@@ -28,7 +28,9 @@
  * by a work item after a grace period; a close does not wait for that.
  */
 #include <linux/atomic.h>
+#include <linux/list.h>
 #include <linux/llist.h>
+#include <linux/lockdep.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/parklot.h>
@@ -148,11 +150,6 @@ static bool hand_stop(struct parklot_hand *hand, struct parklot_roster *roster)
 {
 	bool is_idle;
 
-	if (current->mm != roster->mm) {
-		/* By exit, or by exec. */
-		hand_retire(hand, roster);
-		return true;
-	}
 	if (hand->is_in_park || !is_sleeping())
 		return false;
 	is_idle = READ_ONCE(*hand->word) == PARKLOT_WORKER_IDLE;
@@ -165,6 +162,31 @@ static bool hand_stop(struct parklot_hand *hand, struct parklot_roster *roster)
 	return true;
 }
 
+/* Fewer run; with the scheduler's lock held. */
+static void hand_look(struct parklot_roster *roster)
+{
+	PARKLOT_INJECT("crew-a");
+	if (parklot_roster_is_short(roster))
+		irq_work_queue(&roster->work);
+}
+
+/*
+ * The thread exits or runs another program, or the roster is gone. The list of
+ * notifiers is being walked: whoever does that reads the next one from this
+ * one, which is why it keeps it, and is freed by RCU.
+ */
+static void hand_end_self(struct parklot_hand *hand,
+			  struct parklot_roster *roster)
+{
+	if (roster) {
+		hand_retire(hand, roster);
+		hand_look(roster);
+	}
+	__hlist_del(&hand->notifier.link);
+	if (llist_add(&hand->dead, &dead_hands))
+		irq_work_queue(&dead_work);
+}
+
 static void hand_sched_out(struct preempt_notifier *notifier,
 			   struct task_struct *next)
 {
@@ -174,14 +196,10 @@ static void hand_sched_out(struct preempt_notifier *notifier,
 	struct parklot_roster *roster = READ_ONCE(hand->roster);
 
 	PARKLOT_INJECT("hand-b");
-	if (roster && hand_stop(hand, roster)) {
-		PARKLOT_INJECT("crew-a");
-		if (parklot_roster_is_short(roster))
-			irq_work_queue(&roster->work);
-	}
-	if (READ_ONCE(current->__state) & TASK_DEAD &&
-	    llist_add(&hand->dead, &dead_hands))
-		irq_work_queue(&dead_work);
+	if (!roster || current->mm != roster->mm)
+		hand_end_self(hand, roster);
+	else if (hand_stop(hand, roster))
+		hand_look(roster);
 }
 
 static void hand_sched_in(struct preempt_notifier *notifier, int cpu)
@@ -204,10 +222,16 @@ static struct preempt_ops hand_ops = {
 	.sched_out	= hand_sched_out,
 };
 
-/* The caller's hand, of whatever roster. Only he changes his notifiers. */
+/*
+ * The caller's hand, of any roster. Only the caller changes its notifiers, but
+ * hand_sched_out() does as well unless preemption is off: it frees the hand if
+ * that is of no roster any more, or of another program's.
+ */
 static struct parklot_hand *hand_self(void)
 {
 	struct preempt_notifier *notifier;
+
+	lockdep_assert_preemption_disabled();
 
 	hlist_for_each_entry(notifier, &current->preempt_notifiers, link)
 		if (notifier->ops == &hand_ops)
@@ -272,23 +296,42 @@ static void hand_detach_other(struct parklot_hand *hand)
 	hand_detach(hand);
 }
 
+/* No notifier calls it any more. */
+static void hand_end(struct parklot_hand *hand)
+{
+	mutex_lock(&hands_lock);
+	if (hand->roster)
+		hand_detach(hand);
+	mutex_unlock(&hands_lock);
+	hand_free(hand);
+}
+
 static void bury(struct work_struct *work)
 {
 	struct llist_node *dead = llist_del_all(&dead_hands);
 	struct parklot_hand *hand, *next;
 
-	llist_for_each_entry_safe(hand, next, dead, dead) {
-		mutex_lock(&hands_lock);
-		if (hand->roster)
-			hand_detach(hand);
-		mutex_unlock(&hands_lock);
-		hand_free(hand);
-	}
+	llist_for_each_entry_safe(hand, next, dead, dead)
+		hand_end(hand);
 }
 
 /*
- * The slot, if nobody living has it. Who waited for a thread may take its
- * slot, though the thread is not quite dead yet.
+ * Its thread exits, or runs another program: then its memory is another. Only
+ * pointers are compared, and a roster keeps its mm_struct from being freed and
+ * allocated anew.
+ */
+static bool has_left(const struct parklot_hand *hand)
+{
+	const struct task_struct *task = hand->task;
+
+	lockdep_assert_held(&hands_lock);
+	return READ_ONCE(task->flags) & PF_EXITING ||
+	       READ_ONCE(task->mm) != hand->roster->mm;
+}
+
+/*
+ * The slot, if no thread of the crew has it. A waiter for the end of a thread
+ * may take that thread's slot before it is quite dead.
  */
 static int vacate(struct parklot_roster *roster, u32 slot)
 {
@@ -297,7 +340,7 @@ static int vacate(struct parklot_roster *roster, u32 slot)
 	lockdep_assert_held(&hands_lock);
 	if (!hand)
 		return 0;
-	if (!(READ_ONCE(hand->task->flags) & PF_EXITING))
+	if (!has_left(hand))
 		return -EBUSY;
 	hand_detach_other(hand);
 	return 0;
@@ -310,18 +353,23 @@ static bool is_serving(const struct parklot_hand *hand)
 	return hand->roster && hand->roster->mm == current->mm;
 }
 
-/* The caller's own hand; no more notifiers. */
-static void hand_drop(struct parklot_hand *hand)
+/* -EBUSY if the caller serves a crew; its hand of an old one is taken off. */
+static int take_off_old(struct parklot_hand **old)
 {
-	preempt_disable();
-	preempt_notifier_unregister(&hand->notifier);
-	preempt_enable();
+	struct parklot_hand *hand;
+	int err = 0;
 
-	mutex_lock(&hands_lock);
-	if (hand->roster)
-		hand_detach(hand);
-	mutex_unlock(&hands_lock);
-	hand_free(hand);
+	*old = NULL;
+	preempt_disable();
+	hand = hand_self();
+	if (hand && is_serving(hand)) {
+		err = -EBUSY;
+	} else if (hand) {
+		preempt_notifier_unregister(&hand->notifier);
+		*old = hand;
+	}
+	preempt_enable();
+	return err;
 }
 
 /**
@@ -335,7 +383,7 @@ static void hand_drop(struct parklot_hand *hand)
 int parklot_hand_join(struct parklot_roster *roster, u32 slot,
 		      const u32 *word)
 {
-	struct parklot_hand *hand, *old = hand_self();
+	struct parklot_hand *hand, *old;
 	int err;
 
 	hand = hand_create(roster, slot, word);
@@ -343,7 +391,9 @@ int parklot_hand_join(struct parklot_roster *roster, u32 slot,
 		return -ENOMEM;
 
 	mutex_lock(&hands_lock);
-	err = old && is_serving(old) ? -EBUSY : vacate(roster, slot);
+	err = take_off_old(&old);
+	if (!err)
+		err = vacate(roster, slot);
 	if (!err) {
 		roster->hand[slot] = hand;
 		if (!is_notifying)
@@ -352,13 +402,25 @@ int parklot_hand_join(struct parklot_roster *roster, u32 slot,
 		hand_register(hand);
 	}
 	mutex_unlock(&hands_lock);
-	if (err) {
+	if (err)
 		hand_free(hand);
-		return err;
-	}
 	if (old)
-		hand_drop(old);
-	return 0;
+		hand_end(old);
+	return err;
+}
+
+/* The caller's hand of @roster, in a call that holds it. */
+static struct parklot_hand *hand_of_roster(const struct parklot_roster *roster)
+{
+	struct parklot_hand *hand;
+
+	preempt_disable();
+	hand = hand_self();
+	/* It can only become NULL, and not while the call holds the space. */
+	if (hand && READ_ONCE(hand->roster) != roster)
+		hand = NULL;
+	preempt_enable();
+	return hand;
 }
 
 /**
@@ -370,13 +432,14 @@ int parklot_hand_join(struct parklot_roster *roster, u32 slot,
  */
 int parklot_hand_leave(struct parklot_roster *roster, u32 slot)
 {
-	struct parklot_hand *hand = hand_self();
+	struct parklot_hand *hand = roster ? hand_of_roster(roster) : NULL;
 
-	/* It can only become NULL, and not while this call holds the space. */
-	if (!hand || !roster || READ_ONCE(hand->roster) != roster ||
-	    hand->slot != slot)
+	if (!hand || hand->slot != slot)
 		return -ENOENT;
-	hand_drop(hand);
+	preempt_disable();
+	preempt_notifier_unregister(&hand->notifier);
+	preempt_enable();
+	hand_end(hand);
 	if (parklot_roster_is_short(roster))
 		parklot_roster_check(roster);
 	return 0;
@@ -428,8 +491,8 @@ struct parklot_watch *parklot_hand_enter(struct parklot_roster *roster)
 
 	if (!roster || hlist_empty(&current->preempt_notifiers))
 		return NULL;
-	hand = hand_self();
-	if (!hand || READ_ONCE(hand->roster) != roster)
+	hand = hand_of_roster(roster);
+	if (!hand)
 		return NULL;
 	WRITE_ONCE(hand->is_in_park, true);
 	return &hand->watch;

@@ -6,7 +6,6 @@
  */
 #include "harness.h"
 
-#include <sys/syscall.h>
 #include "mod_crew.h"
 
 #define EXEC_ENV	"MOD_CREW_EXEC_FD"
@@ -454,19 +453,6 @@ TEST_F(hands, many_joins_at_once)
 	EXPECT_EQ(0, nr_blocked(&self->s));
 	EXPECT_EQ(0, nr_idle_hands(&self->s));
 	EXPECT_EQ(0, nr_excess(&self->s));
-}
-
-TEST_F(hands, hold_the_module)
-{
-	if (geteuid())
-		SKIP(return, "not root");
-	ASSERT_EQ(0, dev_join(self->s.fd, 0));
-	space_close(&self->s);
-	EXPECT_EQ(-1, syscall(SYS_delete_module, "parklot", O_NONBLOCK));
-	EXPECT_EQ(0, space_open_crew(&self->s, 1, 1));
-	/* To join another crew ends what is left of the first. */
-	EXPECT_EQ(0, dev_join(self->s.fd, 0));
-	EXPECT_EQ(0, dev_leave(self->s.fd, 0));
 }
 
 TEST_HARNESS_MAIN

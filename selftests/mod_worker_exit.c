@@ -13,6 +13,7 @@
 #include "mod_crew.h"
 
 #define RACE_NS		(3 * NSEC_PER_SEC)
+#define EXEC_ENV	"MOD_WORKER_EXIT_FD"
 #define NR_GRACE	10
 #define NR_CLOSES	50	/* fewer than the module defers at a time */
 #define NR_LOOPS	2500	/* more than a user may have */
@@ -129,7 +130,6 @@ static int join_and_close(uint64_t *ns)
 TEST_F(exit, many_closes_do_not_wait_for_a_grace_period_each)
 {
 	uint64_t grace = grace_period_ns(), ns = 0;
-	struct space s;
 	int i;
 
 	for (i = 0; i < NR_CLOSES; i++)
@@ -138,11 +138,6 @@ TEST_F(exit, many_closes_do_not_wait_for_a_grace_period_each)
 	TH_LOG("%d closes: %llu us, a grace period: %llu us", NR_CLOSES,
 	       (unsigned long long)ns / 1000,
 	       (unsigned long long)grace / 1000);
-	/* Nothing is left of the last one. */
-	ASSERT_EQ(0, space_open_crew(&s, 1, 1));
-	EXPECT_EQ(0, dev_join(s.fd, 0));
-	EXPECT_EQ(0, dev_leave(s.fd, 0));
-	space_close(&s);
 }
 
 /* What waits to be freed counts, and is waited for before that is refused. */
@@ -164,6 +159,125 @@ TEST_F_TIMEOUT(exit, closed_spaces_never_count_against_the_limit, 120)
 	}
 	ASSERT_EQ(pid, waitpid(pid, &status, 0));
 	EXPECT_EQ(0, status);
+}
+
+/* The other program of the tests below: lives until its descriptor ends. */
+static void __attribute__((constructor)) exec_main(void)
+{
+	const char *text = getenv(EXEC_ENV);
+	char c;
+
+	if (text)
+		_exit(read(atoi(text), &c, 1) ? 1 : 0);
+}
+
+/* What a child has that shares the memory: to join, then to run it. */
+struct runner {
+	struct space	*space;
+	int		pipe[2];
+	atomic_int	err;
+	atomic_int	has_joined, may_exec;
+	pid_t		pid;
+	char		stack[64 * 1024] __attribute__((aligned(16)));
+};
+
+static int run_other(void *arg)
+{
+	char *argv[] = { "other", NULL }, env[32], *envp[] = { env, NULL };
+	struct runner *r = arg;
+
+	atomic_store(&r->err, dev_join(r->space->fd, 0));
+	atomic_store(&r->has_joined, 1);
+	while (!atomic_load(&r->may_exec))
+		sched_yield();
+	fcntl(r->pipe[0], F_SETFD, 0);
+	snprintf(env, sizeof(env), EXEC_ENV "=%d", r->pipe[0]);
+	execve("/proc/self/exe", argv, envp);
+	_exit(104);
+}
+
+/* A process of its own, in our memory, that has joined; it runs, or 0. */
+static pid_t runner_start(struct runner *r, struct space *s)
+{
+	r->space = s;
+	if (pipe2(r->pipe, O_CLOEXEC))
+		return 0;
+	r->pid = clone(run_other, r->stack + sizeof(r->stack),
+		       CLONE_VM | SIGCHLD, r);
+	if (r->pid < 0)
+		return 0;
+	UNTIL(atomic_load(&r->has_joined));
+	return r->pid;
+}
+
+/* Returns when it runs another program. */
+static void runner_exec(struct runner *r)
+{
+	char path[64], text[16] = "";
+	int fd;
+
+	atomic_store(&r->may_exec, 1);
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", r->pid);
+	do {
+		sleep_ns(50000);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		if (read(fd, text, sizeof(text) - 1) < 0)
+			text[0] = 0;
+		close(fd);
+	} while (strcmp(text, "other"));
+}
+
+static int runner_end(struct runner *r)
+{
+	int status = -1;
+
+	close(r->pipe[1]);
+	close(r->pipe[0]);
+	waitpid(r->pid, &status, 0);
+	return status;
+}
+
+TEST_F(exit, slot_of_a_thread_that_ran_exec_is_free)
+{
+	static struct runner r;
+	struct space s;
+
+	ASSERT_EQ(0, space_open_crew(&s, 1, 1));
+	ASSERT_LT(0, runner_start(&r, &s));
+	EXPECT_EQ(0, atomic_load(&r.err));
+	EXPECT_EQ(-EBUSY, dev_join(s.fd, 0));
+	runner_exec(&r);
+	EXPECT_EQ(0, dev_join(s.fd, 0));
+	EXPECT_EQ(1, nr_running(&s));
+	EXPECT_EQ(0, dev_leave(s.fd, 0));
+	EXPECT_EQ(0, runner_end(&r));
+	space_close(&s);
+}
+
+/* Its space is not that program's, which may run for long. */
+TEST_F(exit, thread_that_ran_exec_does_not_hold_the_module)
+{
+	static struct runner r;
+	int before = nr_open();
+	struct space s;
+
+	ASSERT_EQ(0, space_open_crew(&s, 1, 1));
+	ASSERT_LT(0, runner_start(&r, &s));
+	runner_exec(&r);
+	space_close(&s);
+	UNTIL(nr_open() == before);
+	EXPECT_EQ(before, nr_open());
+	EXPECT_EQ(0, runner_end(&r));
+}
+
+TEST_F(exit, thread_whose_space_is_closed_does_not_hold_the_module)
+{
+	int before = nr_open();
+	uint64_t ns = 0;
+
+	ASSERT_EQ(0, join_and_close(&ns));
+	UNTIL(nr_open() == before);
+	EXPECT_EQ(before, nr_open());
 }
 
 TEST_HARNESS_MAIN
