@@ -51,25 +51,6 @@ MODULE_PARM_DESC(crew_interval_us, "least time between two calls of a crew");
 
 static_assert(sizeof(atomic_t) == sizeof(u32));
 
-/*
- * How many more than max run. Whoever writes last has seen the count that
- * it is of, since who changes that writes after it.
- */
-static void show_excess(struct parklot_roster *roster)
-{
-	u32 running, max;
-
-	do {
-		running = atomic_read(roster->nr_running);
-		max = READ_ONCE(roster->max);
-		PARKLOT_INJECT("excess");
-		WRITE_ONCE(*roster->nr_excess,
-			   running > max ? running - max : 0);
-		/* Who changes it now writes after us, or is seen. */
-		smp_mb();
-	} while (running != atomic_read(roster->nr_running));
-}
-
 static atomic_t *count_of(struct parklot_roster *roster, enum parklot_duty duty)
 {
 	switch (duty) {
@@ -111,8 +92,6 @@ void parklot_roster_count(struct parklot_roster *roster,
 		    left + 1 == READ_ONCE(roster->target))
 			WRITE_ONCE(roster->since, ktime_get_mono_fast_ns());
 	}
-	if (from == PARKLOT_RUNS || to == PARKLOT_RUNS)
-		show_excess(roster);
 }
 
 /**
@@ -290,7 +269,6 @@ parklot_roster_create(u32 nr_slots, struct parklot_counters *counters,
 	roster->nr_running = (atomic_t *)&counters->nr_running;
 	roster->nr_blocked = (atomic_t *)&counters->nr_blocked;
 	roster->nr_parked = (atomic_t *)&counters->nr_parked;
-	roster->nr_excess = &counters->nr_excess;
 	roster->backlog = &words->backlog;
 	roster->max = U32_MAX;
 	raw_spin_lock_init(&roster->lock);
@@ -337,7 +315,6 @@ int parklot_roster_set(struct parklot_roster *roster,
 	hrtimer_try_to_cancel(&roster->timer);
 	raw_spin_unlock_irq(&roster->lock);
 
-	show_excess(roster);
 	parklot_roster_check(roster);
 	return 0;
 }

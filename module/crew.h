@@ -41,7 +41,6 @@ struct parklot_roster {
 	atomic_t		*nr_running;	/* A: in the counters */
 	atomic_t		*nr_blocked;	/* A: in the counters */
 	atomic_t		*nr_parked;	/* A: in the counters */
-	u32			*nr_excess;	/* A: in the counters */
 	const u32		*backlog;	/* I: user space's word */
 	u32			target;		/* W */
 	u32			max;		/* W */

@@ -28,7 +28,6 @@ FIXTURE_TEARDOWN(crew)
 	EXPECT_EQ(0, nr_running(&self->s));
 	EXPECT_EQ(0, nr_blocked(&self->s));
 	EXPECT_EQ(0, nr_idle_hands(&self->s));
-	EXPECT_EQ(0, nr_excess(&self->s));
 	space_close(&self->s);
 }
 
@@ -391,27 +390,6 @@ TEST_F(crew, calls_are_apart)
 	qsort(back, nr, sizeof(*back), order_of_times);
 	for (i = 0; i < nr; i++)
 		EXPECT_LE(begun + i * apart, back[i]);
-}
-
-TEST_F(crew, excess_is_who_is_more_than_max)
-{
-	ASSERT_EQ(0, worker_start(&self->w[0], &self->s, 0, NULL));
-	ASSERT_EQ(0, worker_start(&self->w[1], &self->s, 1, NULL));
-	ASSERT_EQ(0, worker_start(&self->w[2], &self->s, 2, do_park));
-	EXPECT_EQ(0, nr_excess(&self->s));
-	EXPECT_EQ(0, dev_crew(self->s.fd, 1, 1, 0));
-	EXPECT_EQ(2, nr_excess(&self->s));
-	worker_begin(&self->w[2]);
-	UNTIL(nr_idle_hands(&self->s) == 1);
-	UNTIL(nr_excess(&self->s) == 1);
-	EXPECT_EQ(0, dev_crew(self->s.fd, 1, 2, 0));
-	EXPECT_EQ(0, nr_excess(&self->s));
-	EXPECT_EQ(1, dev_wake(self->s.fd, 0, 1));
-	EXPECT_EQ(1, nr_excess(&self->s));
-	EXPECT_EQ(0, worker_finish(&self->w[0]));
-	EXPECT_EQ(0, worker_finish(&self->w[1]));
-	EXPECT_EQ(0, nr_excess(&self->s));
-	EXPECT_EQ(0, worker_finish(&self->w[2]));
 }
 
 static bool pin(pthread_t thread)

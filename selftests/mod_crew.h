@@ -44,7 +44,6 @@ static inline int dev_leave(int fd, uint32_t slot)
 #define nr_running(s)	crew_count(s, nr_running)
 #define nr_blocked(s)	crew_count(s, nr_blocked)
 #define nr_idle_hands(s) crew_count(s, nr_parked)
-#define nr_excess(s)	crew_count(s, nr_excess)
 
 static inline void set_backlog(struct space *s, uint32_t backlog)
 {

@@ -95,13 +95,12 @@ struct parklot_lot_counters {
 	__u32	reserved[15];
 };
 
-/* Written by the kernel. The first four count the crew's workers. */
+/* Written by the kernel. The first three count the crew's workers. */
 struct parklot_counters {
 	__u32	nr_running;
 	__u32	nr_blocked;
 	__u32	nr_parked;
-	__u32	nr_excess;
-	__u32	reserved[12];
+	__u32	reserved[13];
 	struct parklot_lot_counters lot[];	/* nr_lots */
 };
 
@@ -218,8 +217,6 @@ struct parklot_wake_park {
  *	nr_blocked	sleep in the kernel, anywhere but in PARK: in a read, a
  *			page fault, for somebody's mutex
  *	nr_parked	sleep in PARK
- *	nr_excess	of those that run, so many are more than `max': as many
- *			are to park as soon as they can
  *
  * Who sleeps while the `state' of its slot is PARKLOT_WORKER_IDLE is
  * none of these: it waits for work, in io_uring_enter() or so. A thread
