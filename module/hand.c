@@ -50,7 +50,22 @@
 
 /* The list of slots of every roster, and who a hand belongs to. */
 static DEFINE_MUTEX(hands_lock);
-static bool is_notifying;	/* hands_lock held: the scheduler tells */
+static u32 nr_hands;		/* hands_lock held: with a notifier */
+
+/*
+ * hands_lock held: the scheduler calls notifiers. All of the machine's context
+ * switches pay for that, so it ends QUIET_DELAY after the last hand did. No
+ * sooner: to change it patches the kernel's text, which threads that join and
+ * leave in a loop may have done twice in that time at most.
+ */
+static bool is_notifying;
+module_param_named(crew_is_watched, is_notifying, bool, 0444);
+MODULE_PARM_DESC(crew_is_watched, "the scheduler tells of workers");
+
+#define QUIET_DELAY	HZ
+
+static void become_quiet(struct work_struct *work);
+static DECLARE_DELAYED_WORK(quiet_work, become_quiet);
 
 static LLIST_HEAD(dead_hands);
 static struct workqueue_struct *bury_wq;
@@ -296,12 +311,24 @@ static void hand_detach_other(struct parklot_hand *hand)
 	hand_detach(hand);
 }
 
+static void become_quiet(struct work_struct *work)
+{
+	mutex_lock(&hands_lock);
+	if (is_notifying && !nr_hands) {
+		preempt_notifier_dec();
+		is_notifying = false;
+	}
+	mutex_unlock(&hands_lock);
+}
+
 /* No notifier calls it any more. */
 static void hand_end(struct parklot_hand *hand)
 {
 	mutex_lock(&hands_lock);
 	if (hand->roster)
 		hand_detach(hand);
+	if (!--nr_hands)
+		mod_delayed_work(bury_wq, &quiet_work, QUIET_DELAY);
 	mutex_unlock(&hands_lock);
 	hand_free(hand);
 }
@@ -399,6 +426,7 @@ int parklot_hand_join(struct parklot_roster *roster, u32 slot,
 		if (!is_notifying)
 			preempt_notifier_inc();
 		is_notifying = true;
+		nr_hands++;
 		hand_register(hand);
 	}
 	mutex_unlock(&hands_lock);
@@ -523,7 +551,8 @@ void parklot_hand_exit(void)
 	synchronize_rcu();
 	irq_work_sync(&dead_work);
 	rcu_barrier();
+	flush_workqueue(bury_wq);
+	cancel_delayed_work_sync(&quiet_work);
+	become_quiet(NULL);
 	destroy_workqueue(bury_wq);
-	if (is_notifying)
-		preempt_notifier_dec();
 }

@@ -280,4 +280,59 @@ TEST_F(exit, thread_whose_space_is_closed_does_not_hold_the_module)
 	EXPECT_EQ(before, nr_open());
 }
 
+/* Does the scheduler call notifiers, for whatever process? */
+static bool is_watched(void)
+{
+	FILE *file = fopen("/sys/module/parklot/parameters/crew_is_watched",
+			   "re");
+	int c = file ? fgetc(file) : EOF;
+
+	if (file)
+		fclose(file);
+	return c == 'Y';
+}
+
+/* Every context switch of the machine pays for it. */
+TEST_F(exit, notifiers_are_off_after_the_last_worker)
+{
+	struct worker w[2] = {};
+	uint64_t begun;
+	struct space s;
+
+	ASSERT_EQ(0, space_open_crew(&s, 1, 2));
+	ASSERT_EQ(0, worker_start(&w[0], &s, 0, NULL));
+	ASSERT_EQ(0, worker_start(&w[1], &s, 1, NULL));
+	EXPECT_TRUE(is_watched());
+	EXPECT_EQ(0, worker_finish(&w[0]));
+	sleep_ns(2 * NSEC_PER_SEC);
+	EXPECT_TRUE(is_watched());
+	EXPECT_EQ(0, worker_finish(&w[1]));
+	UNTIL(!is_watched());
+	/* Not as often as a loop likes: that changes the kernel's text. */
+	EXPECT_EQ(0, dev_join(s.fd, 0));
+	EXPECT_TRUE(is_watched());
+	begun = now_ns();
+	EXPECT_EQ(0, dev_leave(s.fd, 0));
+	EXPECT_TRUE(is_watched());
+	UNTIL(!is_watched());
+	EXPECT_LT(NSEC_PER_SEC / 2, now_ns() - begun);
+	space_close(&s);
+}
+
+/* The same where nobody leaves: the threads are killed. */
+TEST_F(exit, notifiers_are_off_after_a_killed_worker)
+{
+	struct space s;
+	pid_t pid = fork();
+
+	if (!pid) {
+		if (space_open_crew(&s, 1, 1) || dev_join(s.fd, 0))
+			_exit(1);
+		raise(SIGKILL);
+	}
+	ASSERT_EQ(pid, waitpid(pid, NULL, 0));
+	UNTIL(!is_watched());
+	EXPECT_FALSE(is_watched());
+}
+
 TEST_HARNESS_MAIN
