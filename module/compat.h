@@ -19,6 +19,18 @@
 #error "parklot needs Linux 6.1 or later"
 #endif
 
+/* What a class is asked by: not constant in 6.1.192. */
+#ifdef PARKLOT_HAS_CONST_DEVNODE
+#define DEVNODE_CONST	const
+#else
+#define DEVNODE_CONST
+#endif
+
+/* What charge.c counts in is there if anything of this is. */
+#if !defined(CONFIG_NET) && !defined(CONFIG_IO_URING)
+#error "parklot charges pages to user_struct.locked_vm: CONFIG_NET has that"
+#endif
+
 /* Not in 6.1.192. */
 #ifndef PARKLOT_HAS_VM_FLAGS_MOD
 static inline void vm_flags_mod(struct vm_area_struct *vma, vm_flags_t set,

@@ -2,25 +2,79 @@
 /*
  * /dev/parklot comes with the module and goes with it. An open file holds
  * the module, and so does a thread that joined a crew.
+ *
+ * It is no misc device: these are opened one at a time, under a mutex of the
+ * whole machine's. An opener that looks for memory, or is preempted, would
+ * keep all others waiting.
  */
-#include <linux/miscdevice.h>
+#include <linux/cdev.h>
+#include <linux/device.h>
+#include <linux/device/class.h>
+#include <linux/err.h>
+#include <linux/fs.h>
 #include <linux/module.h>
 
+#include "compat.h"
 #include "feature.h"
 #include "file.h"
 #include "hand.h"
 
 /*
  * For everybody, as futex(2) is: a space reaches only the threads of the
- * process that opened it, its memory is charged to the opener's cgroup and the
- * number of spaces a user has is capped. There is nothing to guard by a group.
+ * process that opened it, its memory is charged to the opener's cgroup and
+ * user. There is nothing to guard by a group.
  */
-static struct miscdevice parklot_device = {
-	.minor	= MISC_DYNAMIC_MINOR,
-	.name	= "parklot",
-	.mode	= 0666,
-	.fops	= &parklot_fops,
+static char *parklot_devnode(DEVNODE_CONST struct device *device, umode_t *mode)
+{
+	if (mode)
+		*mode = 0666;
+	return NULL;
+}
+
+static struct class parklot_class = {
+	.name		= "parklot",
+	.devnode	= parklot_devnode,
 };
+
+static struct cdev parklot_cdev;
+static dev_t parklot_dev;
+
+static int device_init(void)
+{
+	struct device *device;
+	int err;
+
+	err = alloc_chrdev_region(&parklot_dev, 0, 1, "parklot");
+	if (err)
+		return err;
+	cdev_init(&parklot_cdev, &parklot_fops);
+	parklot_cdev.owner = THIS_MODULE;
+	err = cdev_add(&parklot_cdev, parklot_dev, 1);
+	if (err)
+		goto err_region;
+	err = class_register(&parklot_class);
+	if (err)
+		goto err_cdev;
+	device = device_create(&parklot_class, NULL, parklot_dev, NULL,
+			       "parklot");
+	if (!IS_ERR(device))
+		return 0;
+	err = PTR_ERR(device);
+	class_unregister(&parklot_class);
+err_cdev:
+	cdev_del(&parklot_cdev);
+err_region:
+	unregister_chrdev_region(parklot_dev, 1);
+	return err;
+}
+
+static void device_exit(void)
+{
+	device_destroy(&parklot_class, parklot_dev);
+	class_unregister(&parklot_class);
+	cdev_del(&parklot_cdev);
+	unregister_chrdev_region(parklot_dev, 1);
+}
 
 static int __init parklot_init(void)
 {
@@ -32,7 +86,7 @@ static int __init parklot_init(void)
 		if (err)
 			return err;
 	}
-	err = misc_register(&parklot_device);
+	err = device_init();
 	if (err && has_hands)
 		parklot_hand_exit();
 	return err;
@@ -41,7 +95,7 @@ module_init(parklot_init);
 
 static void __exit parklot_exit(void)
 {
-	misc_deregister(&parklot_device);
+	device_exit();
 	if (parklot_is_built(PARKLOT_FEAT_CREW))
 		parklot_hand_exit();
 }

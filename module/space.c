@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Spaces: who owns one, what it is made of, how many a user may have.
+ * Spaces: who owns one, and what it is made of.
  *
  * A space is made at open and is empty until SETUP gives it a yard: the lots
  * and the two areas of shared pages. The yard is published once and lives as
@@ -14,11 +14,8 @@
  */
 #include <linux/atomic.h>
 #include <linux/build_bug.h>
-#include <linux/capability.h>
-#include <linux/cred.h>
 #include <linux/err.h>
 #include <linux/gfp.h>
-#include <linux/list.h>
 #include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/nospec.h>
@@ -27,9 +24,9 @@
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/stddef.h>
-#include <linux/uidgid.h>
 #include <linux/wait.h>
 
+#include "charge.h"
 #include "crew.h"
 #include "feature.h"
 #include "hand.h"
@@ -45,140 +42,6 @@ static_assert(sizeof(struct parklot_worker_words) == PARKLOT_LINE);
 static_assert(offsetof(struct parklot_park, deadline_ns) % 8 == 0);
 static_assert(offsetof(struct parklot_wake_park, park) % 8 == 0);
 
-/*
- * More than any user's processes need; a space pins 200 KiB at most, and 72
- * bytes a worker.
- */
-#define PARKLOT_MAX_SPACES	1024
-
-/* U: users_lock held. */
-struct parklot_user {
-	struct list_head	entry;		/* U */
-	kuid_t			uid;		/* I */
-	u32			nr_spaces;	/* U: deferred too */
-	u32			nr_deferred;	/* U: closed, not free yet */
-};
-
-/*
- * A space with a crew is freed a grace period after its close. Until then its
- * user pays for it, and while so many are due that user's opens wait.
- */
-#define PARKLOT_MAX_DEFERRED	64
-
-static DECLARE_WAIT_QUEUE_HEAD(deferred_wait);
-static atomic_t nr_deferred_done = ATOMIC_INIT(0);
-
-static DEFINE_MUTEX(users_lock);
-static LIST_HEAD(users);
-
-static struct parklot_user *user_find(kuid_t uid)
-{
-	struct parklot_user *user;
-
-	lockdep_assert_held(&users_lock);
-	list_for_each_entry(user, &users, entry)
-		if (uid_eq(user->uid, uid))
-			return user;
-
-	user = kzalloc(sizeof(*user), GFP_KERNEL_ACCOUNT);
-	if (!user)
-		return ERR_PTR(-ENOMEM);
-	user->uid = uid;
-	list_add(&user->entry, &users);
-	return user;
-}
-
-static void user_drop(struct parklot_user *user)
-{
-	lockdep_assert_held(&users_lock);
-	if (user->nr_spaces)
-		return;
-	list_del(&user->entry);
-	kfree(user);
-}
-
-/* Is there a space that will be free without anybody doing anything? */
-static bool user_has_to_wait(const struct parklot_user *user)
-{
-	lockdep_assert_held(&users_lock);
-	return user->nr_deferred >= PARKLOT_MAX_DEFERRED ||
-	       (user->nr_deferred && user->nr_spaces >= PARKLOT_MAX_SPACES);
-}
-
-/* One space more for the caller's user, -EMFILE, or -EAGAIN: wait first. */
-static struct parklot_user *user_charge(void)
-{
-	struct parklot_user *user;
-
-	mutex_lock(&users_lock);
-	user = user_find(current_uid());
-	if (IS_ERR(user))
-		goto out;
-	if (user_has_to_wait(user)) {
-		user = ERR_PTR(-EAGAIN);
-		goto out;
-	}
-	if (user->nr_spaces >= PARKLOT_MAX_SPACES &&
-	    !capable(CAP_SYS_RESOURCE)) {
-		user_drop(user);
-		user = ERR_PTR(-EMFILE);
-		goto out;
-	}
-	user->nr_spaces++;
-out:
-	mutex_unlock(&users_lock);
-	return user;
-}
-
-static struct parklot_user *user_charge_wait(void)
-{
-	struct parklot_user *user;
-	int done;
-
-	for (;;) {
-		/* [charge-a] pairs with [charge-b] in user_undefer(). */
-		done = atomic_read_acquire(&nr_deferred_done);
-		PARKLOT_INJECT("charge-a");
-		user = user_charge();
-		if (user != ERR_PTR(-EAGAIN))
-			return user;
-		if (wait_event_killable(deferred_wait,
-				atomic_read(&nr_deferred_done) != done))
-			return ERR_PTR(-EINTR);
-	}
-}
-
-static void user_uncharge(struct parklot_user *user)
-{
-	mutex_lock(&users_lock);
-	user->nr_spaces--;
-	user_drop(user);
-	mutex_unlock(&users_lock);
-}
-
-static void user_defer(struct parklot_user *user)
-{
-	mutex_lock(&users_lock);
-	user->nr_deferred++;
-	mutex_unlock(&users_lock);
-}
-
-static void user_undefer(struct parklot_user *user)
-{
-	mutex_lock(&users_lock);
-	user->nr_deferred--;
-	user->nr_spaces--;
-	user_drop(user);
-	mutex_unlock(&users_lock);
-	/*
-	 * [charge-b] pairs with [charge-a] in user_charge_wait(): an opener
-	 * that has seen the old numbers sees this count change.
-	 */
-	atomic_inc_return(&nr_deferred_done);
-	PARKLOT_INJECT("charge-b");
-	wake_up_all(&deferred_wait);
-}
-
 static void area_free(struct parklot_area *area)
 {
 	u32 i;
@@ -188,10 +51,23 @@ static void area_free(struct parklot_area *area)
 	kfree(area->pages);
 }
 
+/*
+ * Spaces with a crew are freed, and no longer charged, a grace period after
+ * their close. A SETUP that may not pin as much waits for those first.
+ */
+static DECLARE_WAIT_QUEUE_HEAD(deferred_wait);
+static atomic_t nr_deferred = ATOMIC_INIT(0);	/* so far */
+static atomic_t nr_freed = ATOMIC_INIT(0);	/* of these */
+
+static u32 area_nr_pages(u32 nr_lines)
+{
+	return DIV_ROUND_UP(nr_lines * PARKLOT_LINE, PAGE_SIZE);
+}
+
 /* Room for @nr_lines; on failure area_free() undoes what was done. */
 static int area_alloc(struct parklot_area *area, u32 nr_lines)
 {
-	u32 nr_pages = DIV_ROUND_UP(nr_lines * PARKLOT_LINE, PAGE_SIZE);
+	u32 nr_pages = area_nr_pages(nr_lines);
 	struct page *page;
 
 	area->pages = kcalloc(nr_pages, sizeof(*area->pages),
@@ -225,7 +101,25 @@ static void yard_free(struct parklot_yard *yard)
 	area_free(&yard->words);
 	area_free(&yard->counters);
 	kvfree(yard->lot);
+	parklot_charge_return(&yard->charge);
 	kfree(yard);
+}
+
+/* A power of two, since only these are sure to be aligned. */
+static size_t lots_size(u32 nr_lots)
+{
+	return roundup_pow_of_two(nr_lots * sizeof(struct parklot_lot));
+}
+
+/* What a yard takes: its areas, with a pointer a page, lots, slots. */
+static unsigned long yard_nr_pages(u32 nr_lots, u32 nr_workers)
+{
+	unsigned long nr = area_nr_pages(1 + nr_lots) +
+			   area_nr_pages(1 + nr_lots + nr_workers);
+	size_t size = lots_size(nr_lots) +
+		      (nr + nr_workers) * sizeof(void *);
+
+	return nr + DIV_ROUND_UP(size, PAGE_SIZE);
 }
 
 /* 0 workers are no crew. */
@@ -244,20 +138,44 @@ static int yard_man(struct parklot_yard *yard, u32 nr_workers)
 	return 0;
 }
 
+/*
+ * Waits for as many spaces as were to be freed. Those of other users are among
+ * them, and so the wait is for grace periods, not for their memory.
+ */
+static int yard_charge(struct parklot_yard *yard, unsigned long nr_pages)
+{
+	int deferred = atomic_read(&nr_deferred);
+	int freed, err;
+
+	/* [charge-a] pairs with [charge-b] in space_free_deferred(). */
+	freed = atomic_read_acquire(&nr_freed);
+	PARKLOT_INJECT("charge-a");
+	err = parklot_charge_take(&yard->charge, nr_pages);
+	if (!err || freed == deferred)
+		return err;
+	if (wait_event_killable(deferred_wait,
+				atomic_read(&nr_freed) - deferred >= 0))
+		return -EINTR;
+	return parklot_charge_take(&yard->charge, nr_pages);
+}
+
 static struct parklot_yard *yard_create(u32 nr_lots, u32 nr_workers)
 {
 	struct parklot_yard *yard;
+	int err;
 	u32 i;
 
 	yard = kzalloc(sizeof(*yard), GFP_KERNEL_ACCOUNT);
 	if (!yard)
 		return ERR_PTR(-ENOMEM);
 	yard->nr_lots = nr_lots;
-	/*
-	 * A power of two, since only these are sure to be aligned. Whoever
-	 * asks is told if it cannot be had, and need not fill the log.
-	 */
-	yard->lot = kvzalloc(roundup_pow_of_two(nr_lots * sizeof(*yard->lot)),
+	err = yard_charge(yard, yard_nr_pages(nr_lots, nr_workers));
+	if (err) {
+		yard_free(yard);
+		return ERR_PTR(err);
+	}
+	/* The caller is told if it cannot be had, and need not fill the log. */
+	yard->lot = kvzalloc(lots_size(nr_lots),
 			     GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!yard->lot || area_alloc(&yard->counters, 1 + nr_lots) ||
 	    area_alloc(&yard->words, 1 + nr_lots + nr_workers) ||
@@ -278,8 +196,8 @@ static struct parklot_yard *yard_create(u32 nr_lots, u32 nr_workers)
 /**
  * parklot_space_create() - an empty space of the calling process
  *
- * Return: the space, or an error pointer: -EMFILE if the user has too many,
- * -ENOMEM, -EINTR if the caller is killed, or -EINVAL from a kernel thread.
+ * Return: the space, or an error pointer: -ENOMEM, or -EINVAL from a kernel
+ * thread.
  */
 struct parklot_space *parklot_space_create(void)
 {
@@ -290,13 +208,6 @@ struct parklot_space *parklot_space_create(void)
 	space = kzalloc(sizeof(*space), GFP_KERNEL_ACCOUNT);
 	if (!space)
 		return ERR_PTR(-ENOMEM);
-	space->user = user_charge_wait();
-	if (IS_ERR(space->user)) {
-		int err = PTR_ERR(space->user);
-
-		kfree(space);
-		return ERR_PTR(err);
-	}
 	mutex_init(&space->setup_lock);
 	/* Not its memory, only its identity: the pointer is not used again. */
 	space->mm = current->mm;
@@ -305,7 +216,6 @@ struct parklot_space *parklot_space_create(void)
 	return space;
 }
 
-/* All but the charge. */
 static void space_free(struct parklot_space *space)
 {
 	yard_free(space->yard);
@@ -319,10 +229,15 @@ static void space_free_deferred(struct work_struct *work)
 	struct parklot_space *space = container_of(to_rcu_work(work),
 						   struct parklot_space,
 						   free_work);
-	struct parklot_user *user = space->user;
 
 	space_free(space);
-	user_undefer(user);
+	/*
+	 * [charge-b] pairs with [charge-a] in yard_charge(): a caller that was
+	 * refused because of this space sees the count change.
+	 */
+	atomic_inc_return(&nr_freed);
+	PARKLOT_INJECT("charge-b");
+	wake_up_all(&deferred_wait);
 }
 
 /* Does a notifier of the scheduler's still use the crew? */
@@ -343,16 +258,13 @@ static bool space_is_in_use(struct parklot_space *space)
  */
 void parklot_space_destroy(struct parklot_space *space)
 {
-	struct parklot_user *user = space->user;
-
 	if (space_is_in_use(space)) {
-		user_defer(user);
+		atomic_inc(&nr_deferred);
 		INIT_RCU_WORK(&space->free_work, space_free_deferred);
 		parklot_hand_defer(&space->free_work);
 		return;
 	}
 	space_free(space);
-	user_uncharge(user);
 }
 
 /**
@@ -370,7 +282,8 @@ bool parklot_space_is_own(const struct parklot_space *space)
  * @setup: what is wanted; the sizes are filled in
  *
  * Return: 0, -EBUSY the second time, -EINVAL, -EOPNOTSUPP if workers are
- * wanted and cannot be had, or -ENOMEM.
+ * wanted and cannot be had, -ENOMEM, for want of memory or of leave to pin it,
+ * or -EINTR if the caller is killed.
  */
 int parklot_space_setup(struct parklot_space *space,
 			struct parklot_setup *setup)

@@ -12,6 +12,7 @@
 #include <linux/types.h>
 #include <linux/workqueue.h>
 
+#include "charge.h"
 #include "lot.h"
 
 struct mm_struct;
@@ -19,7 +20,6 @@ struct page;
 struct parklot_park;
 struct parklot_roster;
 struct parklot_setup;
-struct parklot_user;
 struct parklot_wake_entry;
 struct seq_file;
 
@@ -31,6 +31,7 @@ struct parklot_area {
 
 /* What SETUP makes. I: set at init. Else by whoever does it. */
 struct parklot_yard {
+	struct parklot_charge	charge;		/* I: for all of it */
 	u32			nr_lots;	/* I */
 	struct parklot_lot	*lot;		/* I: nr_lots */
 	struct parklot_area	counters;	/* I */
@@ -47,7 +48,6 @@ struct parklot_space {
 						 * parklot_call_is_lost() */
 	bool			has_others;	/* parkers by another table */
 	unsigned int		fd_hint;	/* a descriptor seen last */
-	struct parklot_user	*user;		/* I: who is charged for it */
 	struct mutex		setup_lock;
 	struct parklot_yard	*yard;		/* S: once, by [setup-a] */
 	struct rcu_work		free_work;	/* after close, with a crew */

@@ -306,7 +306,7 @@ static inline int parker_returned(struct parker *p, int nr)
 	}
 }
 
-/* How many device files the module says are open, or -1. */
+/* References to the module, of which an open file has two, or -1. */
 static inline int nr_open(void)
 {
 	FILE *file = fopen("/sys/module/parklot/refcnt", "re");

@@ -8,6 +8,7 @@
 #include "harness.h"
 
 #include <linux/membarrier.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include "mod_crew.h"
@@ -15,8 +16,8 @@
 #define RACE_NS		(3 * NSEC_PER_SEC)
 #define EXEC_ENV	"MOD_WORKER_EXIT_FD"
 #define NR_GRACE	10
-#define NR_CLOSES	50	/* fewer than the module defers at a time */
-#define NR_LOOPS	2500	/* more than a user may have */
+#define NR_CLOSES	50
+#define NR_LOOPS	200	/* more than a user may have at a time */
 #define NOBODY		65534
 #define STEP_NS		(10 * 1000)
 
@@ -143,12 +144,14 @@ TEST_F(exit, many_closes_do_not_wait_for_a_grace_period_each)
 /* What waits to be freed counts, and is waited for before that is refused. */
 TEST_F_TIMEOUT(exit, closed_spaces_never_count_against_the_limit, 120)
 {
+	struct rlimit few = { 64 << 10, 64 << 10 };
 	int i, err, status = 0;
 	uint64_t ns = 0;
 	pid_t pid = fork();
 
 	if (!pid) {
-		if (setresuid(NOBODY, NOBODY, NOBODY))
+		if (setrlimit(RLIMIT_MEMLOCK, &few) ||
+		    setresuid(NOBODY, NOBODY, NOBODY))
 			_exit(1);
 		for (i = 0; i < NR_LOOPS; i++) {
 			err = join_and_close(&ns);

@@ -33,8 +33,7 @@
  *
  * Errors: -EIO as above, -ENOTTY for unknown commands, -ENXIO for what wants a
  * SETUP before it, -EINVAL for a lot that is not there, -EFAULT (nothing was
- * done, unless memory was taken away during the call). open() gives -EMFILE to
- * a user who has 1024 spaces and not CAP_SYS_RESOURCE.
+ * done, unless memory was taken away during the call), -ENOMEM.
  */
 #ifndef _UAPI_LINUX_PARKLOT_H
 #define _UAPI_LINUX_PARKLOT_H
@@ -72,6 +71,10 @@ struct parklot_query {
 /*
  * nr_lots: 1 to max_lots. nr_workers: 0 for no crew, up to max_workers;
  * -EOPNOTSUPP without PARKLOT_FEAT_CREW. No flags yet. A second SETUP: -EBUSY.
+ * What it takes is pinned until the space is gone: two lines and a lot a lot,
+ * a line and a pointer a worker, in whole pages. It counts against
+ * RLIMIT_MEMLOCK of the caller's user (-ENOMEM), as what io_uring pins does,
+ * but for CAP_IPC_LOCK, and is shown as VmPin.
  */
 struct parklot_setup {
 	__u32	nr_lots;

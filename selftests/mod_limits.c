@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What one user may take, and what one user's load may cost another: pinned
+ * pages count against RLIMIT_MEMLOCK, and no lock is held while memory is
+ * looked for. SECURITY.md has the table.
+ */
+#include "harness.h"
+
+#include <sys/resource.h>
+#include "mod.h"
+
+#define USER		65533	/* no other test's */
+#define LIMIT		(64 << 10)
+#define NR_FILES	4000
+/* What libparklot asks for on 6 processors. */
+#define LIB_LOTS	4
+#define LIB_WORKERS	262
+
+FIXTURE(limits)
+{
+	int fd;
+};
+
+FIXTURE_SETUP(limits)
+{
+	self->fd = dev_open();
+	if (self->fd == -ENOENT)
+		SKIP(return, "no " DEVICE);
+	ASSERT_LE(0, self->fd);
+}
+
+FIXTURE_TEARDOWN(limits)
+{
+	close(self->fd);
+}
+
+static bool limit_to(int resource, rlim_t nr)
+{
+	struct rlimit limit = { .rlim_cur = nr, .rlim_max = nr };
+
+	return !setrlimit(resource, &limit);
+}
+
+/* From here on this process is a user's who may lock so many bytes. */
+static bool become_user(rlim_t memlock)
+{
+	return limit_to(RLIMIT_NOFILE, NR_FILES) &&
+	       limit_to(RLIMIT_MEMLOCK, memlock) &&
+	       !setgid(USER) && !setuid(USER);
+}
+
+/* A value of /proc/self/status in kB, or -1. */
+static long status_kb(const char *name)
+{
+	FILE *file = fopen("/proc/self/status", "re");
+	size_t len = strlen(name);
+	char line[128];
+	long value = -1;
+
+	if (!file)
+		return -1;
+	while (fgets(line, sizeof(line), file))
+		if (!strncmp(line, name, len) && line[len] == ':')
+			value = atol(line + len + 1);
+	fclose(file);
+	return value;
+}
+
+/* A new space; 0, or -errno of its SETUP. */
+static int make_space(uint32_t nr_lots, uint32_t nr_workers, int *fd)
+{
+	struct parklot_setup setup = {
+		.nr_lots = nr_lots, .nr_workers = nr_workers,
+	};
+
+	*fd = dev_open();
+	return *fd < 0 ? *fd : dev_ioctl(*fd, PARKLOT_IOC_SETUP, &setup);
+}
+
+/* What @nr_lots pin at least: both areas. */
+static long area_bytes(uint32_t nr_lots)
+{
+	long page = sysconf(_SC_PAGESIZE);
+
+	return ((1 + nr_lots) * 64L + page - 1) / page * page * 2;
+}
+
+TEST_F(limits, pinned_pages_are_shown_and_given_back)
+{
+	long before = status_kb("VmPin");
+	int fd;
+
+	if (before < 0 || !become_user(1 << 20))
+		SKIP(return, "not root");
+	ASSERT_EQ(0, make_space(1024, 0, &fd));
+	EXPECT_LE(before + area_bytes(1024) / 1024, status_kb("VmPin"));
+	close(fd);
+	UNTIL(status_kb("VmPin") == before);
+	EXPECT_EQ(before, status_kb("VmPin"));
+}
+
+TEST_F(limits, user_pins_at_most_rlimit_memlock)
+{
+	int i, nr = 0, fd[64], err = 0;
+
+	if (!become_user(LIMIT))
+		SKIP(return, "not root");
+	for (i = 0; i < 64 && !err; i++) {
+		err = make_space(64, 0, &fd[i]);
+		nr += !err;
+	}
+	EXPECT_EQ(-ENOMEM, err);
+	EXPECT_LT(0, nr);
+	EXPECT_LE(nr * area_bytes(64), LIMIT);
+	/* What one gives back another may have. */
+	close(fd[0]);
+	EXPECT_EQ(0, dev_setup(fd[i - 1], 64));
+	EXPECT_EQ(-ENOMEM, make_space(64, 0, &fd[0]));
+}
+
+/* Another process of the same user has not the same again. */
+TEST_F(limits, processes_of_a_user_share_the_limit)
+{
+	int fd, nr = 0, status = -1;
+	pid_t pid;
+
+	if (!become_user(LIMIT))
+		SKIP(return, "not root");
+	while (!make_space(64, 0, &fd) && nr < 64)
+		nr++;
+	EXPECT_LT(0, nr);
+	pid = fork();
+	if (!pid)
+		_exit(make_space(64, 0, &fd) != -ENOMEM);
+	EXPECT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_EQ(0, status);
+}
+
+TEST_F(limits, what_the_library_asks_for_fits_in_64_kib)
+{
+	bool has_crew = dev_features(self->fd) & PARKLOT_FEAT_CREW;
+	int fd;
+
+	if (!become_user(LIMIT))
+		SKIP(return, "not root");
+	EXPECT_EQ(0, make_space(LIB_LOTS, has_crew ? LIB_WORKERS : 0, &fd));
+}
+
+TEST_F(limits, nothing_may_be_pinned_with_a_limit_of_zero)
+{
+	int fd;
+
+	if (!become_user(0))
+		SKIP(return, "not root");
+	EXPECT_EQ(-ENOMEM, make_space(1, 0, &fd));
+	/* It is no SETUP: there is nothing to map or to park in. */
+	EXPECT_EQ(-ENXIO, dev_park(fd, 0, 0, 0, 0));
+}
+
+TEST_F(limits, largest_space_is_refused_at_4_mib)
+{
+	int fd;
+
+	if (!(dev_features(self->fd) & PARKLOT_FEAT_CREW))
+		SKIP(return, "no crew");
+	if (!become_user(4 << 20))
+		SKIP(return, "not root");
+	EXPECT_EQ(-ENOMEM, make_space(1024, 65536, &fd));
+	EXPECT_EQ(0, make_space(1024, 32768, &fd));
+}
+
+TEST_F(limits, cap_ipc_lock_is_exempt)
+{
+	int fd;
+
+	if (geteuid() || !limit_to(RLIMIT_MEMLOCK, 0))
+		SKIP(return, "not root");
+	EXPECT_EQ(0, make_space(1024, 0, &fd));
+}
+
+/* A space without SETUP pins nothing: files are all that it takes. */
+TEST_F(limits, open_alone_is_bounded_by_rlimit_nofile)
+{
+	int fd, last = -1;
+
+	if (!become_user(0))
+		SKIP(return, "not root");
+	while ((fd = dev_open()) >= 0)
+		last = fd;
+	EXPECT_EQ(-EMFILE, fd);
+	EXPECT_EQ(NR_FILES - 1, last);
+}
+
+#define NR_IDLE		16
+#define NR_BUSY		16
+#define LATEST_NS	(300 * (NSEC_PER_SEC / 1000))
+
+static void __attribute__((noreturn)) open_and_close_for_ever(void)
+{
+	struct sched_param param = {};
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (sched_setscheduler(0, SCHED_IDLE, &param))
+		_exit(1);
+	for (;;)
+		close(dev_open());
+}
+
+static void __attribute__((noreturn)) spin_for_ever(void)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (;;)
+		__asm__ volatile("" ::: "memory");
+}
+
+/* All are dead before any is waited for, else some would never get to die. */
+static void stop_load(const pid_t *pid)
+{
+	int i;
+
+	for (i = 0; i < NR_IDLE + NR_BUSY; i++)
+		kill(pid[i], SIGKILL);
+	for (i = 0; i < NR_IDLE + NR_BUSY; i++)
+		waitpid(pid[i], NULL, 0);
+}
+
+static void start_load(pid_t *pid)
+{
+	int i;
+
+	for (i = 0; i < NR_IDLE + NR_BUSY; i++) {
+		pid[i] = fork();
+		if (pid[i])
+			continue;
+		if (i < NR_IDLE)
+			open_and_close_for_ever();
+		spin_for_ever();
+	}
+}
+
+/* The longest open and close of some seconds. */
+static uint64_t longest_open(void)
+{
+	uint64_t begin, now = now_ns(), end = now + 5 * NSEC_PER_SEC, most = 0;
+	int fd;
+
+	while (now < end) {
+		begin = now;
+		fd = dev_open();
+		if (fd < 0)
+			return UINT64_MAX;
+		close(fd);
+		now = now_ns();
+		if (now - begin > most)
+			most = now - begin;
+		/* So that the others get to run as well. */
+		sleep_ns(NSEC_PER_MSEC);
+		now = now_ns();
+	}
+	return most;
+}
+
+/*
+ * Some that get a processor now and then, and are preempted wherever they are,
+ * against one that never waits for a processor: it waits for none of them.
+ */
+TEST_F_TIMEOUT(limits, open_waits_for_no_preempted_opener, 60)
+{
+	struct sched_param param = { .sched_priority = 1 };
+	pid_t pid[NR_IDLE + NR_BUSY];
+	uint64_t most;
+
+	if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &param))
+		SKIP(return, "not root");
+	start_load(pid);
+	most = longest_open();
+	stop_load(pid);
+	TH_LOG("at most %llu us", (unsigned long long)most / 1000);
+	EXPECT_GT(LATEST_NS, most);
+}
+
+TEST_HARNESS_MAIN
