@@ -245,21 +245,21 @@ static long ioctl_worker(struct parklot_yard *yard, bool joins,
 	return parklot_hand_leave(yard->roster, worker.slot);
 }
 
-/* What there is only with a crew. */
+/* What there is only with a crew. A thread that has joined may leave always. */
 static long crew_ioctl(struct parklot_yard *yard, unsigned int cmd,
 		       const void __user *uarg)
 {
+	bool leaves = _IOC_NR(cmd) == _IOC_NR(PARKLOT_IOC_WORKER_LEAVE);
 	size_t size = _IOC_SIZE(cmd);
 
-	if (!parklot_has(PARKLOT_FEAT_CREW))
+	if (!parklot_is_built(PARKLOT_FEAT_CREW) ||
+	    (!leaves && !parklot_has(PARKLOT_FEAT_CREW)))
 		return -EOPNOTSUPP;
 	if (!yard)
 		return -ENXIO;
 	if (_IOC_NR(cmd) == _IOC_NR(PARKLOT_IOC_CREW))
 		return ioctl_crew(yard, uarg, size);
-	return ioctl_worker(yard,
-			    _IOC_NR(cmd) == _IOC_NR(PARKLOT_IOC_WORKER_JOIN),
-			    uarg, size);
+	return ioctl_worker(yard, !leaves, uarg, size);
 }
 
 #define SIZELESS(cmd)	((cmd) & ~IOCSIZE_MASK)

@@ -39,6 +39,20 @@ static int child_status(pid_t pid)
 				     WEXITSTATUS(status);
 }
 
+TEST_F(hands, may_leave_when_crews_are_masked)
+{
+	int left;
+
+	ASSERT_EQ(0, dev_join(self->s.fd, 0));
+	if (!set_features(~(unsigned long)PARKLOT_FEAT_CREW))
+		SKIP(return, "not root");
+	left = dev_leave(self->s.fd, 0);
+	EXPECT_TRUE(set_features(~0UL));
+	EXPECT_EQ(0, left);
+	EXPECT_EQ(0, nr_running(&self->s));
+	EXPECT_EQ(-ENOENT, dev_leave(self->s.fd, 0));
+}
+
 TEST_F(hands, bad_fields)
 {
 	struct parklot_worker worker;

@@ -253,7 +253,8 @@ struct parklot_crew {
  * thread has joined this or another crew. WORKER_LEAVE: it leaves; -ENOENT if
  * the slot is not its own. Who exits or runs another program has left. Without
  * workers in SETUP all three give -EINVAL, without PARKLOT_FEAT_CREW
- * -EOPNOTSUPP. No flags yet.
+ * -EOPNOTSUPP; if that is taken away at run time, leaving still works. No flags
+ * yet.
  */
 struct parklot_worker {
 	__u32	slot;
