@@ -127,7 +127,7 @@ struct chain {
 	uint32_t		nr_buckets;	/* to which it adds in turn */
 	uint32_t		nr;
 	uint64_t		callback_ns;	/* how long each takes */
-	uint64_t		armed_ns;	/* the pending one */
+	uint64_t		armed_ns;	/* the pending one; 0: first */
 	uint64_t		due_ns;		/* of the one held up */
 	uint32_t		nr_behind;	/* armed too late after it */
 	_Atomic bool		*may_end;
@@ -144,15 +144,16 @@ static void fire_old(void *arg)
 		pl__sleep_ns(c->callback_ns);
 	if (!*c->may_end && c->armed_ns > c->due_ns + LATE_MAX)
 		c->nr_behind++;
-	if (*c->may_end || c->nr_behind == CHAIN_MAX)
+	if (*c->may_end || c->nr_behind == CHAIN_MAX) {
 		sem_post(&c->ended);
-	else
-		add_old(c);
+		return;
+	}
+	c->armed_ns = pl__now_ns();
+	add_old(c);
 }
 
 static void add_old(struct chain *c)
 {
-	c->armed_ns = pl__now_ns();
 	add(c->t, c->nr++ % c->nr_buckets, 0, fire_old, c);
 }
 
@@ -167,10 +168,15 @@ static void expect_held_up_briefly(struct __test_metadata *_metadata,
 				   uint32_t nr_buckets)
 {
 	struct chain chains[NR_CHAINS] = { { .t = NULL } };
-	uint64_t due_ns = pl__now_ns() + 5 * MSEC;
 	_Atomic bool is_fired = false;
+	uint64_t due_ns;
+	struct gate g;
 	int i;
 
+	/* All are armed before the thread sees one of them. */
+	close_gate(t, &g);
+	due_ns = pl__now_ns() + 5 * MSEC;
+	add(t, NR_BUCKETS - 1, due_ns, set_true, &is_fired);
 	for (i = 0; i < nr; i++) {
 		chains[i] = (struct chain){
 			.t = t, .nr_buckets = nr_buckets, .nr = (uint32_t)i,
@@ -179,7 +185,7 @@ static void expect_held_up_briefly(struct __test_metadata *_metadata,
 		sem_init(&chains[i].ended, 0, 0);
 		add_old(&chains[i]);
 	}
-	add(t, NR_BUCKETS - 1, due_ns, set_true, &is_fired);
+	sem_post(&g.leave);
 	for (i = 0; i < nr; i++) {
 		sem_wait(&chains[i].ended);
 		EXPECT_GE(1, chains[i].nr_behind);
