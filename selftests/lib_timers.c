@@ -168,7 +168,8 @@ TEST_F(timers, a_reservation_may_be_given_back)
 	pl__timer_release(self->t, NULL, again);
 }
 
-TEST_F(timers, without_memory_reserving_fails_and_the_rest_fires)
+TEST_F_TIMEOUT(timers, without_memory_reserving_fails_and_the_rest_fires,
+	       240)
 {
 	const uint32_t max = 4 << 20;
 	struct pl__slab_cache cache = { 0 };
