@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include "mod_crew.h"
 
@@ -47,6 +48,7 @@ struct poller {
 	int		fd;
 	uint32_t	events;
 	pthread_t	thread;
+	atomic_int	tid;
 	atomic_int	result;
 };
 
@@ -54,6 +56,7 @@ static void *poller_main(void *arg)
 {
 	struct poller *p = arg;
 
+	atomic_store(&p->tid, gettid());
 	atomic_store(&p->result, dev_park_poll(p->s->fd, p->fd, p->events,
 					       PARKLOT_FOREVER));
 	return NULL;
@@ -201,6 +204,50 @@ TEST_F(poll, signal_restarts_it)
 	ASSERT_EQ(0, poller_start(&p, &self->s, self->fd[0], POLLIN));
 	EXPECT_EQ(0, pthread_kill(p.thread, SIGUSR1));
 	EXPECT_EQ(-EINTR, poller_join(&p));
+}
+
+/* How often this thread has slept, or -1. */
+static long nr_sleeps(int tid)
+{
+	char path[64], line[128];
+	long nr = -1;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/status", tid);
+	file = fopen(path, "re");
+	if (!file)
+		return -1;
+	while (fgets(line, sizeof(line), file))
+		sscanf(line, "voluntary_ctxt_switches: %ld", &nr);
+	fclose(file);
+	return nr;
+}
+
+/* A signal wakes every poller of a signalfd, also of one for other signals. */
+TEST_F(poll, descriptor_that_wakes_unready_is_slept_on)
+{
+	struct poller p;
+	sigset_t mask;
+	long before;
+	int fd;
+
+	sigemptyset(&mask);
+	sigaddset(&mask, SIGUSR1);
+	sigaddset(&mask, SIGUSR2);
+	ASSERT_EQ(0, sigprocmask(SIG_BLOCK, &mask, NULL));
+	sigdelset(&mask, SIGUSR2);
+	fd = signalfd(-1, &mask, SFD_CLOEXEC);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, poller_start(&p, &self->s, fd, POLLIN));
+	before = nr_sleeps(p.tid);
+	ASSERT_LE(0, before);
+	EXPECT_EQ(0, kill(getpid(), SIGUSR2));
+	UNTIL(nr_sleeps(p.tid) > before);
+	EXPECT_EQ(1, nr_parked(&self->s, 0));
+	EXPECT_EQ(0, atomic_load(&p.result));
+	EXPECT_EQ(0, kill(getpid(), SIGUSR1));
+	EXPECT_EQ(PARKLOT_POLLED, poller_join(&p));
+	close(fd);
 }
 
 TEST_F(poll, bad_descriptors)
