@@ -14,6 +14,8 @@
 #include <linux/io_uring/cmd.h>
 #endif
 
+#include "refuse.h"
+
 /* The floor, which dkms.conf has too, as a pattern: this came with 6.1. */
 #ifndef TASK_FREEZABLE
 #error "parklot needs Linux 6.1 or later"
@@ -24,11 +26,6 @@
 #define DEVNODE_CONST	const
 #else
 #define DEVNODE_CONST
-#endif
-
-/* What charge.c counts in is there if anything of this is. */
-#if !defined(CONFIG_NET) && !defined(CONFIG_IO_URING)
-#error "parklot charges pages to user_struct.locked_vm: CONFIG_NET has that"
 #endif
 
 /* Not in 6.1.192. */
@@ -65,18 +62,19 @@ static inline bool task_is_runnable(struct task_struct *task)
 
 /*
  * Runs @task on this processor, if it may run here. The flags are the
- * scheduler's own (kernel/sched/sched.h) but default_wake_function() lets them
- * pass since the commit that brought complete_on_current_cpu(), which Kbuild
- * looks for. Not in 6.1.192: there PARKLOT_FEAT_HANDOFF is not offered.
+ * scheduler's own (kernel/sched/sched.h), but default_wake_function() lets them
+ * pass since the commit that brought complete_on_current_cpu(), which is not
+ * exported. Kbuild looks for that, and has their values from wake-flags.sh. Not
+ * in 6.1.192: there, and in kernels of which the values are not known,
+ * PARKLOT_FEAT_HANDOFF is not offered.
  */
 static inline void wake_up_here(struct task_struct *task)
 {
 #ifdef PARKLOT_HAS_HANDOFF
-	const int wf_sync = 0x10, wf_current_cpu = 0x40;
 	struct wait_queue_entry entry = { .private = task };
 
-	default_wake_function(&entry, TASK_NORMAL, wf_sync | wf_current_cpu,
-			      NULL);
+	default_wake_function(&entry, TASK_NORMAL,
+			      PARKLOT_WF_SYNC | PARKLOT_WF_CURRENT_CPU, NULL);
 #else
 	wake_up_process(task);
 #endif
