@@ -21,15 +21,16 @@
  * parklot_copy_in_other() - parklot_copy_in() for who knows it otherwise
  * @dst:   ours
  * @ksize: how large it is here
+ * @first: how large its first version was
  * @src:   theirs
  * @size:  how large they know it
  *
  * Return: as that says.
  */
-int parklot_copy_in_other(void *dst, size_t ksize, const void __user *src,
-			  size_t size)
+int parklot_copy_in_other(void *dst, size_t ksize, size_t first,
+			  const void __user *src, size_t size)
 {
-	if (size < ksize)
+	if (size < first)
 		return -EINVAL;
 	return copy_struct_from_user(dst, ksize, src, size);
 }
@@ -315,7 +316,8 @@ int parklot_call_wake(struct parklot_yard *yard,
 	struct parklot_wake wake;
 	int err;
 
-	err = parklot_copy_in(&wake, sizeof(wake), uwake, size);
+	err = parklot_copy_in(&wake, sizeof(wake), PARKLOT_WAKE_SIZE_VER0,
+			      uwake, size);
 	if (err)
 		return err;
 	/* PARKLOT_WAKE_HANDOFF too: there is no park here. */

@@ -22,8 +22,8 @@ struct parklot_round {
 	struct parklot_wake_entry	entry[PARKLOT_MAX_BATCH];
 };
 
-int parklot_copy_in_other(void *dst, size_t ksize, const void __user *src,
-			  size_t size);
+int parklot_copy_in_other(void *dst, size_t ksize, size_t first,
+			  const void __user *src, size_t size);
 ktime_t parklot_deadline(u64 deadline_ns);
 bool parklot_call_is_lost(struct parklot_lot *lot, u32 nr_interrupts,
 			  struct file *file);
@@ -42,17 +42,21 @@ int parklot_call_wake(struct parklot_yard *yard,
  * parklot_copy_in() - a struct of user space's
  * @dst:   ours
  * @ksize: how large it is here, a constant: that spares the usual case checks
+ * @first: how large its first version was: PARKLOT_*_SIZE_VER0
  * @src:   theirs
  * @size:  how large they know it
  *
- * Return: 0, -EINVAL if it is too small, -E2BIG if it is larger and not zero
- * beyond, or -EFAULT.
+ * What they do not know is zero.
+ *
+ * Return: 0, -EINVAL if it is smaller than any version, -E2BIG if it is larger
+ * and not zero beyond, or -EFAULT.
  */
 static __always_inline int parklot_copy_in(void *dst, size_t ksize,
+					   size_t first,
 					   const void __user *src, size_t size)
 {
 	if (size != ksize)
-		return parklot_copy_in_other(dst, ksize, src, size);
+		return parklot_copy_in_other(dst, ksize, first, src, size);
 	return copy_from_user(dst, src, ksize) ? -EFAULT : 0;
 }
 

@@ -38,10 +38,12 @@ static long ioctl_query(void __user *uarg, size_t size)
 		.features	= parklot_features(),
 	};
 
-	if (size < sizeof(query))
+	size_t known = min(size, sizeof(query));
+
+	if (size < PARKLOT_QUERY_SIZE_VER0)
 		return -EINVAL;
-	if (copy_to_user(uarg, &query, sizeof(query)) ||
-	    clear_user(uarg + sizeof(query), size - sizeof(query)))
+	if (copy_to_user(uarg, &query, known) ||
+	    clear_user(uarg + known, size - known))
 		return -EFAULT;
 	return 0;
 }
@@ -52,7 +54,8 @@ static long ioctl_setup(struct parklot_space *space,
 	struct parklot_setup setup;
 	long err;
 
-	err = parklot_copy_in(&setup, sizeof(setup), usetup, size);
+	err = parklot_copy_in(&setup, sizeof(setup), PARKLOT_SETUP_SIZE_VER0,
+			      usetup, size);
 	if (err)
 		return err;
 	/* Now, since there is no second try. */
@@ -143,7 +146,8 @@ static long ioctl_park(struct file *file, struct parklot_yard *yard,
 	struct parklot_park park;
 	int err;
 
-	err = parklot_copy_in(&park, sizeof(park), upark, size);
+	err = parklot_copy_in(&park, sizeof(park), PARKLOT_PARK_SIZE_VER0,
+			      upark, size);
 	if (err)
 		return err;
 	err = rest_prepare(&rest, yard, &park);
@@ -221,7 +225,8 @@ static long ioctl_crew(struct parklot_yard *yard, const void __user *ucrew,
 	struct parklot_crew crew;
 	int err;
 
-	err = parklot_copy_in(&crew, sizeof(crew), ucrew, size);
+	err = parklot_copy_in(&crew, sizeof(crew), PARKLOT_CREW_SIZE_VER0,
+			      ucrew, size);
 	if (err)
 		return err;
 	if (!yard->roster)
@@ -235,7 +240,8 @@ static long ioctl_worker(struct parklot_yard *yard, bool joins,
 	struct parklot_worker worker;
 	int err;
 
-	err = parklot_copy_in(&worker, sizeof(worker), uworker, size);
+	err = parklot_copy_in(&worker, sizeof(worker), PARKLOT_WORKER_SIZE_VER0,
+			      uworker, size);
 	if (err)
 		return err;
 	if (!yard->roster || worker.flags)

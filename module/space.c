@@ -40,6 +40,20 @@ static_assert(sizeof(struct parklot_lot_counters) == PARKLOT_LINE);
 static_assert(sizeof(struct parklot_lot_words) == PARKLOT_LINE);
 static_assert(sizeof(struct parklot_worker_words) == PARKLOT_LINE);
 static_assert(offsetof(struct parklot_park, deadline_ns) % 8 == 0);
+
+/* Results go where the first version has them: a caller has at least that. */
+static_assert(offsetofend(struct parklot_query, features) ==
+	      PARKLOT_QUERY_SIZE_VER0);
+static_assert(offsetofend(struct parklot_setup, words_size) ==
+	      PARKLOT_SETUP_SIZE_VER0);
+static_assert(offsetofend(struct parklot_park, reason) ==
+	      PARKLOT_PARK_SIZE_VER0);
+static_assert(offsetofend(struct parklot_wake, woken) ==
+	      PARKLOT_WAKE_SIZE_VER0);
+static_assert(offsetofend(struct parklot_crew, flags) ==
+	      PARKLOT_CREW_SIZE_VER0);
+static_assert(offsetofend(struct parklot_worker, flags) ==
+	      PARKLOT_WORKER_SIZE_VER0);
 static_assert(offsetof(struct parklot_wake_park, park) % 8 == 0);
 
 static void area_free(struct parklot_area *area)

@@ -27,9 +27,10 @@
  * What holds for all structs: reserved fields and unknown flags must be
  * zero, else -EINVAL; fields marked "out" are ignored on input, and not written
  * when a call fails. Structs may grow at their end. The size is part of the
- * command: smaller than this header's is -EINVAL, larger is -E2BIG unless what
- * is beyond is zero, so that a program built for a newer header runs on an
- * older module.
+ * command: smaller than the first version's (PARKLOT_*_SIZE_VER0) is -EINVAL,
+ * what is missing of a later one is zero; larger than the module's is -E2BIG
+ * unless what is beyond is zero. So programs run on older modules and on newer
+ * ones.
  *
  * Errors: -EIO as above, -ENOTTY for unknown commands, -ENXIO for what wants a
  * SETUP before it, -EINVAL for a lot that is not there, -EFAULT (nothing was
@@ -46,6 +47,14 @@
 #define PARKLOT_MAX_LOTS	1024
 #define PARKLOT_MAX_WORKERS	65536
 #define PARKLOT_MAX_BATCH	64	/* entries of one WAKE */
+
+/* Sizes of the structs as they were first. */
+#define PARKLOT_QUERY_SIZE_VER0		24
+#define PARKLOT_SETUP_SIZE_VER0		24
+#define PARKLOT_PARK_SIZE_VER0		32
+#define PARKLOT_WAKE_SIZE_VER0		24
+#define PARKLOT_CREW_SIZE_VER0		16
+#define PARKLOT_WORKER_SIZE_VER0	8
 
 /* Every shared word stands in a line of its own. */
 #define PARKLOT_LINE		64
