@@ -17,7 +17,7 @@
 
 #include "mod.h"
 
-#include <liburing.h>
+#include <linux/io_uring.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <sys/syscall.h>
@@ -26,6 +26,8 @@
 #define NR_DESKS	6
 #define NR_SHEETS	2		/* mappings of a player */
 #define FIRST_DESK	100		/* as a descriptor */
+#define FIRST_RING	(FIRST_DESK + NR_DESKS)
+#define CHILD_STACK	(64UL << 10)
 #define NR_WORKERS	6		/* of the home's crew */
 #define PAPER_SIZE	(32UL << 10)	/* more than any ioctl's struct */
 #define SHEET_SIZE	(64UL << 10)
@@ -112,7 +114,7 @@ struct world {
 	atomic_long	tally[NR_TALLIES];
 	atomic_ulong	digest;			/* of what was done */
 	atomic_int	team_pid;		/* whose fdinfo others read */
-	atomic_int	is_late;		/* come to an end */
+	atomic_int	nr_wild_ops;		/* of the wild team there is */
 };
 
 static struct world *world;
@@ -120,19 +122,49 @@ static struct world *world;
 struct errand;
 struct player;
 
+/* Of descriptors, by the team's own threads; its children say so too. */
+struct closes {
+	atomic_ulong	begun, ended;
+};
+
+/*
+ * A strict team does nothing of which it could not say afterwards how many it
+ * has woken; a loose one knows how far it may be wrong.
+ */
 struct team {
 	bool		is_wild;		/* may be killed: no books */
+	bool		is_loose;
+	bool		is_torn;		/* rings are written to */
 	struct space	home;			/* its descriptor is desk 0's */
+	struct closes	*closes;
 	int		bell;			/* an eventfd to poll */
 	int		post;			/* socket to a stranger */
 	pthread_barrier_t start;
+	pthread_mutex_t	maps;			/* held over MAP_FIXED */
 	atomic_int	nr_done, nr_drained;
 	atomic_int	is_over;		/* nobody wakes any more */
 	atomic_long	said, seen;		/* wakes, by either side */
+	atomic_ulong	unsaid, lost;		/* so many more, at most */
 	struct player	*player;		/* NR_PLAYERS */
 };
 
 enum sheet_kind { NO_SHEET, COUNTERS_SHEET, WORDS_SHEET };
+
+/* Its memory may be written to by others. */
+struct ring {
+	bool		is_open;
+	bool		is_enabled;
+	bool		is_restricted;
+	bool		is_async;		/* all that is sent */
+	bool		is_plain;		/* nearly all of it parks */
+	bool		is_drained;		/* one had to be last */
+	bool		is_linked;		/* the next errand may wait */
+	bool		ends_in_link;
+	struct io_uring_params params;
+	uint32_t	tail;			/* ours, of the submissions */
+	char		*rings, *sqes;
+	size_t		rings_size, sqes_size;
+};
 
 struct player {
 	struct team	*team;
@@ -146,12 +178,14 @@ struct player {
 	char		*paper;			/* then what is not mapped */
 	const char	*glass;			/* a page to read only */
 	char		*sheets;		/* room for mappings */
+	char		*stack;			/* of a child's */
 	enum sheet_kind	sheet[NR_SHEETS];
 	size_t		sheet_size[NR_SHEETS];
-	struct io_uring	ring;
-	bool		has_ring;
-	bool		is_linked;		/* the next errand waits */
+	struct ring	ring;
+	uint32_t	generation;		/* of rings */
 	struct errand	*errand;
+	int		fail_fd;		/* see fuzz_fail.h, or -1 */
+	bool		is_failing;		/* what it asks for, perhaps */
 };
 
 static inline void count(enum tally what)
@@ -166,6 +200,8 @@ foul(const struct player *p, const char *fmt, ...)
 	char text[200];
 	va_list ap;
 
+	if (p->is_failing)
+		return;
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
@@ -206,12 +242,67 @@ static inline int desk_fd(uint32_t desk)
 	return FIRST_DESK + desk;
 }
 
+static inline int ring_fd(const struct team *team, uint32_t nr)
+{
+	(void)team;
+	return FIRST_RING + nr;
+}
+
+/* A ring that somebody else is to close. */
+static inline int relay_fd(void)
+{
+	return FIRST_RING + NR_PLAYERS;
+}
+
 /* The home every other time. */
 static inline uint32_t pick_desk(struct dice *d)
 {
 	uint32_t desk = pick(d, 2 * NR_DESKS);
 
 	return desk < NR_DESKS ? desk : 0;
+}
+
+/* ---- closes ---- */
+
+static inline void close_begins(struct team *team)
+{
+	if (team->closes)
+		atomic_fetch_add(&team->closes->begun, 1);
+}
+
+static inline void close_ends(struct team *team)
+{
+	if (team->closes)
+		atomic_fetch_add(&team->closes->ended, 1);
+}
+
+static inline unsigned long closes_ended(struct team *team)
+{
+	return atomic_load(&team->closes->ended);
+}
+
+/* Was none under way since @ended was what had ended? */
+static inline bool is_without_close(struct team *team, unsigned long ended)
+{
+	return atomic_load(&team->closes->begun) == ended;
+}
+
+static inline void close_own(struct team *team, int fd)
+{
+	close_begins(team);
+	close(fd);
+	close_ends(team);
+}
+
+/* Over what is there. */
+static inline int dup_own(struct team *team, int from, int to, int flags)
+{
+	int fd;
+
+	close_begins(team);
+	fd = dup3(from, to, flags);
+	close_ends(team);
+	return fd;
 }
 
 static inline uint32_t nr_home_lots(const struct player *p)
@@ -244,10 +335,12 @@ static inline void player_init(struct player *p, struct team *team, uint32_t nr,
 	p->seed = dice_of(seed, nr).state;
 	p->op = "none";
 	p->hand = -1;
+	p->fail_fd = -1;
 	p->paper = map_memory(PAPER_SIZE + page, PROT_READ | PROT_WRITE);
 	ASSERT_EQ(0, mprotect(p->paper + PAPER_SIZE, page, PROT_NONE));
 	p->glass = map_memory(page, PROT_READ);
 	p->sheets = map_memory(NR_SHEETS * SHEET_SIZE, PROT_NONE);
+	p->stack = map_memory(CHILD_STACK, PROT_READ | PROT_WRITE);
 }
 
 #endif /* SELFTESTS_FUZZ_H */

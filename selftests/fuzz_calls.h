@@ -195,7 +195,7 @@ static inline int odd_pollfd(struct player *p, struct dice *d)
 	case 0:
 		return desk_fd(desk);
 	case 1:
-		return p->has_ring ? p->ring.ring_fd : -1;
+		return p->ring.is_open ? ring_fd(p->team, p->nr) : -1;
 	case 2:
 		return odd;
 	case 3:
@@ -226,9 +226,23 @@ static inline struct parklot_park park_of(struct player *p, struct dice *d)
 	return park;
 }
 
+/*
+ * A sleep is ended by the last close in the sleeper's table of descriptors, so
+ * never at home. @ended is how many closes there had been before it began. A
+ * close in the table of a child is none, whatever memory the child has.
+ */
+static inline void check_interrupt(struct player *p, uint32_t desk,
+				   unsigned long ended)
+{
+	if (!desk || is_without_close(p->team, ended))
+		foul(p, "desk %u: interrupted, and no last close", desk);
+}
+
 static inline void check_reason(struct player *p, uint32_t reason,
 				const struct parklot_park *park)
 {
+	uint64_t now = now_ns();
+
 	count(PARKS);
 	if (!is_reason(reason))
 		foul(p, "reason %u", reason);
@@ -236,8 +250,9 @@ static inline void check_reason(struct player *p, uint32_t reason,
 		atomic_fetch_add(&p->team->seen, 1);
 	if (reason == PARKLOT_POLLED && park->pollfd == -1)
 		foul(p, "polled, but for nothing");
-	if (reason == PARKLOT_TIMEDOUT && park->deadline_ns > now_ns())
-		foul(p, "timed out before the time");
+	if (reason == PARKLOT_TIMEDOUT && park->deadline_ns > now)
+		foul(p, "timed out %llu ns before the time",
+		     (unsigned long long)(park->deadline_ns - now));
 }
 
 static void do_park(struct player *p, struct dice *d)
@@ -246,6 +261,7 @@ static void do_park(struct player *p, struct dice *d)
 	struct parklot_park park = park_of(p, d), after;
 	struct letter l = letter_of(p, d, PARKLOT_IOC_PARK, &park);
 	bool is_right = l.is_fit && park_is_right(&park, nr_lots_of(p, desk));
+	unsigned long ended = closes_ended(p->team);
 	int ret = send_letter(p, desk, &l);
 
 	judge(p, desk, ret, is_right);
@@ -255,6 +271,8 @@ static void do_park(struct player *p, struct dice *d)
 		return;
 	memcpy(&after, l.at, sizeof(after));
 	check_reason(p, after.reason, &park);
+	if (after.reason == PARKLOT_INTERRUPTED)
+		check_interrupt(p, desk, ended);
 }
 
 /* ---- WAKE ---- */

@@ -21,10 +21,11 @@ static inline uint32_t pick_other_desk(struct dice *d)
 	return 1 + pick(d, NR_DESKS - 1);
 }
 
-static inline void put_on_desk(int fd, uint32_t desk, int flags)
+static inline void put_on_desk(struct player *p, int fd, uint32_t desk,
+			       int flags)
 {
-	dup3(fd, desk_fd(desk), flags);
-	close(fd);
+	dup_own(p->team, fd, desk_fd(desk), flags);
+	close_own(p->team, fd);
 }
 
 static void do_open(struct player *p, struct dice *d)
@@ -43,13 +44,12 @@ static void do_open(struct player *p, struct dice *d)
 	}
 	if (is_set_up)
 		dev_ioctl(fd, PARKLOT_IOC_SETUP, &s);
-	put_on_desk(fd, desk, flags & 1 ? O_CLOEXEC : 0);
+	put_on_desk(p, fd, desk, flags & 1 ? O_CLOEXEC : 0);
 }
 
 static void do_close(struct player *p, struct dice *d)
 {
-	(void)p;
-	close(desk_fd(pick_other_desk(d)));
+	close_own(p->team, desk_fd(pick_other_desk(d)));
 }
 
 /* A copy, often of the home: to close that leaves its sleepers alone. */
@@ -57,18 +57,16 @@ static void do_dup(struct player *p, struct dice *d)
 {
 	uint32_t from = pick_desk(d), to = pick_other_desk(d);
 
-	(void)p;
 	if (from != to)
-		dup3(desk_fd(from), desk_fd(to), 0);
+		dup_own(p->team, desk_fd(from), desk_fd(to), 0);
 }
 
 static void do_dup_and_close(struct player *p, struct dice *d)
 {
 	int fd = dup(desk_fd(pick_desk(d)));
 
-	(void)p;
 	if (fd >= 0)
-		close(fd);
+		close_own(p->team, fd);
 }
 
 /* From here on this thread has desks of its own. */
@@ -275,6 +273,7 @@ static void do_map(struct player *p, struct dice *d)
 
 	if (t.size > SHEET_SIZE)
 		return;
+	pthread_mutex_lock(&p->team->maps);
 	at = mmap(sheet_at(p, sheet), t.size, t.prot, t.flags | MAP_FIXED,
 		  desk_fd(desk), t.offset);
 	count(MAPPINGS);
@@ -287,6 +286,7 @@ static void do_map(struct player *p, struct dice *d)
 		mmap(sheet_at(p, sheet), SHEET_SIZE, PROT_NONE,
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	}
+	pthread_mutex_unlock(&p->team->maps);
 	p->sheet[sheet] = kind;
 	p->sheet_size[sheet] = t.size;
 }

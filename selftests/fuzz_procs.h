@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * mod_fuzz: other processes, and what one does to another: signals, fork,
- * vfork, exec, descriptors over a socket. To whoever did not open it himself
- * a descriptor says EIO and nothing else; who shares the memory, as after
- * vfork(), has opened it himself.
+ * exec, descriptors over a socket. In a process that did not open it, a
+ * descriptor says EIO and nothing else; for children that share the memory see
+ * fuzz_clone.h.
  */
 #ifndef SELFTESTS_FUZZ_PROCS_H
 #define SELFTESTS_FUZZ_PROCS_H
@@ -88,6 +88,7 @@ static inline void wait_child(struct player *p, pid_t pid)
 static inline void forked_main(struct player *p, struct dice *d)
 {
 	uint32_t how = pick(d, 4), desk = pick(d, NR_DESKS);
+	uint32_t other = pick(d, NR_PLAYERS), ns = pick(d, 2000000);
 	const char *what = any_not_foreign();
 
 	if (what)
@@ -96,6 +97,12 @@ static inline void forked_main(struct player *p, struct dice *d)
 		close(desk_fd(desk));
 	if (how == 1)
 		exec_self();
+	/* Its rings are here too: what is in goes in, and they stay a while. */
+	if (how == 2 && p->team->is_loose)
+		syscall(SYS_io_uring_enter, ring_fd(p->team, other), 8, 0, 0,
+			NULL, 0);
+	if (how == 2)
+		sleep_ns(ns);
 	_exit(0);
 }
 
@@ -109,31 +116,6 @@ static void do_fork(struct player *p, struct dice *d)
 	count(PROCESSES);
 	if (pid < 0)
 		foul(p, "fork: error %d", errno);
-	else
-		wait_child(p, pid);
-}
-
-/* On the parent's stack and in its memory: its own space it is. */
-static void __attribute__((noinline)) do_vfork(struct player *p, struct dice *d)
-{
-	struct parklot_worker worker = { .slot = pick(d, NR_WORKERS) };
-	bool joins = once_in(d, 2);
-	volatile int ret = 0;
-	pid_t pid = vfork();
-
-	if (!pid) {
-		if (joins)
-			ioctl(desk_fd(0), PARKLOT_IOC_WORKER_JOIN, &worker);
-		ret = dev_park(desk_fd(0), 0, 0, now_ns() + 20000, 0);
-		_exit(0);
-	}
-	count(PROCESSES);
-	if (ret == PARKLOT_WOKEN)
-		atomic_fetch_add(&p->team->seen, 1);
-	else if (ret <= 0 && ret != -EINTR)
-		foul(p, "error %d of a child in the same memory", -ret);
-	if (pid < 0)
-		foul(p, "vfork: error %d", errno);
 	else
 		wait_child(p, pid);
 }

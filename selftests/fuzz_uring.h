@@ -1,223 +1,447 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * mod_fuzz: commands of io_uring. Each submission is an errand, whose structs
- * stay where they are until it has come back, once. One to the home has to;
- * others may be parked in a space that has no descriptor any more, and so no
- * end before the ring's. Where the kernel has no such commands all are refused.
+ * mod_fuzz: what is done with rings: submitted, reaped, registered, cancelled
+ * at once, written to, and ended. Where the kernel has no commands of ours all
+ * are refused.
  */
 #ifndef SELFTESTS_FUZZ_URING_H
 #define SELFTESTS_FUZZ_URING_H
 
-#include "fuzz_calls.h"
+#include "fuzz_sqe.h"
 
-#define NR_ERRANDS	32
-#define NR_FIXED	2	/* registered files: the home, and any */
+#define NR_DASHES	8
 
-struct errand {
-	bool				is_pending;
-	bool				must_return;
-	bool				is_park;
-	struct parklot_park		park;
-	struct parklot_wake		wake;
-	struct parklot_wake_entry	entry[3];
-};
-
-static inline void ring_open(struct player *p, struct dice *d)
+/* The dice say what the files are, and whether there are any. */
+static inline void ring_register_files(struct player *p, struct dice *d,
+				       int ring)
 {
-	static const unsigned int flags[] = {
-		0, 0, IORING_SETUP_COOP_TASKRUN,
-		IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
-		IORING_SETUP_SQE128, IORING_SETUP_CQE32,
+	int fd[NR_FIXED];
+	uint32_t i, nr = 2 + pick(d, NR_FIXED - 1);
+
+	(void)p;
+	for (i = 0; i < NR_FIXED; i++)
+		fd[i] = once_in(d, 8) ? -1 : desk_fd(pick_desk(d));
+	fd[0] = desk_fd(0);
+	ring_register(ring, IORING_REGISTER_FILES, fd, nr);
+}
+
+/* Before it is enabled: nothing but what we send, or not even that. */
+static inline void ring_restrict(struct player *p, struct dice *d, int ring)
+{
+	struct io_uring_restriction all[] = {
+		{ .opcode = IORING_RESTRICTION_SQE_OP,
+		  .sqe_op = IORING_OP_URING_CMD },
+		{ .opcode = IORING_RESTRICTION_SQE_FLAGS_ALLOWED,
+		  .sqe_flags = roll(d) },
+		{ .opcode = IORING_RESTRICTION_REGISTER_OP,
+		  .register_op = IORING_REGISTER_ENABLE_RINGS },
 	};
-	int fds[NR_FIXED] = { desk_fd(0), desk_fd(0) };
-	uint32_t how = pick(d, ARRAY_SIZE(flags));
+	bool is_to_be = once_in(d, 4);
 
-	p->errand = calloc(NR_ERRANDS, sizeof(*p->errand));
-	if (io_uring_queue_init(2 * NR_ERRANDS, &p->ring, flags[how]))
+	p->ring.is_restricted = !p->ring.is_enabled && is_to_be &&
+		!ring_register(ring, IORING_REGISTER_RESTRICTIONS, all,
+			       ARRAY_SIZE(all));
+}
+
+static inline void ring_enable(struct player *p)
+{
+	ring_register(ring_fd(p->team, p->nr), IORING_REGISTER_ENABLE_RINGS,
+		      NULL, 0);
+	p->ring.is_enabled = true;
+}
+
+static inline void ring_begin(struct player *p, struct dice *d)
+{
+	bool has_files = !once_in(d, 8), waits = once_in(d, 4);
+	int fd = ring_fd(p->team, p->nr);
+
+	errands_begin(p);
+	p->ring.is_async = once_in(d, 3);
+	p->ring.is_plain = once_in(d, 4);
+	ring_open(p, d);
+	if (!p->ring.is_open)
 		return;
-	p->has_ring = true;
-	io_uring_register_files(&p->ring, fds, NR_FIXED);
+	if (has_files)
+		ring_register_files(p, d, fd);
+	ring_restrict(p, d, fd);
+	if (!p->ring.is_enabled && !waits)
+		ring_enable(p);
 }
 
-static inline struct errand *errand_find(struct player *p)
-{
-	uint32_t i;
+/* ---- what comes back ---- */
 
-	for (i = 0; i < NR_ERRANDS; i++)
-		if (!p->errand[i].is_pending)
-			return &p->errand[i];
-	return NULL;
+/* Which results there may be. */
+static inline bool result_is_fair(struct player *p, const struct errand *e,
+				  int res)
+{
+	if (is_documented(res) || res == -ECANCELED)
+		return true;
+	if (res == -EACCES && p->ring.is_restricted)
+		return true;
+	/* A child has submitted it. */
+	if (res == -EIO && p->team->is_loose)
+		return true;
+	if (e->kind == PARK_ERRAND)
+		return is_reason(res);
+	/* One that is late may have written to the struct of any. */
+	if (p->team->is_loose)
+		return res > 0;
+	return (uint32_t)res == e->wake.woken && e->wake.woken <= e->wake.limit;
 }
 
-static inline void errand_fill(struct player *p, struct dice *d,
-			       struct errand *e)
+static inline void check_errand(struct player *p, struct errand *e,
+				const struct io_uring_cqe *cqe)
 {
-	uint32_t i;
+	int res = cqe->res;
 
-	e->park = park_of(p, d);
-	if (!once_in(d, 16)) {
-		e->park.pollfd = -1;
-		e->park.poll_events = 0;
-	}
-	e->wake = (struct parklot_wake){
-		.entries = (uintptr_t)e->entry, .limit = around(d, 4),
-		.nr_entries = pick(d, ARRAY_SIZE(e->entry) + 1),
-	};
-	if (once_in(d, 16))
-		e->wake.flags = odd32(d);
-	for (i = 0; i < ARRAY_SIZE(e->entry); i++)
-		e->entry[i] = (struct parklot_wake_entry){
-			.lot = around(d, nr_home_lots(p)), .nr = around(d, 4),
-		};
-}
-
-/* Which file, and when it is done. */
-static inline void sqe_aim(struct player *p, struct dice *d,
-			   struct io_uring_sqe *sqe, struct errand *e)
-{
-	uint32_t desk = pick_desk(d), fixed = pick(d, NR_FIXED);
-	uint32_t how = pick(d, 8), odd = odd32(d);
-	bool is_odd = once_in(d, 32), is_fixed = how < 2;
-
-	e->must_return = !is_fixed && !desk && !p->is_linked;
-	sqe->fd = is_fixed ? (int)fixed : desk_fd(desk);
-	if (is_fixed)
-		sqe->flags |= IOSQE_FIXED_FILE;
-	if (how == 2)
-		sqe->flags |= IOSQE_ASYNC;
-	if (how == 3)
-		sqe->flags |= IOSQE_IO_LINK;
-	p->is_linked |= how == 3;
-	if (is_odd)
-		sqe->rw_flags = odd;
-}
-
-static inline void errand_send(struct player *p, struct dice *d,
-			       struct errand *e)
-{
-	struct io_uring_sqe *sqe = io_uring_get_sqe(&p->ring);
-	struct parklot_uring *area;
-	uint32_t what = pick(d, 16), bad = pick(d, 32), odd = odd32(d);
-
-	if (!sqe)
+	if (e->is_late)
+		e->park.deadline_ns = 0;
+	if (e->kind == CLOSE_ERRAND)
+		close_ends(p->team);
+	if (e->kind != PARK_ERRAND && e->kind != WAKE_ERRAND)
 		return;
-	io_uring_prep_nop(sqe);
-	sqe->opcode = IORING_OP_URING_CMD;
-	sqe->user_data = e - p->errand;
-	e->is_park = what < 8;
-	sqe->cmd_op = e->is_park ? PARKLOT_IOC_PARK : PARKLOT_IOC_WAKE;
-	if (what == 15)
-		sqe->cmd_op = odd;
-	area = (void *)sqe->cmd;
-	area->arg = e->is_park ? (uintptr_t)&e->park : (uintptr_t)&e->wake;
-	area->reserved = bad == 0 ? odd : 0;
-	if (bad == 1)
-		area->arg = (uintptr_t)p->glass;
-	if (bad == 2)
-		area->arg = odd & 1 ? 0 : ~0UL << 12;
-	sqe_aim(p, d, sqe, e);
-	e->is_pending = true;
-	count(COMMANDS);
-}
-
-static inline void check_errand(struct player *p, struct errand *e, int res)
-{
-	bool is_fair = is_documented(res) || res == -ECANCELED;
-
-	if (e->is_park) {
-		if (res > 0)
-			check_reason(p, res, &e->park);
-		is_fair |= res > 0;
-	} else if (res > 0) {
-		is_fair = (uint32_t)res == e->wake.woken &&
-			  e->wake.woken <= e->wake.limit;
+	if (!result_is_fair(p, e, res))
+		foul(p, "command %#llx, kind %d, came to %d, says %u",
+		     (unsigned long long)cqe->user_data, e->kind, res,
+		     e->wake.woken);
+	if (res <= 0)
+		return;
+	if (e->kind == WAKE_ERRAND)
 		atomic_fetch_add(&p->team->said, res);
-	}
-	if (!is_fair)
-		foul(p, "a command came to %d", res);
+	else
+		check_reason(p, res, &e->park);
 }
 
-/* What has come back so far. */
+static inline void errand_back(struct player *p, const struct io_uring_cqe *cqe)
+{
+	uint64_t nr = cqe->user_data - user_data_of(p, 0);
+	struct errand *e = &p->errand[nr % NR_ERRANDS];
+
+	if (cqe->user_data & FOREIGN || p->team->is_torn)
+		return;
+	if (nr >= NR_ERRANDS || !e->is_pending) {
+		foul(p, "command %#llx came back twice",
+		     (unsigned long long)cqe->user_data);
+		return;
+	}
+	if (cqe->flags & IORING_CQE_F_MORE)
+		return;
+	check_errand(p, e, cqe);
+	e->is_pending = false;
+}
+
+/* What has come back so far, unless somebody else writes there. */
 static inline void errands_reap(struct player *p)
 {
-	struct io_uring_cqe *cqe;
-	struct errand *e;
+	struct io_uring_cqe cqe;
+	uint32_t i;
 
-	while (!io_uring_peek_cqe(&p->ring, &cqe)) {
-		e = &p->errand[cqe->user_data % NR_ERRANDS];
-		if (cqe->user_data >= NR_ERRANDS || !e->is_pending)
-			foul(p, "command %llu came back twice",
-			     (unsigned long long)cqe->user_data);
-		else
-			check_errand(p, e, cqe->res);
-		e->is_pending = false;
-		io_uring_cqe_seen(&p->ring, cqe);
-	}
+	for (i = 0; i < 4 * NR_ERRANDS && ring_cqe(&p->ring, &cqe); i++)
+		errand_back(p, &cqe);
 }
 
-static void do_submit(struct player *p, struct dice *d)
+/* Its end, in whatever way. */
+static inline void ring_leave(struct player *p, uint32_t how)
 {
-	uint32_t nr = 1 + pick(d, 4), i;
-	struct errand *e;
+	errands_reap(p);
+	ring_end(p, how);
+	errands_abandon(p);
+}
 
-	for (i = 0; i < nr && p->has_ring; i++) {
+/* In and out; false if there is no ring any more. */
+static inline bool ring_go(struct player *p, uint32_t nr, uint32_t ns)
+{
+	int ret = ring_enter(p, nr, ns);
+
+	errands_reap(p);
+	switch (ret) {
+	case -EBADF:			/* closed by another player */
+	case -EEXIST:			/* enabled by another player */
+	case -EOPNOTSUPP:		/* not what was there before */
+	case -EOWNERDEAD:		/* the kernel's thread is gone */
+		if (!p->team->is_loose)
+			foul(p, "ring: error %d", -ret);
+		ring_leave(p, 0);
+		return false;
+	}
+	p->ring.is_linked = p->ring.ends_in_link;
+	return true;
+}
+
+/* ---- operations ---- */
+
+static void do_end(struct player *p, struct dice *d)
+{
+	uint32_t how = pick(d, 4);
+	struct dice own = dice_of(d->state, 0);
+	bool comes_back = !once_in(&own, 4);
+
+	if (!p->team->is_loose)
+		return;
+	if (p->ring.is_open)
+		ring_leave(p, how);
+	if (comes_back)
+		ring_begin(p, &own);
+}
+
+static inline void send_some(struct player *p, struct dice *d, uint32_t nr)
+{
+	struct errand *e;
+	uint32_t i;
+
+	for (i = 0; i < nr && p->ring.is_open; i++) {
 		struct dice own = dice_of(d->state, i);
 
 		e = errand_find(p);
 		if (!e)
 			break;
 		errand_fill(p, &own, e);
-		errand_send(p, &own, e);
+		if (!errand_send(p, &own, e))
+			break;
 	}
-	if (!p->has_ring)
-		return;
-	io_uring_submit(&p->ring);
-	p->is_linked = false;
-	errands_reap(p);
+}
+
+static void do_submit(struct player *p, struct dice *d)
+{
+	uint32_t nr = 1 + pick(d, 6);
+	bool goes_in = !once_in(d, 24);
+
+	send_some(p, d, nr);
+	if (goes_in && p->ring.is_open)
+		ring_go(p, 0, 0);
+}
+
+static void *sender_main(void *arg)
+{
+	ring_go(arg, 0, 0);
+	return NULL;
+}
+
+/* The kernel cancels what the sender sent when that exits. */
+static inline void ring_go_and_exit(struct player *p)
+{
+	pthread_t sender;
+
+	if (!pthread_create(&sender, NULL, sender_main, p))
+		pthread_join(sender, NULL);
+}
+
+/*
+ * Rings, one after the other, that end as soon as all is submitted, or whose
+ * submitter does.
+ */
+static void do_dash(struct player *p, struct dice *d)
+{
+	uint32_t i, nr = pick(d, NR_DASHES), nr_sent, how, way;
+
+	for (i = 0; i < nr && p->team->is_loose; i++) {
+		struct dice own = dice_of(d->state, i);
+
+		nr_sent = 1 + pick(&own, 20);
+		how = pick(&own, 4);
+		way = pick(&own, 8);
+		if (!p->ring.is_open)
+			ring_begin(p, &own);
+		p->ring.is_plain |= i & 1;
+		send_some(p, &own, nr_sent);
+		if (way < 3 && p->ring.is_open)
+			ring_go_and_exit(p);
+		else if (way < 7 && p->ring.is_open)
+			ring_go(p, 0, 0);
+		if (p->ring.is_open)
+			ring_leave(p, how);
+	}
 }
 
 static void do_reap(struct player *p, struct dice *d)
 {
-	struct __kernel_timespec ts = { .tv_nsec = 1 + pick(d, 200000) };
-	struct io_uring_cqe *cqe;
+	uint32_t nr = 1 + pick(d, 2), ns = 1 + pick(d, 200000);
 
-	if (!p->has_ring)
-		return;
-	io_uring_wait_cqe_timeout(&p->ring, &cqe, &ts);
-	errands_reap(p);
+	if (p->ring.is_open)
+		ring_go(p, nr, ns);
 }
 
-/* The registered file becomes another. */
+/* Where the kernel waits for as long as it takes, it is not to. */
+static inline void ring_cancel(struct player *p, struct dice *d, int fd)
+{
+	uint32_t flags = cancel_flags_of(d), ns = pick(d, 200000);
+	struct io_uring_sync_cancel_reg reg = {
+		.addr = user_data_of(p, pick(d, NR_ERRANDS)),
+		.fd = cancel_fd_of(d, flags), .flags = flags,
+		.timeout.tv_nsec = ns,
+	};
+
+	ring_register(fd, IORING_REGISTER_SYNC_CANCEL, &reg, 1);
+}
+
+static inline void ring_update(struct dice *d, int ring)
+{
+	int fd = once_in(d, 4) ? -1 : desk_fd(pick_desk(d));
+	struct io_uring_files_update update = {
+		.offset = 1 + pick(d, NR_FIXED), .fds = (uintptr_t)&fd,
+	};
+
+	ring_register(ring, IORING_REGISTER_FILES_UPDATE, &update, 1);
+}
+
+/* Whatever it is in this kernel. */
+static inline void ring_register_any(struct player *p, struct dice *d, int fd)
+{
+	uint32_t op = pick(d, 48), nr = pick(d, 4);
+
+	memset(p->paper, 0, 512);
+	/* Restrictions are for who is asked for them. */
+	if (op != IORING_REGISTER_RESTRICTIONS)
+		ring_register(fd, op, once_in(d, 2) ? p->paper : NULL, nr);
+}
+
+/* The ring's own, or that of another player, who does not know. */
 static void do_register(struct player *p, struct dice *d)
 {
-	int fd = desk_fd(pick_desk(d));
+	uint32_t how = pick(d, 12), other = pick(d, 4 * NR_PLAYERS);
+	bool is_other = p->team->is_loose && other < NR_PLAYERS;
+	int fd = ring_fd(p->team, is_other ? other : p->nr);
+	uint32_t few[2] = { pick(d, 3), pick(d, 3) };
 
-	if (p->has_ring)
-		io_uring_register_files_update(&p->ring, NR_FIXED - 1, &fd, 1);
+	switch (how) {
+	case 0 ... 2:
+		ring_update(d, fd);
+		break;
+	case 3:
+		ring_register(fd, IORING_UNREGISTER_FILES, NULL, 0);
+		break;
+	case 4:
+		ring_register_files(p, d, fd);
+		break;
+	case 5 ... 7:
+		ring_cancel(p, d, fd);
+		break;
+	case 8:
+		ring_register(fd, IORING_REGISTER_IOWQ_MAX_WORKERS, few, 2);
+		break;
+	case 9:
+		ring_register(fd, IORING_REGISTER_ENABLE_RINGS, NULL, 0);
+		break;
+	case 10:
+		ring_register(fd, few[0] ? IORING_REGISTER_EVENTFD :
+			      IORING_UNREGISTER_EVENTFD, &p->team->bell, 1);
+		break;
+	case 11:
+		ring_register_any(p, d, fd);
+		break;
+	}
+	if (how == 9 && !is_other)
+		p->ring.is_enabled = true;
 }
 
-/* None is pending that has to come back. */
+/* Another player's: what is in goes in by us, or it is closed below him. */
+static void do_meddle(struct player *p, struct dice *d)
+{
+	uint32_t other = pick(d, NR_PLAYERS), nr = pick(d, 8);
+	bool closes = once_in(d, 4);
+	int fd = ring_fd(p->team, other);
+
+	if (!p->team->is_loose)
+		return;
+	if (closes)
+		close(fd);
+	else
+		syscall(SYS_io_uring_enter, fd, nr, 0, IORING_ENTER_GETEVENTS,
+			NULL, 0);
+}
+
+static inline struct io_uring_sqe *sqe_at(struct ring *r, uint32_t nr)
+{
+	size_t size = sizeof(struct io_uring_sqe);
+
+	if (r->params.flags & IORING_SETUP_SQE128)
+		size *= 2;
+	return (void *)(r->sqes + nr % r->params.sq_entries * size);
+}
+
+/* Writes where the kernel reads an entry, for the second time perhaps. */
+static inline void tear_sqe(struct io_uring_sqe *sqe, struct dice *d,
+			    const char *paper)
+{
+	uint32_t odd = odd32(d), what = pick(d, 6);
+	struct parklot_uring *area = (void *)sqe->cmd;
+
+	switch (what) {
+	case 0:
+		sqe->flags = odd;
+		break;
+	case 1:
+		sqe->flags ^= IOSQE_FIXED_FILE;
+		break;
+	case 2:
+		sqe->cmd_op ^= PARKLOT_IOC_PARK ^ PARKLOT_IOC_WAKE;
+		break;
+	case 3:
+		area->arg = (uintptr_t)paper;
+		break;
+	case 4:
+		area->reserved = odd;
+		break;
+	case 5:
+		sqe->rw_flags = odd;
+		break;
+	}
+}
+
+/*
+ * Anybody's ring, which may be unmapped meanwhile: only in teams that may die
+ * of it, and whose results do not matter.
+ */
+static void do_tear(struct player *p, struct dice *d)
+{
+	struct player *other = &p->team->player[pick(d, NR_PLAYERS)];
+	struct ring *r = &other->ring;
+	uint32_t how = pick(d, 8), odd = odd32(d), nr = pick(d, 64);
+	struct io_uring_sqe *sqe;
+
+	if (!p->team->is_torn || !r->is_open)
+		return;
+	sqe = sqe_at(r, nr);
+	if (how > 2 && sqe->opcode == IORING_OP_URING_CMD)
+		tear_sqe(sqe, d, p->paper);
+	if (how == 0)
+		*ring_word(r, r->params.sq_off.tail) += odd;
+	if (how == 1)
+		*ring_word(r, r->params.cq_off.head) = odd;
+	if (how == 2 && r->params.sq_off.array)
+		*ring_word(r, r->params.sq_off.array) = odd;
+}
+
+/* None is pending that has to come back, and all of the ring is submitted. */
 static inline bool errands_are_done(struct player *p)
 {
+	struct ring *r = &p->ring;
 	uint32_t i;
 
-	if (!p->has_ring)
+	if (!r->is_open)
 		return true;
-	io_uring_submit(&p->ring);
-	io_uring_get_events(&p->ring);
-	errands_reap(p);
+	if (!r->is_enabled)
+		ring_enable(p);
+	if (!ring_go(p, 0, 0))
+		return true;
+	if (word_read(ring_word(r, r->params.sq_off.head)) != r->tail)
+		return false;
 	for (i = 0; i < NR_ERRANDS; i++)
 		if (p->errand[i].is_pending && p->errand[i].must_return)
 			return false;
 	return true;
 }
 
+/* A strict team's books are closed: nothing of this has been said or seen. */
 static inline void ring_close(struct player *p)
 {
-	if (p->has_ring)
-		io_uring_queue_exit(&p->ring);
-	p->has_ring = false;
-	free(p->errand);
+	if (!p->ring.is_open)
+		return;
+	errands_reap(p);
+	if (p->team->is_loose)
+		ring_leave(p, 0);
+	else
+		ring_end(p, 0);
 }
 
 #endif /* SELFTESTS_FUZZ_URING_H */

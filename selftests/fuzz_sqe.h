@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * mod_fuzz: entries of a ring. Each is an errand, whose structs stay where they
+ * are until it has come back, once. A PARK at home by the home's descriptor has
+ * to come back, and a WAKE, unless they are behind a link or a drain. Others
+ * may be parked in a space that has no descriptor any more, and so no end
+ * before the ring's. The rest of the entries cancel and delay those, and take
+ * their files away.
+ *
+ * Behind a link or a drain, unless it is asynchronous, Linux 6.12 reads the
+ * entry itself when its turn comes. There may be another entry by then, with
+ * another struct. Only a loose team allows for that.
+ */
+#ifndef SELFTESTS_FUZZ_SQE_H
+#define SELFTESTS_FUZZ_SQE_H
+
+#include "fuzz_calls.h"
+#include "fuzz_ring.h"
+
+#include <poll.h>
+
+#define NR_ERRANDS	32
+#define NR_FIXED	4		/* registered files, the home first */
+#define FOREIGN		(1ULL << 63)	/* in user_data from another ring */
+
+#define CANCEL_OP	(1U << 5)	/* newer than liburing's header */
+
+/* ---- errands ---- */
+
+enum errand_kind { PARK_ERRAND, WAKE_ERRAND, CLOSE_ERRAND, OTHER_ERRAND };
+
+struct errand {
+	enum errand_kind		kind;
+	bool				is_pending;
+	bool				must_return;
+	bool				is_late;	/* any struct is its */
+	struct parklot_park		park;
+	struct parklot_wake		wake;
+	struct parklot_wake_entry	entry[3];
+	struct __kernel_timespec	ts;
+	int				fd[2];
+};
+
+/* Those of a ring stay for good: its end may come to them later. */
+static inline void errands_begin(struct player *p)
+{
+	p->errand = calloc(NR_ERRANDS, sizeof(*p->errand));
+	p->generation++;
+}
+
+static inline uint64_t user_data_of(const struct player *p, uint32_t nr)
+{
+	return (uint64_t)p->generation << 8 | nr;
+}
+
+static inline struct errand *errand_find(struct player *p)
+{
+	uint32_t i;
+
+	for (i = 0; i < NR_ERRANDS; i++)
+		if (!p->errand[i].is_pending)
+			return &p->errand[i];
+	return NULL;
+}
+
+static inline void errand_fill(struct player *p, struct dice *d,
+			       struct errand *e)
+{
+	uint32_t i;
+
+	memset(e, 0, sizeof(*e));
+	e->park = park_of(p, d);
+	if (!once_in(d, 16)) {
+		e->park.pollfd = -1;
+		e->park.poll_events = 0;
+	}
+	e->wake = (struct parklot_wake){
+		.entries = (uintptr_t)e->entry, .limit = around(d, 4),
+		.nr_entries = pick(d, ARRAY_SIZE(e->entry) + 1),
+	};
+	if (once_in(d, 16))
+		e->wake.flags = odd32(d);
+	for (i = 0; i < ARRAY_SIZE(e->entry); i++)
+		e->entry[i] = (struct parklot_wake_entry){
+			.lot = around(d, nr_home_lots(p)), .nr = around(d, 4),
+		};
+	e->ts.tv_nsec = pick(d, 300000);
+	for (i = 0; i < ARRAY_SIZE(e->fd); i++)
+		e->fd[i] = once_in(d, 4) ? -1 : desk_fd(pick_desk(d));
+}
+
+/* How many it wakes at most. */
+static inline uint64_t errand_limit(const struct errand *e)
+{
+	uint64_t sum = 0;
+	uint32_t i;
+
+	if (e->is_late)
+		return UINT32_MAX;
+	for (i = 0; i < e->wake.nr_entries && i < ARRAY_SIZE(e->entry); i++)
+		sum += e->entry[i].nr;
+	return sum < e->wake.limit ? sum : e->wake.limit;
+}
+
+/* The ring is gone: what has not come back may have been done, or not. */
+static inline void errands_abandon(struct player *p)
+{
+	const struct errand *e;
+
+	for (e = p->errand; e < p->errand + NR_ERRANDS; e++) {
+		if (!e->is_pending)
+			continue;
+		if (e->kind == PARK_ERRAND)
+			atomic_fetch_add(&p->team->lost, 1);
+		if (e->kind == WAKE_ERRAND)
+			atomic_fetch_add(&p->team->unsaid, errand_limit(e));
+	}
+	errands_begin(p);
+}
+
+/* ---- flags ---- */
+
+/* What makes it impossible to say what was done is for loose teams. */
+static inline uint32_t sqe_flags_of(struct player *p, struct dice *d)
+{
+	static const struct { uint32_t flag, once_in; } flags[] = {
+		{ IOSQE_FIXED_FILE, 4 }, { IOSQE_IO_DRAIN, 40 },
+		{ IOSQE_IO_LINK, 7 }, { IOSQE_IO_HARDLINK, 24 },
+		{ IOSQE_ASYNC, 3 }, { IOSQE_BUFFER_SELECT, 48 },
+		{ IOSQE_CQE_SKIP_SUCCESS, 12 },
+	};
+	uint32_t sum = 0;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(flags); i++)
+		if (once_in(d, flags[i].once_in))
+			sum |= flags[i].flag;
+	if (!p->team->is_loose)
+		sum &= ~(IOSQE_IO_HARDLINK | IOSQE_CQE_SKIP_SUCCESS);
+	return sum;
+}
+
+static inline bool is_link(uint32_t flags)
+{
+	return flags & (IOSQE_IO_LINK | IOSQE_IO_HARDLINK);
+}
+
+/* After all of an entry is written; is it done whatever else comes? */
+static inline bool sqe_chain(struct ring *r, const struct io_uring_sqe *sqe)
+{
+	bool is_free;
+
+	r->is_drained |= !!(sqe->flags & IOSQE_IO_DRAIN);
+	is_free = !r->is_drained && !r->is_linked &&
+		  !(sqe->flags & IOSQE_CQE_SKIP_SUCCESS);
+	r->is_linked |= is_link(sqe->flags);
+	r->ends_in_link = is_link(sqe->flags);
+	return is_free;
+}
+
+/* ---- PARK and WAKE ---- */
+
+static inline uint32_t cmd_op_of(struct errand *e, struct dice *d)
+{
+	uint32_t odd = odd32(d);
+
+	if (once_in(d, 24)) {
+		e->kind = OTHER_ERRAND;
+		return odd == PARKLOT_IOC_WAKE ? 0 : odd;
+	}
+	return e->kind == PARK_ERRAND ? PARKLOT_IOC_PARK : PARKLOT_IOC_WAKE;
+}
+
+static inline void sqe_command(struct player *p, struct dice *d,
+			       struct io_uring_sqe *sqe, struct errand *e)
+{
+	struct parklot_uring *area = (void *)sqe->cmd;
+	uint32_t bad = pick(d, 32), odd = odd32(d), more = pick(d, 48);
+	uint32_t desk = pick_desk(d), fixed = around(d, NR_FIXED);
+	bool is_fixed = sqe->flags & IOSQE_FIXED_FILE;
+	bool is_wake = e->kind == WAKE_ERRAND;
+
+	sqe->opcode = IORING_OP_URING_CMD;
+	sqe->fd = is_fixed ? (int)fixed : desk_fd(desk);
+	area->arg = is_wake ? (uintptr_t)&e->wake : (uintptr_t)&e->park;
+	sqe->cmd_op = cmd_op_of(e, d);
+	area->reserved = bad == 0 ? odd : 0;
+	if (bad == 1)
+		area->arg = (uintptr_t)p->glass;
+	if (bad == 2)
+		area->arg = odd & 1 ? 0 : ~0UL << 12;
+	if (more == 0)
+		sqe->rw_flags = odd;
+	if (more == 1)
+		sqe->ioprio = odd;
+	if (more == 2)
+		sqe->buf_index = odd;
+	if (more == 3)
+		sqe->personality = odd;
+	e->must_return = is_wake || (!is_fixed && !desk);
+}
+
+/* ---- what befalls them ---- */
+
+/* Which ones a cancel is for. */
+static inline uint32_t cancel_flags_of(struct dice *d)
+{
+	static const uint32_t flags[] = {
+		0, 0, IORING_ASYNC_CANCEL_ALL, IORING_ASYNC_CANCEL_FD,
+		IORING_ASYNC_CANCEL_FD | IORING_ASYNC_CANCEL_ALL,
+		IORING_ASYNC_CANCEL_FD | IORING_ASYNC_CANCEL_FD_FIXED,
+		IORING_ASYNC_CANCEL_FD | IORING_ASYNC_CANCEL_FD_FIXED |
+			IORING_ASYNC_CANCEL_ALL,
+		IORING_ASYNC_CANCEL_ANY, IORING_ASYNC_CANCEL_ANY,
+		CANCEL_OP | IORING_ASYNC_CANCEL_ALL,
+	};
+	uint32_t odd = odd32(d), i = pick(d, ARRAY_SIZE(flags) + 1);
+
+	return i < ARRAY_SIZE(flags) ? flags[i] : odd;
+}
+
+static inline int cancel_fd_of(struct dice *d, uint32_t flags)
+{
+	uint32_t desk = pick_desk(d), fixed = pick(d, NR_FIXED);
+
+	return flags & IORING_ASYNC_CANCEL_FD_FIXED ? (int)fixed :
+						      desk_fd(desk);
+}
+
+static inline void sqe_cancel(struct player *p, struct dice *d,
+			      struct io_uring_sqe *sqe, struct errand *e)
+{
+	(void)e;
+	sqe->opcode = IORING_OP_ASYNC_CANCEL;
+	sqe->cancel_flags = cancel_flags_of(d);
+	sqe->fd = cancel_fd_of(d, sqe->cancel_flags);
+	sqe->addr = user_data_of(p, pick(d, NR_ERRANDS));
+	sqe->len = sqe->cancel_flags & CANCEL_OP ? IORING_OP_URING_CMD : 0;
+}
+
+static inline void sqe_timeout(struct player *p, struct dice *d,
+			       struct io_uring_sqe *sqe, struct errand *e)
+{
+	bool is_removal = once_in(d, 4);
+	uint32_t other = pick(d, NR_ERRANDS), nr = pick(d, 3);
+
+	if (is_removal) {
+		sqe->opcode = IORING_OP_TIMEOUT_REMOVE;
+		sqe->fd = -1;
+		sqe->addr = user_data_of(p, other);
+		return;
+	}
+	/* Only behind a link is it that of the entry before. */
+	sqe->opcode = p->ring.ends_in_link ? IORING_OP_LINK_TIMEOUT :
+					     IORING_OP_TIMEOUT;
+	sqe->fd = -1;
+	sqe->addr = (uintptr_t)&e->ts;
+	sqe->len = 1;
+	sqe->off = sqe->opcode == IORING_OP_TIMEOUT ? nr : 0;
+}
+
+static inline void sqe_poll(struct player *p, struct dice *d,
+			    struct io_uring_sqe *sqe, struct errand *e)
+{
+	uint32_t how = pick(d, 4), other = pick(d, NR_ERRANDS);
+
+	(void)e;
+	sqe->opcode = how ? IORING_OP_POLL_ADD : IORING_OP_POLL_REMOVE;
+	if (!how) {
+		sqe->fd = -1;
+		sqe->addr = user_data_of(p, other);
+		return;
+	}
+	sqe->fd = how == 1 ? desk_fd(0) : p->team->bell;
+	sqe->poll_events = POLLIN;
+	sqe->len = how == 2 ? IORING_POLL_ADD_MULTI : 0;
+}
+
+/* Never the home, but what is registered. */
+static inline void sqe_close(struct player *p, struct dice *d,
+			     struct io_uring_sqe *sqe, struct errand *e)
+{
+	uint32_t desk = 1 + pick(d, NR_DESKS - 1), fixed = pick(d, NR_FIXED);
+	bool is_fixed = once_in(d, 2);
+
+	sqe->opcode = IORING_OP_CLOSE;
+	if (is_fixed) {
+		sqe->file_index = fixed + 1;
+		return;
+	}
+	sqe->fd = desk_fd(desk);
+	sqe->flags &= ~IOSQE_CQE_SKIP_SUCCESS;
+	e->kind = CLOSE_ERRAND;
+	close_begins(p->team);
+}
+
+static inline void sqe_open(struct player *p, struct dice *d,
+			    struct io_uring_sqe *sqe, struct errand *e)
+{
+	(void)p;
+	(void)e;
+	sqe->opcode = IORING_OP_OPENAT;
+	sqe->fd = AT_FDCWD;
+	sqe->addr = (uintptr_t)DEVICE;
+	sqe->open_flags = O_RDWR;
+	sqe->file_index = 1 + around(d, NR_FIXED);
+}
+
+static inline void sqe_update(struct player *p, struct dice *d,
+			      struct io_uring_sqe *sqe, struct errand *e)
+{
+	(void)p;
+	sqe->opcode = IORING_OP_FILES_UPDATE;
+	sqe->fd = -1;
+	sqe->addr = (uintptr_t)e->fd;
+	sqe->len = 1 + pick(d, ARRAY_SIZE(e->fd));
+	sqe->off = around(d, NR_FIXED);
+}
+
+/* To another player's ring: a completion, or a registered file. */
+static inline void sqe_message(struct player *p, struct dice *d,
+			       struct io_uring_sqe *sqe, struct errand *e)
+{
+	uint32_t other = pick(d, NR_PLAYERS);
+	bool is_file = once_in(d, 2);
+
+	(void)e;
+	sqe->opcode = IORING_OP_MSG_RING;
+	sqe->fd = ring_fd(p->team, other);
+	sqe->off = FOREIGN;
+	sqe->addr = is_file ? IORING_MSG_SEND_FD : IORING_MSG_DATA;
+	if (!is_file)
+		return;
+	sqe->addr3 = pick(d, NR_FIXED);
+	sqe->file_index = 1 + pick(d, NR_FIXED);
+}
+
+static inline void sqe_other(struct player *p, struct dice *d,
+			     struct io_uring_sqe *sqe, struct errand *e)
+{
+	static void (*const fns[])(struct player *p, struct dice *d,
+				   struct io_uring_sqe *sqe,
+				   struct errand *e) = {
+		sqe_cancel, sqe_cancel, sqe_cancel, sqe_timeout, sqe_timeout,
+		sqe_timeout, sqe_poll, sqe_close, sqe_open, sqe_update,
+		sqe_message,
+	};
+	uint32_t which = pick(d, ARRAY_SIZE(fns) + 1);
+
+	/* The file of most of these is no device. */
+	sqe->flags &= ~IOSQE_FIXED_FILE;
+	e->kind = OTHER_ERRAND;
+	sqe->opcode = IORING_OP_NOP;
+	if (which < ARRAY_SIZE(fns))
+		fns[which](p, d, sqe, e);
+}
+
+/* ---- one of them ---- */
+
+/*
+ * Behind a link or a drain a WAKE may be done at any time, also in the end of
+ * its ring, which only the books of a loose team allow for.
+ */
+static inline enum errand_kind kind_of(struct player *p, struct dice *d,
+				       bool is_behind, bool is_late)
+{
+	uint32_t what = pick(d, 16);
+
+	if (what > 11 || (is_late && !p->team->is_loose))
+		return OTHER_ERRAND;
+	if (what > 6 && (p->team->is_loose || !is_behind))
+		return WAKE_ERRAND;
+	return PARK_ERRAND;
+}
+
+/* One that gets as far as its lot, unless that is signalled. */
+static inline void sqe_park(struct player *p, struct dice *d,
+			    struct io_uring_sqe *sqe, struct errand *e)
+{
+	struct parklot_uring *area = (void *)sqe->cmd;
+	uint32_t lot = pick(d, nr_home_lots(p)), later = once_in(d, 2);
+	uint32_t seq = seq_read(&p->team->home, lot);
+
+	e->kind = PARK_ERRAND;
+	e->must_return = true;
+	e->park = (struct parklot_park){
+		.lot = lot, .expected_seq = once_in(d, 4) ? seq + 2 : seq,
+		.deadline_ns = later ? now_ns() + 1000 * NSEC_PER_SEC :
+			       PARKLOT_FOREVER,
+		.pollfd = -1,
+	};
+	sqe->opcode = IORING_OP_URING_CMD;
+	sqe->flags = IOSQE_ASYNC;
+	sqe->fd = desk_fd(0);
+	sqe->cmd_op = PARKLOT_IOC_PARK;
+	area->arg = (uintptr_t)&e->park;
+}
+
+static inline void sqe_any(struct player *p, struct dice *d,
+			   struct io_uring_sqe *sqe, struct errand *e)
+{
+	bool is_behind = p->ring.is_linked || p->ring.is_drained;
+
+	sqe->flags = sqe_flags_of(p, d);
+	if (p->ring.is_async)
+		sqe->flags |= IOSQE_ASYNC;
+	is_behind |= !!(sqe->flags & IOSQE_IO_DRAIN);
+	e->is_late = is_behind && !(sqe->flags & IOSQE_ASYNC);
+	e->kind = kind_of(p, d, is_behind, e->is_late);
+	if (e->kind == OTHER_ERRAND)
+		sqe_other(p, d, sqe, e);
+	else
+		sqe_command(p, d, sqe, e);
+}
+
+/* Into the ring, if that has room. */
+static inline bool errand_send(struct player *p, struct dice *d,
+			       struct errand *e)
+{
+	struct io_uring_sqe *sqe = ring_sqe(&p->ring);
+	bool is_plain = p->ring.is_plain && !once_in(d, 8);
+
+	if (!sqe)
+		return false;
+	if (is_plain)
+		sqe_park(p, d, sqe, e);
+	else
+		sqe_any(p, d, sqe, e);
+	sqe->user_data = user_data_of(p, e - p->errand);
+	e->must_return &= sqe_chain(&p->ring, sqe);
+	e->is_pending = true;
+	count(COMMANDS);
+	return true;
+}
+
+#endif /* SELFTESTS_FUZZ_SQE_H */
