@@ -115,6 +115,8 @@ struct world {
 	atomic_ulong	digest;			/* of what was done */
 	atomic_int	team_pid;		/* whose fdinfo others read */
 	atomic_int	nr_wild_ops;		/* of the wild team there is */
+	bool		is_ours;		/* the machine, whole */
+	atomic_int	is_late;		/* the round comes to an end */
 };
 
 static struct world *world;
@@ -135,6 +137,7 @@ struct team {
 	bool		is_wild;		/* may be killed: no books */
 	bool		is_loose;
 	bool		is_torn;		/* rings are written to */
+	bool		is_failing;		/* memory is refused */
 	struct space	home;			/* its descriptor is desk 0's */
 	struct closes	*closes;
 	int		bell;			/* an eventfd to poll */

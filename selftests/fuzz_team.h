@@ -13,6 +13,7 @@
 
 #include "fuzz_clone.h"
 #include "fuzz_desks.h"
+#include "fuzz_fail.h"
 #include "fuzz_procs.h"
 #include "fuzz_uring.h"
 
@@ -85,10 +86,13 @@ static inline size_t pick_op(struct dice *d)
 static inline void play_one(struct player *p)
 {
 	struct dice d = dice_of(p->seed, p->nr_op);
+	struct dice fail = dice_of(d.state, 0);
 	size_t i = pick_op(&d);
 
 	p->op = ops[i].name;
+	fail_begin(p, &fail);
 	ops[i].fn(p, &d);
+	fail_end(p);
 	if (p->team->is_wild)
 		atomic_fetch_add(&world->nr_wild_ops, 1);
 	/* How often it was thrown must not depend on what came of it. */
@@ -137,6 +141,7 @@ static inline void *player_main(void *arg)
 	struct player *p = arg;
 	struct dice d = dice_of(p->seed, UINT64_MAX);
 
+	fail_open(p);
 	ring_begin(p, &d);
 	pthread_barrier_wait(&p->team->start);
 	for (p->nr_op = 0; p->nr_op < NR_OPS; p->nr_op++)
@@ -260,7 +265,8 @@ static inline void wild_main(int post, uint64_t seed)
 	uint32_t how = pick(&d, 8), ns = pick(&d, 20000000);
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	prctl(PR_SET_DUMPABLE, 0);
+	team.is_failing = once_in(&d, 3) && world->is_ours;
+	prctl(PR_SET_DUMPABLE, team.is_failing);
 	team.is_wild = team.is_loose = true;
 	team.is_torn = once_in(&d, 3);
 	team.post = post;

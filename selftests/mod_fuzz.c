@@ -9,22 +9,26 @@
  * always the same and of one that is not and is printed. The same seed does
  * the same, from its first round or from round R on; fuzz.h says how.
  *
- * A round is a tame team, wild ones one after the other, and a stranger who
- * gets their descriptors. When it is over no process and no reference to the
- * module may be left. MOD_FUZZ_MODULE=FILE.ko has the module taken away after
- * each round and loaded anew; that machine had better be ours alone. For what
- * the kernel says of it all, its log has to be read: "make fuzz" does, on a
- * machine of its own.
+ * A round is a tame team, wild ones one after the other, and a stranger, which
+ * gets their descriptors; if root starts it, in three rounds of four they are
+ * nobody. When it is over no process and no reference to the module may be
+ * left. MOD_FUZZ_MODULE=FILE.ko has the module taken away after each round and
+ * loaded anew, and an administrator (fuzz_admin.h) at work meanwhile; that
+ * machine had better be ours alone. For what the kernel says of it all, its log
+ * has to be read: "make fuzz" does, on a machine of its own.
  */
 #include "harness.h"
 
 #include "by_hand.h"
 #include "fuzz.h"
+#include "fuzz_admin.h"
 #include "fuzz_team.h"
 
 #include <dirent.h>
+#include <grp.h>
 
 #define STUCK_S		60
+#define NOBODY		65534
 #define PROGRESS_NS	(5 * NSEC_PER_SEC)
 
 static uint64_t stuck_ns(void)
@@ -124,25 +128,6 @@ static bool nr_open_becomes(int nr)
 	return nr_open() == nr;
 }
 
-/* All processors but the first run, or do not, where that can be said. */
-static void set_online(bool is_online)
-{
-	char path[64];
-	int cpu, fd;
-	ssize_t n;
-
-	for (cpu = 1; cpu < sysconf(_SC_NPROCESSORS_CONF); cpu++) {
-		snprintf(path, sizeof(path),
-			 "/sys/devices/system/cpu/cpu%d/online", cpu);
-		fd = open(path, O_WRONLY | O_CLOEXEC);
-		if (fd < 0)
-			continue;
-		n = write(fd, is_online ? "1" : "0", 1);
-		(void)n;
-		close(fd);
-	}
-}
-
 static void set_tracing(bool is_on)
 {
 	int fd = open("/sys/kernel/tracing/events/parklot/enable",
@@ -201,17 +186,35 @@ static void reload(const char *file, bool is_traced)
 
 /* ---- rounds ---- */
 
-static pid_t start(void (*fn)(int post, uint64_t seed), int post, int other,
-		   uint64_t seed)
+/* A round's processes, and what they are given. */
+struct cast {
+	int	post[2];
+	bool	are_nobody;
+};
+
+/* Only what any user may. */
+static void become_nobody(void)
+{
+	ASSERT_EQ(0, setgroups(0, NULL));
+	ASSERT_EQ(0, setresgid(NOBODY, NOBODY, NOBODY));
+	ASSERT_EQ(0, setresuid(NOBODY, NOBODY, NOBODY));
+	prctl(PR_SET_DUMPABLE, 1);
+}
+
+static pid_t start(void (*fn)(int post, uint64_t seed), struct cast *cast,
+		   int end, enum cgroup group, uint64_t seed)
 {
 	pid_t pid = fork();
 
 	ASSERT_LE(0, pid);
 	if (pid)
 		return pid;
+	cgroup_join(group);
+	if (cast->are_nobody)
+		become_nobody();
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	close(other);
-	fn(post, seed);
+	close(cast->post[!end]);
+	fn(cast->post[end], seed);
 	_exit(1);
 }
 
@@ -221,26 +224,46 @@ static void stranger(int post, uint64_t seed)
 	stranger_main(post);
 }
 
+static void admin(int post, uint64_t seed)
+{
+	close(post);
+	admin_main(seed);
+}
+
+static void play_teams(struct dice *d)
+{
+	struct cast cast = { .are_nobody = !once_in(d, 4) && !geteuid() };
+	struct cast root = {};
+	pid_t tame, breeder, other, boss = 0;
+
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, cast.post));
+	memcpy(root.post, cast.post, sizeof(root.post));
+	other = start(stranger, &cast, 1, TAME_GROUP, 0);
+	tame = start(tame_main, &cast, 0, TAME_GROUP, roll(d));
+	breeder = start(breeder_main, &cast, 0, WILD_GROUP, roll(d));
+	if (world->is_ours)
+		boss = start(admin, &root, 1, NR_GROUPS, roll(d));
+	close(cast.post[0]);
+	close(cast.post[1]);
+	wait_end(tame);
+	wait_end(breeder);
+	atomic_store(&world->is_late, 1);
+	if (boss)
+		wait_end(boss);
+	wait_end(other);
+	wait_orphans();
+}
+
 static void play_round(uint64_t seed, uint32_t round)
 {
 	const char *module = getenv("MOD_FUZZ_MODULE");
 	struct dice d = dice_of(seed, round);
-	pid_t tame, breeder, other;
 	int before = nr_open();
-	int post[2];
 
 	world->round = round;
 	atomic_store(&world->digest, 0);
-	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, post));
-	other = start(stranger, post[1], post[0], 0);
-	tame = start(tame_main, post[0], post[1], roll(&d));
-	breeder = start(breeder_main, post[0], post[1], roll(&d));
-	close(post[0]);
-	close(post[1]);
-	wait_end(tame);
-	wait_end(breeder);
-	wait_end(other);
-	wait_orphans();
+	atomic_store(&world->is_late, 0);
+	play_teams(&d);
 	set_features(~0UL);
 	EXPECT_TRUE(nr_open_becomes(before)) {
 		TH_LOG("round %u: %d references are left, %d before", round,
@@ -298,6 +321,8 @@ FIXTURE(fuzz)
 
 FIXTURE_SETUP(fuzz)
 {
+	const char *module = getenv("MOD_FUZZ_MODULE");
+
 	fuzz_begin(_metadata);
 	self->fd = dev_open();
 	if (self->fd == -ENOENT)
@@ -308,10 +333,16 @@ FIXTURE_SETUP(fuzz)
 	world = mmap(NULL, sizeof(*world), PROT_READ | PROT_WRITE,
 		     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, world);
+	world->is_ours = module && *module && !geteuid();
+	if (!world->is_ours)
+		return;
+	cgroups_open();
+	fail_prepare();
 }
 
 FIXTURE_TEARDOWN(fuzz)
 {
+	cgroups_close();
 	munmap(world, sizeof(*world));
 }
 

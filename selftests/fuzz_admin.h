@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * mod_fuzz: what the administrator of a machine does to teams meanwhile, from
+ * outside, in a process of its own. Their control groups are frozen and thawed,
+ * get little of the processors, and wild ones little memory; processors go and
+ * come back. That takes root, version 2 of control groups, and a machine that
+ * nothing else runs on.
+ *
+ * The memory is limited by memory.high. Beyond memory.max the kernel would log
+ * a stack for each team that it kills.
+ */
+#ifndef SELFTESTS_FUZZ_ADMIN_H
+#define SELFTESTS_FUZZ_ADMIN_H
+
+#include "fuzz.h"
+
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#define ADMIN_NS	20000000	/* between two steps, at most */
+#define FREEZE_NS	8000000
+#define OFFLINE_NS	50000000
+
+enum cgroup { TAME_GROUP, WILD_GROUP, NR_GROUPS };
+
+static const char *const cgroup_names[NR_GROUPS] = { "tame", "wild" };
+
+static char cgroup_root[] = "/tmp/mod_fuzz.XXXXXX";
+static bool has_cgroups;
+
+static inline bool write_text(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	bool is_written;
+
+	if (fd < 0)
+		return false;
+	is_written = write(fd, text, strlen(text)) > 0;
+	close(fd);
+	return is_written;
+}
+
+static inline void cgroup_path(char *path, size_t size, enum cgroup group,
+			      const char *file)
+{
+	snprintf(path, size, "%s/fuzz-%s%s%s", cgroup_root, cgroup_names[group],
+		 *file ? "/" : "", file);
+}
+
+static inline void cgroup_set(enum cgroup group, const char *file,
+			     const char *text)
+{
+	char path[96];
+
+	cgroup_path(path, sizeof(path), group, file);
+	write_text(path, text);
+}
+
+/* ---- there and away ---- */
+
+static inline void cgroups_open(void)
+{
+	char path[96];
+	int i;
+
+	if (!mkdtemp(cgroup_root))
+		return;
+	if (mount("none", cgroup_root, "cgroup2", 0, NULL)) {
+		rmdir(cgroup_root);
+		return;
+	}
+	snprintf(path, sizeof(path), "%s/cgroup.subtree_control", cgroup_root);
+	write_text(path, "+cpu");
+	write_text(path, "+memory");
+	has_cgroups = true;
+	for (i = 0; i < NR_GROUPS; i++) {
+		cgroup_path(path, sizeof(path), i, "");
+		has_cgroups &= !mkdir(path, 0755);
+	}
+}
+
+static inline void cgroups_close(void)
+{
+	char path[96];
+	int i;
+
+	if (!has_cgroups)
+		return;
+	for (i = 0; i < NR_GROUPS; i++) {
+		cgroup_path(path, sizeof(path), i, "");
+		rmdir(path);
+	}
+	umount2(cgroup_root, MNT_DETACH);
+	rmdir(cgroup_root);
+}
+
+/* The caller, with the children that it is going to have. */
+static inline void cgroup_join(enum cgroup group)
+{
+	if (has_cgroups && group < NR_GROUPS)
+		cgroup_set(group, "cgroup.procs", "0");
+}
+
+/* ---- processors ---- */
+
+static inline bool cpu_set_online(int cpu, bool is_online)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/online",
+		 cpu);
+	return write_text(path, is_online ? "1" : "0");
+}
+
+/* All but the first run, or do not, where that can be said. */
+static inline void set_online(bool is_online)
+{
+	int cpu;
+
+	for (cpu = 1; cpu < sysconf(_SC_NPROCESSORS_CONF); cpu++)
+		cpu_set_online(cpu, is_online);
+}
+
+/* ---- one step ---- */
+
+static inline void freeze_for(enum cgroup group, uint32_t ns)
+{
+	cgroup_set(group, "cgroup.freeze", "1");
+	sleep_ns(ns);
+	cgroup_set(group, "cgroup.freeze", "0");
+}
+
+static inline void offline_for(int cpu, uint32_t ns)
+{
+	if (!cpu_set_online(cpu, false))
+		return;
+	sleep_ns(ns);
+	cpu_set_online(cpu, true);
+}
+
+/* In a period of 20 ms; or all of it again. */
+static inline void set_quota(enum cgroup group, uint32_t ms)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%u 20000", ms * 1000);
+	cgroup_set(group, "cpu.max", ms ? text : "max 20000");
+}
+
+static inline void set_memory(uint32_t kib)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%u", kib << 10);
+	cgroup_set(WILD_GROUP, "memory.high", kib ? text : "max");
+}
+
+static inline void admin_step(struct dice *d)
+{
+	uint32_t how = pick(d, 8), nr_cpus = sysconf(_SC_NPROCESSORS_CONF);
+	enum cgroup group = pick(d, NR_GROUPS);
+	uint32_t ms = 2 + pick(d, 10), kib = 64 + pick(d, 4096);
+	uint32_t cpu = 1 + pick(d, nr_cpus), ns = pick(d, OFFLINE_NS);
+
+	switch (how) {
+	case 0 ... 2:
+		freeze_for(group, ns % FREEZE_NS);
+		break;
+	case 3:
+		set_quota(group, ms);
+		break;
+	case 4:
+		set_quota(group, 0);
+		break;
+	case 5:
+		set_memory(kib);
+		break;
+	case 6:
+		set_memory(0);
+		break;
+	case 7:
+		offline_for(cpu, ns);
+		break;
+	}
+}
+
+/* Until the round is over; nothing of it lasts. */
+static inline void admin_main(uint64_t seed)
+{
+	struct dice d = dice_of(seed, 0);
+
+	while (!atomic_load(&world->is_late)) {
+		sleep_ns(pick(&d, ADMIN_NS));
+		admin_step(&d);
+	}
+	set_quota(TAME_GROUP, 0);
+	set_quota(WILD_GROUP, 0);
+	set_memory(0);
+	_exit(0);
+}
+
+#endif /* SELFTESTS_FUZZ_ADMIN_H */
