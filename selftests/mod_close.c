@@ -7,6 +7,7 @@
 #include "harness.h"
 
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include "mod.h"
 #include "send_fd.h"
@@ -104,6 +105,32 @@ TEST_F(close, last_of_many_duplicates_ends_the_sleep)
 	EXPECT_EQ(0, close(last));
 	EXPECT_EQ(PARKLOT_INTERRUPTED, parker_join(&self->parker));
 	self->s.fd = dev_open();
+}
+
+#define NR_COPIES	100000
+#define LINEAR_NS	(5 * NSEC_PER_SEC)
+
+/*
+ * Each close looks for another descriptor, and finds the next one. From the
+ * start each time it would be some billions of comparisons.
+ */
+TEST_F_TIMEOUT(close, of_many_duplicates_takes_linear_time, 120)
+{
+	struct rlimit limit = { NR_COPIES + 100, NR_COPIES + 100 };
+	int i, first = self->s.fd, last = -1;
+	uint64_t begin;
+
+	if (setrlimit(RLIMIT_NOFILE, &limit))
+		SKIP(return, "not root");
+	for (i = 0; i < NR_COPIES; i++) {
+		last = dup(first);
+		ASSERT_LE(0, last);
+	}
+	self->s.fd = last;
+	begin = now_ns();
+	EXPECT_EQ(0, syscall(SYS_close_range, first, last - 1, 0));
+	EXPECT_GT(LINEAR_NS, now_ns() - begin);
+	EXPECT_STILL_PARKED(last);
 }
 
 /* A thread whose table of descriptors is its own, with one parked by it. */

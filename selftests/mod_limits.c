@@ -169,6 +169,26 @@ TEST_F(limits, largest_space_is_refused_at_4_mib)
 	EXPECT_EQ(0, make_space(1024, 32768, &fd));
 }
 
+/* In kB, with pages of 4 KiB; a larger page rounds up five times. */
+#define LARGEST_KB	4820L
+
+/* 65536 workers of 72 bytes, 1024 lots of 192, and pointers to the pages. */
+TEST_F(limits, largest_space_takes_less_than_5_mib)
+{
+	long before = status_kb("VmPin"), taken;
+	int fd;
+
+	if (!(dev_features(self->fd) & PARKLOT_FEAT_CREW))
+		SKIP(return, "no crew");
+	if (geteuid())
+		SKIP(return, "not root");
+	ASSERT_EQ(0, make_space(1024, 65536, &fd));
+	taken = status_kb("VmPin") - before;
+	TH_LOG("%ld kB", taken);
+	EXPECT_LT(0, taken);
+	EXPECT_GE(LARGEST_KB + 5 * sysconf(_SC_PAGESIZE) / 1024, taken);
+}
+
 TEST_F(limits, cap_ipc_lock_is_exempt)
 {
 	int fd;
