@@ -45,9 +45,10 @@ struct parklot_roster {
 	u32			target;		/* W */
 	u32			max;		/* W */
 	u32			stall_ns;	/* W */
-	u64			since;		/* A: under target, ns */
 
-	raw_spinlock_t		lock;
+	/* What is written, by workers that block and park. */
+	raw_spinlock_t		lock ____cacheline_aligned_in_smp;
+	u64			since;		/* A: under target, ns */
 	struct list_head	parked;		/* L: hands, last one first */
 	u64			seen;		/* L: shortage, ns; 0: none */
 	u64			next;		/* L: no call before, ns */

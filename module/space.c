@@ -34,6 +34,9 @@
 #include "space.h"
 
 /* A line each, and the same for programs of 32 bits. */
+/* kmalloc() aligns what is as large as that. */
+static_assert(!(sizeof(struct parklot_yard) &
+		(sizeof(struct parklot_yard) - 1)));
 static_assert(sizeof(struct parklot_counters) == PARKLOT_LINE);
 static_assert(sizeof(struct parklot_words) == PARKLOT_LINE);
 static_assert(sizeof(struct parklot_lot_counters) == PARKLOT_LINE);

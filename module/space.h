@@ -7,6 +7,7 @@
 #define PARKLOT_SPACE_H
 
 #include <linux/atomic.h>
+#include <linux/cache.h>
 #include <linux/mutex.h>
 #include <linux/nospec.h>
 #include <linux/types.h>
@@ -29,7 +30,10 @@ struct parklot_area {
 	struct page		**pages;	/* I */
 };
 
-/* What SETUP makes. I: set at init. Else by whoever does it. */
+/*
+ * What SETUP makes. I: set at init. Every call reads that; the statistics,
+ * which each waker writes, have a line of their own.
+ */
 struct parklot_yard {
 	struct parklot_charge	charge;		/* I: for all of it */
 	u32			nr_lots;	/* I */
@@ -37,7 +41,8 @@ struct parklot_yard {
 	struct parklot_area	counters;	/* I */
 	struct parklot_area	words;		/* I */
 	struct parklot_roster	*roster;	/* I: or NULL: no crew */
-	atomic_long_t		nr_batches;	/* WAKEs, with a park or not */
+	/* WAKEs, with a park or not. */
+	atomic_long_t		nr_batches ____cacheline_aligned_in_smp;
 	atomic_long_t		nr_empty;	/* ... that woke nobody */
 };
 
