@@ -89,7 +89,8 @@ void parklot_roster_count(struct parklot_roster *roster,
 	if (fewer) {
 		left = atomic_dec_return(fewer);
 		if (from == PARKLOT_RUNS &&
-		    left + 1 == READ_ONCE(roster->target))
+		    left + 1 == READ_ONCE(roster->target) &&
+		    READ_ONCE(roster->stall_ns))
 			WRITE_ONCE(roster->since, ktime_get_mono_fast_ns());
 	}
 }
@@ -149,8 +150,8 @@ static struct parklot_lot *find(struct parklot_roster *roster,
 static struct parklot_lot *choose(struct parklot_roster *roster,
 				  struct parklot_hand **hand)
 {
+	u64 now, due, interval;
 	struct parklot_lot *lot;
-	u64 now, due;
 
 	lockdep_assert_held(&roster->lock);
 	if (roster->is_calling)
@@ -169,19 +170,20 @@ static struct parklot_lot *choose(struct parklot_roster *roster,
 		return NULL;
 	}
 	lot = find(roster, hand);
-	roster->is_calling = lot;
+	if (lot) {
+		interval = (u64)READ_ONCE(crew_interval_us) * NSEC_PER_USEC;
+		roster->is_calling = true;
+		roster->next = now + interval;
+	}
 	return lot;
 }
 
 /* If still too few run, the next one is the timer's to call. */
 static void note_call(struct parklot_roster *roster, u32 slot)
 {
-	u64 interval = (u64)READ_ONCE(crew_interval_us) * NSEC_PER_USEC;
-
 	trace_parklot_replace(slot, atomic_read(roster->nr_running));
 	raw_spin_lock(&roster->lock);
 	roster->is_calling = false;
-	roster->next = ktime_get_ns() + interval;
 	WRITE_ONCE(roster->nr_called, roster->nr_called + 1);
 	if (parklot_roster_is_short(roster))
 		set_timer(roster, roster->next);
@@ -193,6 +195,7 @@ static void note_miss(struct parklot_roster *roster)
 {
 	raw_spin_lock(&roster->lock);
 	roster->is_calling = false;
+	roster->next = 0;
 	if (parklot_roster_is_short(roster))
 		set_timer(roster, ktime_get_ns());
 	raw_spin_unlock(&roster->lock);
