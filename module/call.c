@@ -210,19 +210,10 @@ fault:
 	return -EFAULT;
 }
 
-/**
- * parklot_round_prepare() - check a WAKE, its entries included
- * @round: on the caller's stack
- * @yard:  whose lots
- * @wake:  as user space wants it, but for the flags
- *
- * Proves that the results can be written.
- *
- * Return: 0, -EINVAL or -EFAULT.
- */
-int parklot_round_prepare(struct parklot_round *round,
-			  struct parklot_yard *yard,
-			  const struct parklot_wake *wake)
+/* Inline, as the two below are: WAKE is the call that has to be quick. */
+static __always_inline int round_prepare(struct parklot_round *round,
+					 struct parklot_yard *yard,
+					 const struct parklot_wake *wake)
 {
 	const struct parklot_wake_entry *entry = round->entry;
 	u32 i;
@@ -236,19 +227,13 @@ int parklot_round_prepare(struct parklot_round *round,
 	if (round_copy_in(round))
 		return -EFAULT;
 	for (i = 0; i < round->nr_entries; i++)
-		if (entry[i].reserved || !parklot_yard_lot(yard, entry[i].lot))
+		if (entry[i].reserved || entry[i].lot >= yard->nr_lots)
 			return -EINVAL;
 	return 0;
 }
 
-/**
- * parklot_round_wake() - the wakes
- * @round:     from parklot_round_prepare()
- * @hands_off: the last wakee gets the caller's processor
- *
- * Return: how many in all.
- */
-u32 parklot_round_wake(struct parklot_round *round, bool hands_off)
+static __always_inline u32 round_wake(struct parklot_round *round,
+				      bool hands_off)
 {
 	struct parklot_wake_entry *entry = round->entry;
 	u32 i, left = round->limit;
@@ -271,16 +256,9 @@ u32 parklot_round_wake(struct parklot_round *round, bool hands_off)
 	return round->limit - left;
 }
 
-/**
- * parklot_round_report() - tell user space what the wakes came to
- * @round: after parklot_round_wake()
- * @woken: what that said
- * @uwake: whose @woken to fill in
- *
- * Return: @woken, or -EFAULT.
- */
-int parklot_round_report(const struct parklot_round *round, u32 woken,
-			 struct parklot_wake __user *uwake)
+static __always_inline int round_report(const struct parklot_round *round,
+					u32 woken,
+					struct parklot_wake __user *uwake)
 {
 	struct parklot_wake_entry __user *uentry = round->uentries;
 	const struct parklot_wake_entry *entry = round->entry;
@@ -302,6 +280,82 @@ fault:
 }
 
 /**
+ * parklot_round_prepare() - check a WAKE, its entries included
+ * @round: on the caller's stack
+ * @yard:  whose lots
+ * @wake:  as user space wants it, but for the flags
+ *
+ * Proves that the results can be written.
+ *
+ * Return: 0, -EINVAL or -EFAULT.
+ */
+int parklot_round_prepare(struct parklot_round *round,
+			  struct parklot_yard *yard,
+			  const struct parklot_wake *wake)
+{
+	return round_prepare(round, yard, wake);
+}
+
+/**
+ * parklot_round_wake() - the wakes
+ * @round:     from parklot_round_prepare()
+ * @hands_off: the last wakee gets the caller's processor
+ *
+ * Return: how many in all.
+ */
+u32 parklot_round_wake(struct parklot_round *round, bool hands_off)
+{
+	return round_wake(round, hands_off);
+}
+
+/**
+ * parklot_round_report() - tell user space what the wakes came to
+ * @round: after parklot_round_wake()
+ * @woken: what that said
+ * @uwake: whose @woken to fill in
+ *
+ * Return: @woken, or -EFAULT.
+ */
+int parklot_round_report(const struct parklot_round *round, u32 woken,
+			 struct parklot_wake __user *uwake)
+{
+	return round_report(round, woken, uwake);
+}
+
+/*
+ * All at once as well, for the size that is the usual one. Proves that the
+ * result can be written. No flags: PARKLOT_WAKE_HANDOFF is for who parks then.
+ */
+static __always_inline int
+wake_copy_in(struct parklot_wake *wake, struct parklot_wake __user *uwake)
+{
+	if (!user_access_begin(uwake, sizeof(*uwake)))
+		return -EFAULT;
+	unsafe_get_user(wake->entries, &uwake->entries, fault);
+	unsafe_get_user(wake->nr_entries, &uwake->nr_entries, fault);
+	unsafe_get_user(wake->flags, &uwake->flags, fault);
+	unsafe_get_user(wake->limit, &uwake->limit, fault);
+	unsafe_get_user(wake->woken, &uwake->woken, fault);
+	if (!wake->flags)
+		unsafe_put_user(wake->woken, &uwake->woken, fault);
+	user_access_end();
+	return wake->flags ? -EINVAL : 0;
+fault:
+	user_access_end();
+	return -EFAULT;
+}
+
+static noinline int wake_copy_in_other(struct parklot_wake *wake,
+				       struct parklot_wake __user *uwake,
+				       size_t size)
+{
+	int err = parklot_copy_in_other(wake, sizeof(*wake),
+					PARKLOT_WAKE_SIZE_VER0, uwake, size);
+
+	return err ? err : wake_copy_in(wake, uwake);
+}
+
+/**
  * parklot_call_wake() - all of a WAKE
  * @yard:  whose lots
  * @uwake: what is wanted, and where the results go
@@ -313,21 +367,17 @@ int parklot_call_wake(struct parklot_yard *yard,
 		      struct parklot_wake __user *uwake, size_t size)
 {
 	struct parklot_round round __uninitialized;
-	struct parklot_wake wake;
+	struct parklot_wake wake __uninitialized;
 	int err;
 
-	err = parklot_copy_in(&wake, sizeof(wake), PARKLOT_WAKE_SIZE_VER0,
-			      uwake, size);
+	if (size == sizeof(wake))
+		err = wake_copy_in(&wake, uwake);
+	else
+		err = wake_copy_in_other(&wake, uwake, size);
 	if (err)
 		return err;
-	/* PARKLOT_WAKE_HANDOFF too: there is no park here. */
-	if (wake.flags)
-		return -EINVAL;
-	if (put_user(wake.woken, &uwake->woken))
-		return -EFAULT;
-	err = parklot_round_prepare(&round, yard, &wake);
+	err = round_prepare(&round, yard, &wake);
 	if (err)
 		return err;
-	return parklot_round_report(&round, parklot_round_wake(&round, false),
-				    uwake);
+	return round_report(&round, round_wake(&round, false), uwake);
 }

@@ -322,13 +322,6 @@ static void wake_tasks(struct parklot_batch *batch)
 	batch->nr = 0;
 }
 
-static void init_batch(struct parklot_batch *batch, bool hands_off)
-{
-	batch->hands_off = hands_off;
-	batch->nr = 0;
-	INIT_LIST_HEAD(&batch->requests);
-}
-
 /* Where it may sleep: what is done for a request may take locks of any kind. */
 static void tell_requests(struct parklot_batch *batch)
 {
@@ -337,23 +330,6 @@ static void tell_requests(struct parklot_batch *batch)
 	list_for_each_entry_safe(sleeper, next, &batch->requests, entry)
 		sleeper->awake(sleeper);
 	INIT_LIST_HEAD(&batch->requests);
-}
-
-/**
- * parklot_batch_begin() - before one or several parklot_lot_wake()
- * @batch:     on the caller's stack
- * @hands_off: the caller is about to park, and the last one that is woken
- *	       runs on this processor, if the kernel can do that
- *
- * Context: until parklot_batch_end() the caller may not sleep.
- */
-void parklot_batch_begin(struct parklot_batch *batch, bool hands_off)
-{
-	init_batch(batch, hands_off);
-	preempt_disable();
-	/* [park-b] pairs with [park-a] in parklot_lot_park(). */
-	smp_mb();
-	PARKLOT_INJECT("park-b");
 }
 
 /**
@@ -524,7 +500,7 @@ bool parklot_lot_call(struct parklot_lot *lot, struct parklot_watch *watch,
 	unsigned long flags;
 	bool is_here;
 
-	init_batch(&batch, false);
+	parklot_batch_init(&batch, false);
 	local_irq_save(flags);
 	raw_spin_lock(&lot->lock);
 	is_here = READ_ONCE(watch->lot) == lot;

@@ -9,8 +9,11 @@
 #include <linux/cache.h>
 #include <linux/ktime.h>
 #include <linux/list.h>
+#include <linux/preempt.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
+
+#include "inject.h"
 
 struct task_struct;
 
@@ -103,9 +106,34 @@ void parklot_lot_interrupt(struct parklot_lot *lot);
 bool parklot_lot_call(struct parklot_lot *lot, struct parklot_watch *watch,
 		      int reason);
 
-void parklot_batch_begin(struct parklot_batch *batch, bool hands_off);
 u32 parklot_lot_wake(struct parklot_lot *lot, u32 nr,
 		     struct parklot_batch *batch);
 void parklot_batch_end(struct parklot_batch *batch);
+
+static inline void parklot_batch_init(struct parklot_batch *batch,
+				      bool hands_off)
+{
+	batch->hands_off = hands_off;
+	batch->nr = 0;
+	INIT_LIST_HEAD(&batch->requests);
+}
+
+/**
+ * parklot_batch_begin() - before one or several parklot_lot_wake()
+ * @batch:     on the caller's stack
+ * @hands_off: the caller is about to park, and the last one that is woken
+ *	       runs on this processor, if the kernel can do that
+ *
+ * Context: until parklot_batch_end() the caller may not sleep.
+ */
+static inline void parklot_batch_begin(struct parklot_batch *batch,
+				       bool hands_off)
+{
+	parklot_batch_init(batch, hands_off);
+	preempt_disable();
+	/* [park-b] pairs with [park-a] in parklot_lot_park(). */
+	smp_mb();
+	PARKLOT_INJECT("park-b");
+}
 
 #endif /* PARKLOT_LOT_H */
