@@ -33,10 +33,10 @@
 #include "inject.h"
 #include "space.h"
 
-/* A line each, and the same for programs of 32 bits. */
-/* kmalloc() aligns what is as large as that. */
+/* A power of two: kmalloc() aligns that to its size. */
 static_assert(!(sizeof(struct parklot_yard) &
 		(sizeof(struct parklot_yard) - 1)));
+/* A line each, and the same for programs of 32 bits. */
 static_assert(sizeof(struct parklot_counters) == PARKLOT_LINE);
 static_assert(sizeof(struct parklot_words) == PARKLOT_LINE);
 static_assert(sizeof(struct parklot_lot_counters) == PARKLOT_LINE);

@@ -35,7 +35,6 @@ struct parklot_area {
  * which each waker writes, have a line of their own.
  */
 struct parklot_yard {
-	struct parklot_charge	charge;		/* I: for all of it */
 	u32			nr_lots;	/* I */
 	struct parklot_lot	*lot;		/* I: nr_lots */
 	struct parklot_area	counters;	/* I */
@@ -44,6 +43,7 @@ struct parklot_yard {
 	/* WAKEs, with a park or not. */
 	atomic_long_t		nr_batches ____cacheline_aligned_in_smp;
 	atomic_long_t		nr_empty;	/* ... that woke nobody */
+	struct parklot_charge	charge;		/* I: for all of it */
 };
 
 /* I: set at init.  S: setup_lock held. */
