@@ -71,7 +71,7 @@ endif
 LAYERS		:= $(shell sed 's/[[:space:]]*\#.*//' lib/LAYERS)
 LIB_SRCS	:= $(wildcard $(addprefix lib/,$(filter %.c,$(LAYERS)))) \
 		   $(wildcard $(addprefix lib/,\
-			$(filter arch/$(MACHINE)/%.S,$(LAYERS))))
+			$(filter ctx/arch/$(MACHINE)/%.S,$(LAYERS))))
 LIB_OBJS	:= $(addprefix $(O)/,$(addsuffix .o,$(LIB_SRCS)))
 PIC_OBJS	:= $(addprefix $(O)/pic/,$(addsuffix .o,$(LIB_SRCS)))
 LIB_A		:= $(O)/libparklot.a

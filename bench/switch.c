@@ -5,7 +5,7 @@
  * What a scheduler's switch cannot be faster than. The only benchmark that
  * looks below the public interface, where no such thing is to be had.
  */
-#include "switch.h"
+#include "ctx/switch.h"
 
 #include "bench.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Stacks for contexts in tests of the rooms below lib/stack.
+ * Stacks for contexts in tests of the rooms below lib/mem/stack.
  */
 #ifndef SELFTESTS_CTX_H
 #define SELFTESTS_CTX_H
 
-#include "switch.h"
+#include "ctx/switch.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -6,7 +6,7 @@
 #ifndef SELFTESTS_LIB_H
 #define SELFTESTS_LIB_H
 
-#include "base.h"
+#include "base/base.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -12,7 +12,7 @@
 
 RT_FIXTURE(at_once);
 
-/* One in so many goes by the ring: lib/io.c. */
+/* One in so many goes by the ring: lib/io/io.c. */
 #define BY_RING_EVERY	16
 
 static void make_pair(int fd[2])

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * lib/cpus: how many CPUs a quota amounts to, and that affinity counts.
+ * lib/rt/cpus: how many CPUs a quota amounts to, and that affinity counts.
  */
 #include "harness.h"
 
-#include "cpus.h"
+#include "rt/cpus.h"
 
 #include <sched.h>
 

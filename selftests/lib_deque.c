@@ -4,8 +4,8 @@
  */
 #include "harness.h"
 #include "lib.h"
-#include "deque.h"
-#include "sys.h"
+#include "ds/deque.h"
+#include "base/sys.h"
 
 #include <sys/mman.h>
 

@@ -4,7 +4,7 @@
  */
 #include "harness.h"
 
-#include "guess.h"
+#include "ring/guess.h"
 
 /* How often it is asked in so many times, where that is always @was_vain. */
 static int nr_asked(struct pl__guess *g, int nr_times, bool was_vain)

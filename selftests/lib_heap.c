@@ -4,7 +4,7 @@
  */
 #include "harness.h"
 #include "lib.h"
-#include "heap.h"
+#include "ds/heap.h"
 
 #define NR	20000
 

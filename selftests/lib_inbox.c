@@ -4,7 +4,7 @@
  */
 #include "harness.h"
 #include "lib.h"
-#include "mpsc.h"
+#include "ds/mpsc.h"
 
 #define NR_PUSHERS	3
 #define NR_TAKERS	2

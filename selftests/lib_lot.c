@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * lib/lot: parking and waking, on each back end that there is.
+ * lib/park/lot: parking and waking, on each back end that there is.
  */
 #include "harness.h"
 
 #include "rt.h"
-#include "lot.h"
-#include "sys.h"
+#include "park/lot.h"
+#include "base/sys.h"
 #include "thread.h"
 
 #include <linux/parklot.h>

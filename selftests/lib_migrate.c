@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * lib/switch: contexts that go on on another thread than they left.
+ * lib/ctx/switch: contexts that go on on another thread than they left.
  */
 #include "harness.h"
 

@@ -12,7 +12,7 @@
 #include "harness.h"
 
 #include "rt.h"
-#include "fault.h"
+#include "base/fault.h"
 #include "work.h"
 #ifdef PL_TEST_FAULT
 # include "nomem.h"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * lib/overflow: who runs over its stack dies by SIGSEGV with a line that names
- * it, however the stack is guarded; any other fault is handled as it was.
+ * lib/mem/overflow: who runs over its stack dies by SIGSEGV with a line that
+ * names it, however the stack is guarded; any other fault is handled as it was.
  */
 #include "harness.h"
 
 #include "lib.h"
-#include "stack.h"
-#include "switch.h"
+#include "mem/stack.h"
+#include "ctx/switch.h"
 
 #define KIB		1024UL
 

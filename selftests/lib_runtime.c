@@ -6,7 +6,7 @@
 #include "harness.h"
 
 #include "rt.h"
-#include "cpus.h"
+#include "rt/cpus.h"
 
 #include <sched.h>
 #include <sys/syscall.h>

@@ -6,7 +6,7 @@
 
 #include "rt.h"
 
-#include "chan.h"
+#include "sync/chan.h"
 
 #include <limits.h>
 

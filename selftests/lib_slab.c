@@ -4,7 +4,7 @@
  */
 #include "harness.h"
 #include "lib.h"
-#include "slab.h"
+#include "mem/slab.h"
 
 struct thing {
 	struct pl__slab_obj	obj;

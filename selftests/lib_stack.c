@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * lib/stack: stacks are memory of their own, are used again, are given back,
- * and cost about a page when parked.
+ * lib/mem/stack: stacks are memory of their own, are used again, are given
+ * back, and cost about a page when parked.
  */
 #include "harness.h"
 
 #include "lib.h"
 #include "resident.h"
-#include "stack.h"
+#include "mem/stack.h"
 
 #define KIB		1024UL
 #define MIB		(1024 * KIB)

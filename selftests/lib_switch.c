@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * lib/switch: what a switch keeps, on one thread and across threads; what
+ * lib/ctx/switch: what a switch keeps, on one thread and across threads; what
  * becomes of the stacks.
  */
 #include "harness.h"

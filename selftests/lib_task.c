@@ -5,7 +5,7 @@
 #include "harness.h"
 
 #include "rt.h"
-#include "sched.h"
+#include "sched/sched.h"
 
 #include <alloca.h>
 #include <sys/syscall.h>

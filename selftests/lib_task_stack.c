@@ -6,7 +6,7 @@
 #include "harness.h"
 
 #include "rt.h"
-#include "sched.h"
+#include "sched/sched.h"
 
 #include <sys/resource.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * lib/switch: where the walk up a context's stack ends.
+ * lib/ctx/switch: where the walk up a context's stack ends.
  */
 #include "harness.h"
 

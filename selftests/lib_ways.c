@@ -8,7 +8,7 @@
 #include "harness.h"
 
 #include "rt.h"
-#include "sys.h"
+#include "base/sys.h"
 
 #include <sys/socket.h>
 

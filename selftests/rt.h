@@ -17,8 +17,8 @@
 #define SELFTESTS_RT_H
 
 #include "parklot.h"
-#include "ring.h"
-#include "wait.h"
+#include "ring/ring.h"
+#include "wait/wait.h"
 
 #include <dirent.h>
 #include <pthread.h>

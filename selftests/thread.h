@@ -5,7 +5,7 @@
 #ifndef SELFTESTS_THREAD_H
 #define SELFTESTS_THREAD_H
 
-#include "sys.h"
+#include "base/sys.h"
 
 #include <stdio.h>
 #include <stdlib.h>

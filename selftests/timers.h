@@ -7,9 +7,9 @@
 #define SELFTESTS_TIMERS_H
 
 #include "lib.h"
-#include "sys.h"
+#include "base/sys.h"
 #include "thread.h"
-#include "timer.h"
+#include "time/timer.h"
 
 #include <sched.h>
 #include <semaphore.h>

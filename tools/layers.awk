@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 #
-# awk -f layers.awk lib/LAYERS lib/*.[chS] lib/arch/*/*
+# awk -f layers.awk lib/LAYERS lib/*/*.[ch] lib/ctx/arch/*/*
 # A file includes only headers that stand above it in LAYERS, each file
 # stands there once, and a header's .c on the line after it.
 

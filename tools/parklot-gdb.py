@@ -7,7 +7,7 @@
 #
 # A task that does not run has no thread, so gdb has no frames of it.  They are
 # made as if the selected thread's innermost frame had been called by the one
-# that the task left (lib/arch/*/frame.h): registers are never written, so that
+# that the task left (lib/ctx/arch/*/frame.h): registers are never written, so that
 # core files will do, and nothing is to be put back.
 
 import gdb

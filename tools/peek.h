@@ -7,7 +7,7 @@
 #ifndef TOOLS_PEEK_H
 #define TOOLS_PEEK_H
 
-#include "show.h"
+#include "debug/show.h"
 
 #include <elf.h>
 #include <errno.h>

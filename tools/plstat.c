@@ -2,11 +2,11 @@
 /*
  * plstat - what a running program of parklot's does
  *
- * Reads the counters where they are, by process_vm_readv(2), as lib/show.h
- * says: the program does nothing for it, and may as well be stopped.  Who may
- * look is up to the kernel: who may trace.
+ * Reads the counters where they are, by process_vm_readv(2), as
+ * lib/debug/show.h says: the program does nothing for it, and may as well be
+ * stopped.  Who may look is up to the kernel: who may trace.
  */
-#include "delay.h"
+#include "sched/delay.h"
 #include "peek.h"
 
 #include <getopt.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * after: who switches away is made ready only once its registers are saved and
- * its stack is left (lib/sched.h; leave(), pl__landed(), pl__task_free() in
+ * its stack is left (lib/sched/sched.h; leave(), pl__landed(), pl__task_free() in
  * sched.c; link_after() in wait.c).
  *
  * A task waits on a word on one worker and leaves for the worker's loop, which

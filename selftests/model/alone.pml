@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * alone: who waits in a place of its own is let go exactly once, by who changed
- * the word, by who called it, or by itself (lib/alone.h, pl__alone_sit()
+ * the word, by who called it, or by itself (lib/sched/alone.h, pl__alone_sit()
  * in wait_alone.c, take_alone() in wait.c, pl__task_end() in sched.c, wait_once() in
  * join.c).
  *

@@ -2,7 +2,7 @@
 /*
  * asleep: the watcher never sleeps where it has something to look after,
  * whoever changes its word meanwhile (become(), get_up(), get_it_up(), rouse(),
- * sleep_long(), pl__watcher_untell(), pl__watcher_stop() in lib/watch.c;
+ * sleep_long(), pl__watcher_untell(), pl__watcher_stop() in lib/sched/watch.c;
  * pl__watch(), pl__watch_io() in sched.h).
  *
  * Nobody but the watcher sees to a task that waits, or to a worker with I/O that

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * barrier: a round takes exactly so many, and nobody who came is left behind
- * (lib/barrier.c).
+ * (lib/sync/barrier.c).
  *
  * A barrier of two, for two who come twice each. One of them may be interrupted
  * once while it waits, and then comes again; and a wake may come that was for

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * cancel: a request stays until the attempt to cancel it is over, too, so that
- * the kernel cancels no later one in its place (lib/ring.c: pl__ring_cancel(),
+ * the kernel cancels no later one in its place (lib/ring/ring.c: pl__ring_cancel(),
  * finish(), add_cancels(); wait_as_task() in io.c).
  *
  * A task has a request in flight, gives it up when it likes, asks its ring to

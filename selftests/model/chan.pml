@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * chan: whoever waits is had by one, and what it waits with is touched by
- * nobody afterwards (lib/chan.c: claim(), pl__chan_let_go(), pl__chan_wait();
- * lib/select.c; the drawing of chan.h).
+ * nobody afterwards (lib/sync/chan.c: claim(), pl__chan_let_go(), pl__chan_wait();
+ * lib/sync/select.c; the drawing of chan.h).
  *
  * Two selects wait to receive from channels 0 and 1, from 0 by two cases; one of
  * them gives up when it likes, the other once nobody can come any more. A

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * deadline: the timer thread sleeps past no deadline (lib/timer*.c: enlist(),
+ * deadline: the timer thread sleeps past no deadline (lib/time/timer*.c: enlist(),
  * pl__timers_kick(), pull(), run(), fire_due(), sleep_until()).
  *
  * Two adders share a bucket. Time passes whenever it likes and may stop

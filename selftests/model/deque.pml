@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * deque: each element is taken once, the last one too (lib/deque.[ch]).
+ * deque: each element is taken once, the last one too (lib/ds/deque.[ch]).
  *
  * The owner pushes four elements and pops as often as it likes in between;
  * two thieves steal. The array has two slots at first and grows; the owner

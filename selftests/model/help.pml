@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * help: a worker that is idle or could be started is called while tasks wait
- * (lib/sched.h's drawing; pl__signal(), call_for_help() in help.c;
+ * (lib/sched/sched.h's drawing; pl__signal(), call_for_help() in help.c;
  * pl__drain(), pl_yield() in sched.c; find(), idle(), look_and_park(),
  * park_in_ring() in worker.c; start_next(), worker_main() in worker_thread.c).
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * join: a joiner sees that the task ended, or is woken; and the wake touches
- * nothing that the joiner may have freed (lib/join.c, pl__task_end() in
+ * nothing that the joiner may have freed (lib/wait/join.c, pl__task_end() in
  * sched.c, link() and pl__wake() in wait.c).
  *
  * Two joiners of one task, one of whom comes as late as it likes; the task ends,

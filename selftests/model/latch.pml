@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * latch: a waiter sees the 0 or is woken, and does not return before; whoever
- * is done touches nothing that a waiter may have freed (lib/latch.c).
+ * is done touches nothing that a waiter may have freed (lib/sync/latch.c).
  *
  * Two waiters, one of whom may be interrupted; two who are done, of whom one
  * counts one up before. A wake may come that was for what lay at the address

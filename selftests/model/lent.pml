@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * lent: what is in flight on the ring of a worker that is held up completes
- * (lib/lend.c's drawings; sleep_long() in watch.c; pl__watch_io(); steal_one()
+ * (lib/sched/lend.c's drawings; sleep_long() in watch.c; pl__watch_io(); steal_one()
  * in steal.c; pl__ring_help(), pl__ring_wait() in ring.c).
  *
  * The worker adds requests, and is held up after one until that is complete, or

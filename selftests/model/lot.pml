@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * lot: workers park while signallers queue tasks, and skip the system call
- * where they see nobody parked (lib/lot.h, lot.c, lot_futex.c; pl__lots_stop()).
+ * where they see nobody parked (lib/park/lot.h, lot.c, lot_futex.c; pl__lots_stop()).
  *
  * Two workers, two signallers, each with a task, and in the end who stops them.
  * Each access is a step; the lot's lock is taken and dropped. What is no

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * queue: what a pusher was told is in is executed, by one at a time, and the end
- * comes once, after which nobody touches the queue (lib/queue.c: push_entry(),
+ * comes once, after which nobody touches the queue (lib/sync/queue.c: push_entry(),
  * take_all(), go_idle(), pl_queue_close(), end(); its two drawings).
  *
  * Three pushers with an item each, of which each may find that no task can be

@@ -2,7 +2,7 @@
 /*
  * rwlock: a writer is alone, the lock is never free while it is waited for,
  * and who leaves touches nothing that whoever has it next may have freed
- * (lib/rwlock.c).
+ * (lib/sync/rwlock.c).
  *
  * Two readers and two writers, each of which comes once; the deadline of one of
  * each may pass while it is queued, and then it comes again, without one. The

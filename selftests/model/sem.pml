@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * sem: no unit lies there while somebody waits for one, and who posts touches
- * nothing that a taker may have freed (lib/sem.c).
+ * nothing that a taker may have freed (lib/sync/sem.c).
  *
  * Three takers, one of whom may be interrupted while it waits; one unit is
  * posted, and two at once. Whoever wakes picks any of those who wait. Who waits

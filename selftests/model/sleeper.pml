@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * sleeper: one thread asleep on its futex or in its ring, listed somewhere, and
- * those who take it off the list and then wake it (lib/sleeper.[ch];
+ * those who take it off the list and then wake it (lib/park/sleeper.[ch];
  * park_in_ring(), sleep_in_ring() in worker.c; pl__ring_wait(), pl__ring_poll(),
  * arm_event() in ring.c).
  *

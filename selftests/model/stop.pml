@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * stop: the runtime is taken apart once no task is left and no thread from
- * outside looks at it, and then for certain (lib/runtime.c; pl__task_end(),
+ * outside looks at it, and then for certain (lib/rt/runtime.c; pl__task_end(),
  * pl__rt_enter() in sched.c; spawn_outside() in spawn.c; start_next() and
  * worker_main() in worker_thread.c).
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * timer: fire against delete; one compare-and-swap of the version decides
- * (lib/timer*.[ch]: the first drawing; pl__timer_arm(), pl__timer_del(), advance(),
+ * (lib/time/timer*.[ch]: the first drawing; pl__timer_arm(), pl__timer_del(), advance(),
  * to_heap(), fire()).
  *
  * One slot, armed twice, each time with a new generation; a deleter for each

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * timer_order: late timers, in the order of their deadlines
- * (lib/timer_impl.h: the third drawing; pl__timer_arm(), pull(), pull_early(),
+ * (lib/time/timer_impl.h: the third drawing; pl__timer_arm(), pull(), pull_early(),
  * raise_floor(), fire_due(), run()).
  *
  * A and B are armed once each, in a bucket each, with any deadline and at any

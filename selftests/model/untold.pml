@@ -2,7 +2,7 @@
 /*
  * untold: while tasks wait, the device's crew is told so, and calls a parked
  * worker for one that blocks (pl__watch(), pl__watcher_untell(), tell_crew(),
- * sleep_long() in lib/watch.c; pl__signal() in help.c; module/crew.c).
+ * sleep_long() in lib/sched/watch.c; pl__signal() in help.c; module/crew.c).
  *
  * One worker is wanted, two are there: one parks when it should; the other does
  * not, and is blocked at first.  A task blocks one of them until all have begun;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * wane: a worker that is one of too many ends, and its slot is taken again
- * (lib/sched.h's last drawing; pl__worker_end(), give_up(), end(), start_next()
+ * (lib/sched/sched.h's last drawing; pl__worker_end(), give_up(), end(), start_next()
  * in worker_thread.c; idle(), park_in_lot(), pl__sleep() in worker.c;
  * pl__signal(), call_for_help() in help.c).
  *

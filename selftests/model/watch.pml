@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * watch: tasks that are queued while all workers are blocked in the kernel are
- * seen, and another worker is called for them (lib/watch.c's drawings;
+ * seen, and another worker is called for them (lib/sched/watch.c's drawings;
  * pl__signal(), call_for_help() in help.c; pl__unblocked(),
  * pl__worker_leaves(), idle() in worker.c).
  *

@@ -2,8 +2,8 @@
 /*
  * ways: a worker with I/O in flight waits in one sleep for completions, for a
  * signal to its lot and for messages, in any of three ways (park_in_ring(),
- * park_polling() in lib/worker.c; arm_event(), hear(), pollfd() in
- * lib/ring_uring.c; lib/sleeper.c).
+ * park_polling() in lib/sched/worker.c; arm_event(), hear(), pollfd() in
+ * lib/ring/ring_uring.c; lib/park/sleeper.c).
  *
  * EVENTFD and FUTEX: listed in the lot, asleep in the ring, which hears a bell,
  * by a read of the eventfd, or by a wait on nr_rung while that is what was

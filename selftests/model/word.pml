@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * word: a wait ends once, for one reason, whoever comes (lib/wait.c: link(),
+ * word: a wait ends once, for one reason, whoever comes (lib/wait/wait.c: link(),
  * pl__wake(), take(), kick(), pl__requeue(), pl_interrupt(), time_out(); the second
  * drawing of wait.h).
  *

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * lock: for a few instructions at a time, across no switch
+ *
+ * A word: free, held, or held with somebody asleep on it.  Spins a little,
+ * then sleeps on the futex, since whoever holds it may have lost its CPU.
+ * That is the "mutex, take 3" of Drepper's "Futexes are tricky".
+ */
+#ifndef PL_LOCK_H
+#define PL_LOCK_H
+
+#include "base/base.h"
+
+struct pl__lock {
+	_Atomic uint32_t	state;
+};
+
+enum { PL__LOCK_FREE, PL__LOCK_HELD, PL__LOCK_SLEPT_ON };
+
+void pl__lock_slow(struct pl__lock *lock);
+void pl__unlock_slow(struct pl__lock *lock);
+
+static inline bool pl__trylock(struct pl__lock *lock)
+{
+	uint32_t free = PL__LOCK_FREE;
+
+	return atomic_compare_exchange_strong_explicit(&lock->state, &free,
+						       PL__LOCK_HELD,
+						       memory_order_acquire,
+						       memory_order_relaxed);
+}
+
+static inline void pl__lock(struct pl__lock *lock)
+{
+	if (unlikely(!pl__trylock(lock)))
+		pl__lock_slow(lock);
+}
+
+static inline void pl__unlock(struct pl__lock *lock)
+{
+	uint32_t old = atomic_exchange_explicit(&lock->state, PL__LOCK_FREE,
+						memory_order_release);
+
+	if (unlikely(old == PL__LOCK_SLEPT_ON))
+		pl__unlock_slow(lock);
+}
+
+#endif /* PL_LOCK_H */

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * sys: system calls that return -errno
+ *
+ * The only user of errno.  The compiler keeps its address across a stack
+ * switch, after which it may be another thread's; so nobody else names it.
+ */
+#ifndef PL_SYS_H
+#define PL_SYS_H
+
+#include "base/fault.h"
+
+#include <pthread.h>
+#include <time.h>
+
+uint64_t pl__now_ns(void);
+uint64_t pl__thread_cpu_ns(pthread_t thread);
+uint64_t pl__tid_cpu_ns(int tid);	/* of one that may have ended; 0 */
+int pl__thread_id(void);
+
+/* What may be unmapped at any moment: false if it is. */
+bool pl__peek(void *to, const void *from, size_t size);
+void pl__sleep_ns(uint64_t ns);
+void pl__sched_yield(void);
+
+/* Private futexes; @deadline_ns as everywhere, UINT64_MAX for ever. */
+int pl__futex_wait(_Atomic uint32_t *word, uint32_t expected,
+		   uint64_t deadline_ns);
+int pl__futex_wake(_Atomic uint32_t *word, int nr);
+
+void *pl__map(size_t size);		/* NULL: no memory; not counted */
+size_t pl__page_size(void);
+int pl__unmap(void *addr, size_t size);
+int pl__protect_none(void *addr, size_t size);
+int pl__advise(void *addr, size_t size, int advice);
+
+int pl__open(const char *path, int flags);
+int pl__close(int fd);
+int pl__ioctl(int fd, unsigned long cmd, void *arg);
+void *pl__map_fd(int fd, size_t size, int prot, uint64_t offset);
+int pl__eventfd(void);
+int pl__epoll(void);
+struct stat;
+int pl__fd_stat(int fd, struct stat *st);
+ssize_t pl__fd_read(int fd, void *buf, size_t size);
+ssize_t pl__fd_write(int fd, const void *buf, size_t size);
+
+/* Without waiting: -EAGAIN.  No more than a pipe takes at once. */
+ssize_t pl__fd_try_write(int fd, const void *buf, size_t size);
+
+/* From the beginning of the file, as a string; its length or -errno. */
+ssize_t pl__fd_reread(int fd, char *buf, size_t size);
+
+/* Any call, with up to six arguments of any type. */
+#define pl__syscall(...)	PL__SYSCALL(__VA_ARGS__, 0, 0, 0, 0, 0, 0)
+#define PL__SYSCALL(nr, a, b, c, d, e, f, ...)				\
+	pl__syscall_long(nr, (long)(a), (long)(b), (long)(c),		\
+			 (long)(d), (long)(e), (long)(f))
+long pl__syscall_long(long nr, long a, long b, long c, long d, long e, long f);
+
+/* The first @size - 1 bytes of a file as a string; its length or -errno. */
+ssize_t pl__read_file(const char *path, char *buf, size_t size);
+
+/* A thread that blocks every signal but those of its own faults. */
+int pl__thread_start(pthread_t *out, void *(*fn)(void *), void *arg);
+
+/* The signal mask of the thread that starts it all; to be had again. */
+void pl__signals_keep(void);
+void pl__signals_restore(void);
+
+struct sigaction;
+int pl__signal_handle(int sig, const struct sigaction *sa);
+
+void pl__thread_name(const char *name);
+void pl__thread_slack(uint64_t ns);
+unsigned int pl__nr_cpus_allowed(void);
+
+/* As if nobody handled that signal. */
+void __attribute__((noreturn)) pl__die_by(int sig);
+
+/* The memory of which objects are made, zeroed; all of it comes from here. */
+void *pl__alloc(size_t size);
+void *pl__alloc_aligned(size_t align, size_t size);
+void pl__free(void *p);
+
+#if defined(PL_TEST_FAULT) && !defined(PL_SYS_ITSELF)
+# define pl__map(size)		PL_FAULTY(NULL, pl__map(size))
+# define pl__protect_none(addr, size) \
+	PL_FAULTY(-ENOMEM, pl__protect_none(addr, size))
+# define pl__advise(addr, size, advice) \
+	PL_FAULTY(-ENOMEM, pl__advise(addr, size, advice))
+# define pl__open(path, flags)	PL_FAULTY(-EMFILE, pl__open(path, flags))
+# define pl__map_fd(fd, size, prot, offset) \
+	PL_FAULTY(NULL, pl__map_fd(fd, size, prot, offset))
+# define pl__eventfd()		PL_FAULTY(-EMFILE, pl__eventfd())
+# define pl__epoll()		PL_FAULTY(-EMFILE, pl__epoll())
+# define pl__read_file(path, buf, size) \
+	PL_FAULTY(-EMFILE, pl__read_file(path, buf, size))
+# define pl__thread_start(out, fn, arg) \
+	PL_FAULTY(-EAGAIN, pl__thread_start(out, fn, arg))
+# define pl__alloc(size)	PL_FAULTY(NULL, pl__alloc(size))
+# define pl__alloc_aligned(align, size) \
+	PL_FAULTY(NULL, pl__alloc_aligned(align, size))
+#endif
+
+#endif /* PL_SYS_H */

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+#include "debug/stat.h"
+#include "base/fork.h"
+#include "ring/ring.h"
+#include "base/sys.h"
+
+#include <string.h>
+
+/* Of runtimes that ended, all but the gauges; under past_lock. */
+static struct pl_stat past;
+static struct pl__lock past_lock;
+
+/* A child counts from 0. */
+static void forget(void)
+{
+	memset(&past, 0, sizeof(past));
+	past_lock = (struct pl__lock){ 0 };
+	store_relaxed(&pl__rt.spawned_past, 0);
+	store_relaxed(&pl__rt.ended_past, 0);
+}
+
+PL_IN_CHILD(forget);
+
+static uint32_t minus(uint64_t a, uint64_t b)
+{
+	return a > b ? (uint32_t)(a - b) : 0;
+}
+
+static void add_worker(struct pl_stat *st, struct pl__worker *w)
+{
+	struct pl__ring *ring = load_acquire(&w->ring_seen);
+	struct pl__ring_stat rs = { 0 };
+
+	st->switches += load_relaxed(&w->stat.switches);
+	st->steals += load_relaxed(&w->stat.steals);
+	st->parks += load_relaxed(&w->stat.parks);
+	st->wakes += load_relaxed(&w->stat.wakes);
+	if (ring)
+		pl__ring_stat(ring, &rs);
+	st->io_submitted += rs.submitted;
+	st->io_completed += rs.completed;
+	st->io_enters += rs.enters;
+	st->io_in_flight += (uint32_t)(rs.submitted - rs.completed);
+}
+
+uint64_t pl__stat_spawned(void)
+{
+	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
+	uint64_t sum = load_relaxed(&pl__rt.spawned_past) +
+		       atomic_load(&pl__rt.spawned_outside);
+
+	for (i = 0; i < nr; i++)
+		sum += load_acquire(&pl__rt.workers[i]->stat.spawned);
+	return sum;
+}
+
+uint64_t pl__stat_ended(void)
+{
+	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
+	uint64_t sum = load_relaxed(&pl__rt.ended_past) +
+		       atomic_load(&pl__rt.ended_outside);
+
+	for (i = 0; i < nr; i++)
+		sum += load_acquire(&pl__rt.workers[i]->stat.ended);
+	return sum;
+}
+
+/* Ended before spawned, so that the difference is not negative. */
+static void set_tasks(struct pl_stat *st)
+{
+	uint64_t back = atomic_load(&pl__rt.ended_outside);
+	uint64_t ended = pl__stat_ended();
+	uint64_t spawned = pl__stat_spawned();
+
+	st->tasks_ended = ended - back;
+	st->tasks_spawned = spawned - back;
+	st->tasks_alive = minus(spawned, ended);
+}
+
+static void add_timers(struct pl_stat *st)
+{
+	uint64_t added, fired, deleted, busy_ns;
+
+	pl__timers_stat(pl__rt.timers, &added, &fired, &deleted, &busy_ns,
+			&st->timers_alive);
+	st->timers_added += added;
+	st->timers_fired += fired;
+	st->timers_deleted += deleted;
+	st->timer_busy_ns += busy_ns;
+}
+
+static void add_runtime(struct pl_stat *st)
+{
+	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
+
+	for (i = 0; i < nr; i++)
+		add_worker(st, pl__rt.workers[i]);
+	st->wakes_empty += atomic_load(&pl__rt.lots.nr_empty);
+	st->all_blocked += load_relaxed(&pl__rt.nr_all_blocked);
+	st->blocks += load_relaxed(&pl__rt.nr_blocks);
+	st->blocks += atomic_load(&pl__rt.lots.nr_called);
+	add_timers(st);
+}
+
+/* All are alike. */
+static struct pl__ring *ring_in_use(uint32_t nr)
+{
+	struct pl__ring *ring = NULL;
+	uint32_t i;
+
+	for (i = 0; i < nr && !ring; i++)
+		ring = load_acquire(&pl__rt.workers[i]->ring_seen);
+	return ring;
+}
+
+static void set_gauges(struct pl_stat *st)
+{
+	uint32_t nr = load_acquire(&pl__rt.nr_started);
+	struct pl__ring *ring = ring_in_use(nr);
+
+	st->stacks_unguarded = pl__stacks_unguarded(&pl__rt.stacks);
+	st->backend = pl__rt.backend;
+	st->io = ring ? pl__ring_kind(ring) : PL_IO_NONE;
+	st->wait = ring ? pl__ring_way(ring) : PL_WAIT_NONE;
+	st->workers = load_relaxed(&pl__rt.nr_alive);
+	st->workers_parked = load_relaxed(&pl__rt.nr_idle);
+	st->workers_blocked = pl__nr_blocked();
+	st->workers_running = minus(st->workers, st->workers_parked +
+					(uint64_t)st->workers_blocked);
+}
+
+void pl__stat_keep(void)
+{
+	uint64_t spawned = pl__stat_spawned(), ended = pl__stat_ended();
+
+	pl__lock(&past_lock);
+	add_runtime(&past);
+	past.timers_alive = 0;
+	past.io_in_flight = 0;
+	store_relaxed(&pl__rt.spawned_past,
+		      spawned - atomic_load(&pl__rt.spawned_outside));
+	store_relaxed(&pl__rt.ended_past,
+		      ended - atomic_load(&pl__rt.ended_outside));
+	pl__unlock(&past_lock);
+}
+
+int pl_stat_read(struct pl_stat *out)
+{
+	bool outside = !pl__self();
+	struct pl_stat st;
+	size_t size;
+
+	if (!out || out->size < sizeof(size_t) || out->size > 4096)
+		return -EINVAL;
+	size = out->size;
+	if (outside && !pl__rt_enter()) {
+		pl__lock(&past_lock);
+		st = past;
+		pl__unlock(&past_lock);
+		st.tasks_ended = load_relaxed(&pl__rt.ended_past);
+		st.tasks_spawned = load_relaxed(&pl__rt.spawned_past) +
+				   atomic_load(&pl__rt.spawned_outside) -
+				   atomic_load(&pl__rt.ended_outside);
+	} else {
+		st = past;
+		add_runtime(&st);
+		set_gauges(&st);
+		set_tasks(&st);
+		if (outside)
+			pl__rt_exit();
+	}
+	st.wakes += atomic_load(&pl__rt.wakes_outside);
+	st.size = size;
+	memset(out, 0, size);
+	memcpy(out, &st, size < sizeof(st) ? size : sizeof(st));
+	return 0;
+}
+
+static void read_worker(struct pl_stat_worker *st, struct pl__worker *w)
+{
+	st->cpu_ns = load_relaxed(&w->stat.cpu_past_ns) +
+		     pl__tid_cpu_ns(load_relaxed(&w->tid));
+	st->switches = load_relaxed(&w->stat.switches);
+	st->steals = load_relaxed(&w->stat.steals);
+	st->parks = load_relaxed(&w->stat.parks);
+	st->signals = load_relaxed(&w->stat.signals);
+	st->nosignals = load_relaxed(&w->stat.nosignals);
+	st->tasks_ended = load_relaxed(&w->stat.ended);
+	st->lot = w->lot;
+}
+
+int pl_stat_worker(uint32_t i, struct pl_stat_worker *out)
+{
+	bool outside = !pl__self();
+	struct pl_stat_worker st = PL_STAT_WORKER_INIT;
+	size_t size;
+	int ret = -ENOENT;
+
+	if (!out || out->size < sizeof(size_t) || out->size > 4096)
+		return -EINVAL;
+	size = out->size;
+	if (outside && !pl__rt_enter())
+		return -ENOENT;
+	if (i < load_acquire(&pl__rt.nr_started)) {
+		read_worker(&st, pl__rt.workers[i]);
+		ret = 0;
+	}
+	if (outside)
+		pl__rt_exit();
+	if (ret)
+		return ret;
+	memset(out, 0, size);
+	st.size = size;
+	memcpy(out, &st, size < sizeof(st) ? size : sizeof(st));
+	return 0;
+}

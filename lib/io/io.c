@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * io: a task waits for one completion
+ *
+ * The request lives on the caller's stack until its done() was called, which
+ * the kernel decides: who gives up before, for whatever reason, asks for it to
+ * be cancelled and waits for that, so that the buffer is nobody else's when
+ * the call returns.  What was transferred all the same is reported, and the
+ * interruption is left for the next call.
+ *
+ * What a socket gives or takes at once is had by a plain call, which does not
+ * block: a request, its completion and the switch away and back take longer.
+ * Where that was in vain before, as it is for who answers and then waits for
+ * the next question, it is mostly left out.
+ *
+ * An ordinary thread has no ring: it sends a task.
+ */
+#include "io/io.h"
+#include "ring/call.h"
+#include "ring/ring.h"
+#include "rt/runtime.h"
+#include "base/sys.h"
+#include "wait/wait.h"
+
+#include <liburing.h>
+#include <poll.h>
+#include <string.h>
+
+/* Calls that could be had at once; a power of 2. */
+#define BY_RING_EVERY	16
+
+struct request {
+	struct pl__ring_req	req;
+	_Atomic uint32_t	done;
+	int			res;
+	uint64_t		done_ns;	/* 0: it is not measured */
+};
+
+static void request_done(struct pl__ring_req *req, int res)
+{
+	struct request *r = container_of(req, struct request, req);
+	struct pl__worker *w = pl__self();
+
+	r->res = res;
+	r->done_ns = req->nr % PL__DELAY_EVERY ? 0 : pl__now_ns();
+	store_release(&r->done, 1);
+	if (w && w->is_reaping)
+		pl__wake_quietly(&r->done);
+	else
+		pl__wake(&r->done, 1);
+}
+
+static struct pl__ring *ring_of(struct pl__worker *w)
+{
+	if (likely(w->ring) || w->ring_error)
+		return w->ring;
+	w->ring_error = pl__ring_open(&w->ring, pl__rt.io, pl__rt.wait);
+	if (!w->ring_error)
+		store_release(&w->ring_seen, w->ring);
+	/* For want of memory or descriptors it may be had later. */
+	if (w->ring_error != -ENOSYS && w->ring_error != -EPERM)
+		w->ring_error = 0;
+	return w->ring;
+}
+
+/* What is to be waited for, and by whom it was made. */
+struct ask {
+	const struct io_uring_sqe *sqe;
+	uint64_t		deadline_ns;
+	bool			is_callers;	/* for io_uring alone */
+};
+
+static int submit(struct request *r, const struct ask *a)
+{
+	struct pl__worker *w = pl__self();
+	struct pl__ring *ring = ring_of(w);
+	int ret;
+
+	if (!ring)
+		return w->ring_error ? -EOPNOTSUPP : -ENOMEM;
+	if (a->is_callers && pl__ring_kind(ring) != PL_IO_URING)
+		return -EOPNOTSUPP;
+	r->req.done = request_done;
+	store_relaxed(&r->done, 0);
+	ret = pl__ring_add(ring, &r->req, a->sqe);
+	if (!ret)
+		pl__watch_io();
+	return ret;
+}
+
+static bool is_of_sockets(const struct io_uring_sqe *sqe)
+{
+	switch (sqe->opcode) {
+	case IORING_OP_RECV:
+	case IORING_OP_SEND:
+	case IORING_OP_RECVMSG:
+	case IORING_OP_SENDMSG:
+		return true;
+	}
+	return false;
+}
+
+static bool is_send(const struct io_uring_sqe *sqe)
+{
+	return sqe->opcode == IORING_OP_SEND ||
+	       sqe->opcode == IORING_OP_SENDMSG;
+}
+
+/* Another descriptor may have the same, or another file the descriptor. */
+static struct pl__guess *guess_of(struct pl__worker *w,
+				  const struct io_uring_sqe *sqe)
+{
+	return &w->at_once[((uint32_t)sqe->fd * 2 + is_send(sqe)) %
+			   PL__NR_GUESSES];
+}
+
+/*
+ * True: it was, with @res.  What is to be whole is left to the ring, which goes
+ * on with the rest; and one call in so many, so that a task that never has to
+ * wait lets others have their turn.
+ */
+static bool had_at_once(const struct ask *a, struct request *r, int *res)
+{
+	struct pl__worker *w = pl__self();
+	struct pl__guess *guess;
+	struct pl__call call;
+	int ret;
+
+	r->req.is_vain = false;
+	if (a->is_callers || !is_of_sockets(a->sqe) ||
+	    a->sqe->msg_flags & MSG_WAITALL ||
+	    ++w->nr_at_once % BY_RING_EVERY == 0)
+		return false;
+	guess = guess_of(w, a->sqe);
+	if (!pl__guess_asks(guess))
+		return false;
+	pl__call_init(&call, a->sqe);
+	r->req.is_vain = pl__call_must_wait(&call, &ret);
+	pl__guess_learn(guess, r->req.is_vain);
+	if (!r->req.is_vain)
+		*res = ret;
+	return !r->req.is_vain;
+}
+
+/* It has filled the buffer: most likely there is more. */
+static void learn_from(const struct ask *a, int res)
+{
+	if (a->sqe->opcode == IORING_OP_RECV && !a->is_callers &&
+	    res == (int)a->sqe->len)
+		pl__guess_ask(guess_of(pl__self(), a->sqe));
+}
+
+static bool is_done(struct request *r)
+{
+	return load_acquire(&r->done);
+}
+
+static void wait_uninterruptible(struct request *r)
+{
+	while (!is_done(r))
+		pl__wait(&r->done, 0, PL_FOREVER,
+			PL__WAIT_UNINTERRUPTIBLE | PL__FOR_IO);
+}
+
+static int wait_once(const struct ask *a)
+{
+	struct request r;
+	int ret = pl__wait_pending();
+
+	if (!ret && had_at_once(a, &r, &ret))
+		return ret;
+	if (!ret)
+		ret = submit(&r, a);
+	if (ret)
+		return ret;
+
+	/*
+	 * A wake may be late, and meant for a request that lay here before:
+	 * its done is no news of ours, and the deadline still holds.
+	 */
+	do {
+		ret = pl__wait(&r.done, 0, a->deadline_ns, PL__FOR_IO);
+	} while (!is_done(&r) && (!ret || ret == -EAGAIN));
+	if (is_done(&r)) {
+		if (r.done_ns)
+			pl__delay_add(&pl__self()->io_delays, r.done_ns);
+		learn_from(a, r.res);
+		pl__wait_repend(ret);
+		return r.res;
+	}
+	pl__ring_cancel(&r.req);
+	wait_uninterruptible(&r);
+	if (r.res == -ECANCELED || r.res == -EINTR || r.res == -ERESTART)
+		return ret;
+	pl__wait_repend(ret);
+	return r.res;
+}
+
+static int wait_as_task(const struct ask *a)
+{
+	int ret;
+
+	do {
+		ret = wait_once(a);
+	} while (ret == -ERESTART);
+	return ret;
+}
+
+/* What an ordinary thread has done for it. */
+struct errand {
+	const struct ask	*ask;
+	_Atomic uint32_t	done;
+	int			res;
+};
+
+static void run_errand(void *arg)
+{
+	struct errand *e = arg;
+
+	e->res = wait_as_task(e->ask);
+	store_release(&e->done, 1);
+	pl__wake(&e->done, 1);
+}
+
+static int wait_as_thread(const struct ask *a)
+{
+	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
+	struct errand e = { .ask = a };
+	int ret;
+
+	opts.name = "pl-io";
+	ret = pl_spawn(NULL, run_errand, &e, &opts);
+	if (ret)
+		return ret;
+	while (!load_acquire(&e.done))
+		if (pl__wait(&e.done, 0, PL_FOREVER,
+			     PL__WAIT_UNINTERRUPTIBLE | PL__FOR_IO) == -ENOMEM)
+			pl_yield();
+	return e.res;
+}
+
+static int wait_for_ask(const struct ask *a)
+{
+	return pl__current() ? wait_as_task(a) : wait_as_thread(a);
+}
+
+static int wait_for(const struct io_uring_sqe *sqe, uint64_t deadline_ns)
+{
+	struct ask a = { sqe, deadline_ns, false };
+
+	return wait_for_ask(&a);
+}
+
+/* Whenever it says @again, once there are @events. */
+static int repeat(const struct io_uring_sqe *sqe, int again, uint32_t events,
+		  uint64_t deadline_ns)
+{
+	struct io_uring_sqe poll;
+	int ret;
+
+	for (;;) {
+		ret = wait_for(sqe, deadline_ns);
+		if (ret != again || !events)
+			return ret;
+		pl_io_sqe_init(&poll);
+		io_uring_prep_poll_add(&poll, sqe->fd, events);
+		ret = wait_for(&poll, deadline_ns);
+		if (ret < 0)
+			return ret;
+	}
+}
+
+int pl__io(const struct io_uring_sqe *sqe, uint32_t events,
+	   uint64_t deadline_ns)
+{
+	return repeat(sqe, -EAGAIN, events, deadline_ns);
+}
+
+void pl_io_sqe_init(struct io_uring_sqe *sqe)
+{
+	memset(sqe, 0, sizeof(*sqe));
+}
+
+int pl_io_wait(struct io_uring_sqe *sqe, uint64_t deadline_ns)
+{
+	struct ask a = { sqe, deadline_ns, true };
+
+	return sqe ? wait_for_ask(&a) : -EINVAL;
+}
+
+ssize_t pl_read_until(int fd, void *buf, size_t n, uint64_t deadline_ns)
+{
+	struct io_uring_sqe sqe = { 0 };
+
+	io_uring_prep_read(&sqe, fd, buf, pl__io_clamp(n), (uint64_t)-1);
+	return pl__io(&sqe, POLLIN, deadline_ns);
+}
+
+ssize_t pl_write_until(int fd, const void *buf, size_t n, uint64_t deadline_ns)
+{
+	struct io_uring_sqe sqe = { 0 };
+
+	io_uring_prep_write(&sqe, fd, buf, pl__io_clamp(n),
+			    (uint64_t)-1);
+	return pl__io(&sqe, POLLOUT, deadline_ns);
+}
+
+ssize_t pl_recv_until(int fd, void *buf, size_t n, int flags,
+		      uint64_t deadline_ns)
+{
+	struct io_uring_sqe sqe = { 0 };
+
+	io_uring_prep_recv(&sqe, fd, buf, pl__io_clamp(n), flags);
+	return pl__io(&sqe, flags & MSG_DONTWAIT ? 0 : POLLIN, deadline_ns);
+}
+
+ssize_t pl_send_until(int fd, const void *buf, size_t n, int flags,
+		      uint64_t deadline_ns)
+{
+	struct io_uring_sqe sqe = { 0 };
+
+	io_uring_prep_send(&sqe, fd, buf, pl__io_clamp(n),
+			   flags | MSG_NOSIGNAL);
+	return pl__io(&sqe, flags & MSG_DONTWAIT ? 0 : POLLOUT, deadline_ns);
+}
+
+int pl_accept_until(int fd, struct sockaddr *addr, socklen_t *len, int flags,
+		    uint64_t deadline_ns)
+{
+	struct io_uring_sqe sqe = { 0 };
+
+	io_uring_prep_accept(&sqe, fd, addr, len, flags);
+	return pl__io(&sqe, POLLIN, deadline_ns);
+}
+
+/* Linux 6.1 says EALREADY when it was woken for nothing (seen under load). */
+int pl_connect_until(int fd, const struct sockaddr *addr, socklen_t len,
+		     uint64_t deadline_ns)
+{
+	struct io_uring_sqe sqe = { 0 };
+
+	io_uring_prep_connect(&sqe, fd, addr, len);
+	return repeat(&sqe, -EALREADY, POLLOUT, deadline_ns);
+}
+
+ssize_t pl_read(int fd, void *buf, size_t n)
+{
+	return pl_read_until(fd, buf, n, PL_FOREVER);
+}
+
+ssize_t pl_write(int fd, const void *buf, size_t n)
+{
+	return pl_write_until(fd, buf, n, PL_FOREVER);
+}
+
+ssize_t pl_recv(int fd, void *buf, size_t n, int flags)
+{
+	return pl_recv_until(fd, buf, n, flags, PL_FOREVER);
+}
+
+ssize_t pl_send(int fd, const void *buf, size_t n, int flags)
+{
+	return pl_send_until(fd, buf, n, flags, PL_FOREVER);
+}
+
+int pl_accept(int fd, struct sockaddr *addr, socklen_t *len, int flags)
+{
+	return pl_accept_until(fd, addr, len, flags, PL_FOREVER);
+}
+
+int pl_connect(int fd, const struct sockaddr *addr, socklen_t len)
+{
+	return pl_connect_until(fd, addr, len, PL_FOREVER);
+}

@@ -1,0 +1,542 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+#include "mem/stack.h"
+#include "base/fork.h"
+#include "mem/grind.h"
+#include "base/list.h"
+#include "base/sys.h"
+
+#include <sys/mman.h>
+
+#ifndef MADV_GUARD_INSTALL
+# define MADV_GUARD_INSTALL	102
+#endif
+#ifndef MADV_POPULATE_READ
+# define MADV_POPULATE_READ	22
+#endif
+
+#define AREA_SIZE	(4UL << 20)	/* or one stack, if that is larger */
+#define AREA_NR_MAX	64
+#define CACHE_BYTES	(4UL << 20)	/* of stacks in a worker's cache */
+#define CACHE_NR_MAX	32
+#define WARM_NR_MAX	1024		/* more are given back in time */
+#define NR_AT_ONCE	16		/* trimmed under a lock */
+#define NR_A_STEP	512		/* of aging, which takes a rest then */
+#define STEP_NS		(1000 * 1000)
+
+/* L: pool's lock held.  I: set at init, then read-only. */
+struct pl__stack_area {
+	struct pl__list		list;		/* L: in areas or full */
+	char			*base;		/* I */
+	uint64_t		idle;		/* L: a bit each */
+	uint64_t		dirty;		/* L: idle, but has memory */
+	uint64_t		guarded;	/* I: have a guard page */
+	uint32_t		grind[];	/* I: under valgrind only */
+};
+
+struct pl__stack_pool {
+	struct pl__lock		lock __pl_cacheline;
+	struct pl__stack	*warm;		/* L: last put first */
+	_Atomic uint32_t	nr_warm;	/* L; read without */
+	uint32_t		nr_low;		/* L: least since last look */
+	uint32_t		nr_unused;	/* who ages: to be given back */
+	struct pl__list		areas;		/* L: some idle; dirty first */
+	struct pl__list		full;		/* L: none idle */
+	size_t			size;		/* I: of a stack */
+	uint32_t		cls;		/* I */
+	uint32_t		nr_per_area;	/* I */
+	uint32_t		nr_cached;	/* I: at most in a cache */
+};
+
+static size_t page_size = 4096;
+static enum pl__stack_guard forced;
+static _Atomic uint64_t nr_unguarded;
+static _Atomic int64_t mprotects_left;
+static _Atomic bool has_no_guard_install;
+
+void pl__stack_force_guard(enum pl__stack_guard guard)
+{
+	forced = guard;
+}
+
+/* ---- guards ---- */
+
+/* Each takes two mappings; half of all there may be are ours to use. */
+static int64_t mprotects_allowed(void)
+{
+	char text[32];
+
+	if (forced == PL__STACK_GUARD_CANARY)
+		return 0;
+	if (pl__read_file("/proc/sys/vm/max_map_count", text,
+			  sizeof(text)) <= 0)
+		return 65530 / 4;
+	return strtoll(text, NULL, 10) / 4;
+}
+
+static bool is_by_mprotect(void)
+{
+	return forced != PL__STACK_GUARD_BEST ||
+	       load_relaxed(&has_no_guard_install);
+}
+
+/*
+ * Emulators say yes to any advice and do nothing: a guard is one only if it
+ * cannot be read.
+ */
+static bool can_guard_install(void)
+{
+	char *page = pl__map(page_size);
+	bool can;
+
+	if (!page)
+		return false;
+	can = !pl__advise(page, page_size, MADV_GUARD_INSTALL) &&
+	      pl__advise(page, page_size, MADV_POPULATE_READ) == -EFAULT;
+	pl__unmap(page, page_size);
+	return can;
+}
+
+static bool guard(char *page)
+{
+	if (!is_by_mprotect())
+		return !pl__advise(page, page_size, MADV_GUARD_INSTALL);
+	if (atomic_fetch_sub(&mprotects_left, 1) > 0 &&
+	    !pl__protect_none(page, page_size))
+		return true;
+	atomic_fetch_add(&mprotects_left, 1);
+	return false;
+}
+
+void pl__stack_check_canary(const struct pl__stack *st)
+{
+	uint64_t seen = 0;
+	int i;
+
+	for (i = 0; i < PL__STACK_NR_CANARIES; i++)
+		seen |= st->canary[i];
+	if (unlikely(seen))
+		pl__stack_die(st);
+}
+
+/* ---- areas ---- */
+
+static size_t area_size(const struct pl__stack_pool *p)
+{
+	return p->size * p->nr_per_area;
+}
+
+static uint64_t all_of(const struct pl__stack_pool *p)
+{
+	return p->nr_per_area == 64 ? UINT64_MAX :
+				      (1ULL << p->nr_per_area) - 1;
+}
+
+static void area_grind(struct pl__stack_pool *p, struct pl__stack_area *a)
+{
+	uint32_t i;
+
+	for (i = 0; i < p->nr_per_area; i++)
+		a->grind[i] = pl__grind_add(a->base + i * p->size, p->size);
+}
+
+static struct pl__stack_area *area_new(struct pl__stack_pool *p)
+{
+	bool is_grind = pl__grind_is_on();
+	struct pl__stack_area *a = pl__alloc(sizeof(*a) +
+			is_grind * p->nr_per_area * sizeof(a->grind[0]));
+	uint32_t i;
+
+	if (!a)
+		return NULL;
+	a->base = pl__map(area_size(p));
+	if (!a->base) {
+		pl__free(a);
+		return NULL;
+	}
+	/* A page a task is the point; a huge one would be 500 tasks'. */
+	pl__advise(a->base, area_size(p), MADV_NOHUGEPAGE);
+	for (i = 0; i < p->nr_per_area; i++) {
+		if (guard(a->base + i * p->size))
+			a->guarded |= 1ULL << i;
+		else
+			atomic_fetch_add(&nr_unguarded, 1);
+	}
+	if (is_grind)
+		area_grind(p, a);
+	a->idle = all_of(p);
+	return a;
+}
+
+static void area_free(struct pl__stack_pool *p, struct pl__stack_area *a)
+{
+	uint64_t guards = (uint64_t)__builtin_popcountll(a->guarded);
+	uint32_t i;
+
+	for (i = 0; pl__grind_is_on() && i < p->nr_per_area; i++)
+		pl__grind_del(a->grind[i]);
+	if (is_by_mprotect())
+		atomic_fetch_add(&mprotects_left, (int64_t)guards);
+	atomic_fetch_sub(&nr_unguarded, p->nr_per_area - guards);
+	pl__unmap(a->base, area_size(p));
+	pl__free(a);
+}
+
+static struct pl__stack *stack_at(struct pl__stack_pool *p,
+				  struct pl__stack_area *a, uint32_t i)
+{
+	char *low = a->base + i * p->size;
+	struct pl__stack *st;
+
+	st = (struct pl__stack *)(low + p->size) - 1;
+	*st = (struct pl__stack){
+		.base = low + page_size,
+		.size = p->size,
+		.cls = p->cls,
+		.index = i,
+		.area = a,
+	};
+	if (!(a->guarded & 1ULL << i))
+		st->canary = (const uint64_t *)st->base - PL__STACK_NR_CANARIES;
+	return st;
+}
+
+/* ---- pools ---- */
+
+/* Under the pool's lock, which is dropped while the kernel maps. */
+static struct pl__stack_area *area_with_idle(struct pl__stack_pool *p)
+{
+	struct pl__stack_area *a;
+
+	if (!list_empty(&p->areas))
+		return list_entry(p->areas.next, struct pl__stack_area, list);
+	pl__unlock(&p->lock);
+	a = area_new(p);
+	pl__lock(&p->lock);
+	if (a)
+		list_add_tail(&a->list, &p->areas);
+	return a;
+}
+
+static struct pl__stack_area *get_cold(struct pl__stack_pool *p, uint32_t *i)
+{
+	struct pl__stack_area *a = area_with_idle(p);
+
+	if (!a)
+		return NULL;
+	*i = (uint32_t)__builtin_ctzll(a->dirty ? a->dirty : a->idle);
+	a->idle &= ~(1ULL << *i);
+	a->dirty &= ~(1ULL << *i);
+	if (!a->idle) {
+		list_del_init(&a->list);
+		list_add(&a->list, &p->full);
+	}
+	return a;
+}
+
+static void take_warm(struct pl__stack_pool *p)
+{
+	uint32_t nr = load_relaxed(&p->nr_warm) - 1;
+
+	p->warm = p->warm->next;
+	store_relaxed(&p->nr_warm, nr);
+	if (nr < p->nr_low)
+		p->nr_low = nr;
+}
+
+static struct pl__stack *pool_get(struct pl__stack_pool *p)
+{
+	struct pl__stack_area *a = NULL;
+	struct pl__stack *st;
+	uint32_t i = 0;
+
+	pl__lock(&p->lock);
+	st = p->warm;
+	if (st)
+		take_warm(p);
+	else
+		a = get_cold(p, &i);
+	pl__unlock(&p->lock);
+	/* Its first page is faulted in here, with the lock dropped. */
+	return a ? stack_at(p, a, i) : st;
+}
+
+/* From @first to @last, @nr of them. */
+static void pool_put(struct pl__stack_pool *p, struct pl__stack *first,
+		     struct pl__stack *last, uint32_t nr)
+{
+	pl__lock(&p->lock);
+	last->next = p->warm;
+	p->warm = first;
+	store_relaxed(&p->nr_warm, load_relaxed(&p->nr_warm) + nr);
+	pl__unlock(&p->lock);
+}
+
+/* Keeps the @keep put last. */
+static void cache_flush(struct pl__stacks *s, struct pl__stack_cache *c,
+			uint32_t cls, uint32_t keep)
+{
+	struct pl__stack **end = &c->head[cls], *first, *last;
+	uint32_t i, nr;
+
+	if (c->nr[cls] <= keep)
+		return;
+	nr = c->nr[cls] - keep;
+	for (i = 0; i < keep; i++)
+		end = &(*end)->next;
+	first = last = *end;
+	for (i = 1; i < nr; i++)
+		last = last->next;
+	*end = NULL;
+	c->nr[cls] = keep;
+	pool_put(&s->pools[cls], first, last, nr);
+}
+
+void pl__stack_put(struct pl__stacks *s, struct pl__stack_cache *c,
+		   struct pl__stack *st)
+{
+	uint32_t cls = st->cls;
+
+	if (!c) {
+		pool_put(&s->pools[cls], st, st, 1);
+		return;
+	}
+	st->next = c->head[cls];
+	c->head[cls] = st;
+	c->nr[cls]++;
+	if (unlikely(c->nr[cls] > s->pools[cls].nr_cached))
+		cache_flush(s, c, cls, s->pools[cls].nr_cached / 2);
+}
+
+void pl__stack_cache_drain(struct pl__stacks *s, struct pl__stack_cache *c)
+{
+	uint32_t cls;
+
+	for (cls = 0; cls < PL__STACK_CLASSES; cls++)
+		cache_flush(s, c, cls, 0);
+}
+
+/* What idle stacks of other classes hold may be enough for one of this. */
+static struct pl__stack *get_trimmed(struct pl__stacks *s,
+				     struct pl__stack_cache *c, uint32_t cls)
+{
+	if (c)
+		pl__stack_cache_drain(s, c);
+	pl__stacks_trim(s);
+	return pool_get(&s->pools[cls]);
+}
+
+struct pl__stack *pl__stack_get(struct pl__stacks *s,
+				struct pl__stack_cache *c, uint32_t cls)
+{
+	struct pl__stack *st = c ? c->head[cls] : NULL;
+
+	if (likely(st)) {
+		c->head[cls] = st->next;
+		c->nr[cls]--;
+		return st;
+	}
+	st = pool_get(&s->pools[cls]);
+	return likely(st) ? st : get_trimmed(s, c, cls);
+}
+
+/* ---- giving back ---- */
+
+/*
+ * Each of these does a little under the lock and says whether to go on, so
+ * that who wants a stack meanwhile waits for microseconds.  No stack is ever
+ * out of both lists and areas: who looks for one must not miss it.
+ */
+
+/* Warm stacks to their areas, where they are bits: how many, @most at most. */
+static uint32_t cool_down_some(struct pl__stack_pool *p, uint32_t most)
+{
+	struct pl__stack_area *a;
+	struct pl__stack *st;
+	uint32_t nr = 0;
+
+	pl__lock(&p->lock);
+	for (st = p->warm; st && nr < most; st = st->next, nr++) {
+		a = st->area;
+		a->idle |= 1ULL << st->index;
+		a->dirty |= 1ULL << st->index;
+		list_del_init(&a->list);
+		list_add(&a->list, &p->areas);
+	}
+	p->warm = st;
+	store_relaxed(&p->nr_warm, load_relaxed(&p->nr_warm) - nr);
+	pl__unlock(&p->lock);
+	return nr;
+}
+
+static size_t clean_some(struct pl__stack_pool *p, struct pl__stack_area *a)
+{
+	size_t given = 0;
+	uint32_t i, nr;
+
+	for (nr = 0; a->dirty && nr < NR_AT_ONCE; nr++) {
+		i = (uint32_t)__builtin_ctzll(a->dirty);
+		a->dirty &= a->dirty - 1;
+		if (!pl__advise(a->base + i * p->size + page_size,
+				p->size - page_size, MADV_DONTNEED))
+			given += p->size - page_size;
+	}
+	if (!a->dirty) {
+		list_del_init(&a->list);
+		list_add_tail(&a->list, &p->areas);
+	}
+	return given;
+}
+
+/* An area that nobody uses is unmapped, of another the idle stacks cleaned. */
+static bool trim_some(struct pl__stack_pool *p, size_t *given)
+{
+	struct pl__stack_area *a, *unused = NULL;
+
+	pl__lock(&p->lock);
+	a = list_entry(p->areas.next, struct pl__stack_area, list);
+	if (list_empty(&p->areas) || !a->dirty) {
+		pl__unlock(&p->lock);
+		return false;
+	}
+	if (a->idle == all_of(p)) {
+		list_del_init(&a->list);
+		unused = a;
+	} else {
+		*given += clean_some(p, a);
+	}
+	pl__unlock(&p->lock);
+
+	if (unused) {
+		area_free(p, unused);
+		*given += area_size(p);
+	}
+	return true;
+}
+
+bool pl__stacks_is_trim_due(struct pl__stacks *s)
+{
+	uint32_t cls;
+
+	for (cls = 0; cls < PL__STACK_CLASSES; cls++)
+		if (load_relaxed(&s->pools[cls].nr_warm) > WARM_NR_MAX)
+			return true;
+	return false;
+}
+
+size_t pl__stacks_trim(struct pl__stacks *s)
+{
+	size_t given = 0;
+	uint32_t cls;
+
+	for (cls = 0; cls < PL__STACK_CLASSES; cls++) {
+		while (cool_down_some(&s->pools[cls], NR_AT_ONCE))
+			;
+		while (trim_some(&s->pools[cls], &given))
+			;
+	}
+	return given;
+}
+
+/* What was warm all the time since the last look has been of no use. */
+static void look(struct pl__stack_pool *p)
+{
+	pl__lock(&p->lock);
+	p->nr_unused = p->nr_low > WARM_NR_MAX ? p->nr_low : 0;
+	p->nr_low = load_relaxed(&p->nr_warm);
+	pl__unlock(&p->lock);
+}
+
+/* One step; whether there is more to give back. */
+static bool age_some(struct pl__stack_pool *p)
+{
+	uint32_t nr, left = NR_A_STEP;
+	size_t given = 0;
+
+	while (p->nr_unused && left) {
+		nr = p->nr_unused < NR_AT_ONCE ? p->nr_unused : NR_AT_ONCE;
+		nr = cool_down_some(p, nr);
+		p->nr_unused = nr ? p->nr_unused - nr : 0;
+		left -= nr < left ? nr : left;
+	}
+	while (trim_some(p, &given))
+		;
+	return p->nr_unused;
+}
+
+uint64_t pl__stacks_age(struct pl__stacks *s, uint64_t now_ns)
+{
+	bool is_more = false;
+	uint32_t cls;
+
+	if (now_ns >= s->look_ns) {
+		s->look_ns = now_ns + PL__STACKS_AGE_NS;
+		for (cls = 0; cls < PL__STACK_CLASSES; cls++)
+			look(&s->pools[cls]);
+	}
+	for (cls = 0; cls < PL__STACK_CLASSES; cls++)
+		is_more |= age_some(&s->pools[cls]);
+	if (is_more)
+		return STEP_NS;
+	return pl__stacks_is_trim_due(s) ? s->look_ns - now_ns : UINT64_MAX;
+}
+
+uint64_t pl__stacks_unguarded(struct pl__stacks *s)
+{
+	(void)s;
+	return load_relaxed(&nr_unguarded);
+}
+
+/* ---- a runtime's ---- */
+
+static void forget(void)
+{
+	atomic_store(&nr_unguarded, 0);
+}
+
+PL_IN_CHILD(forget);
+
+static void pool_init(struct pl__stack_pool *p, uint32_t cls, size_t size)
+{
+	size = (size + page_size - 1) & ~(page_size - 1);
+	p->cls = cls;
+	p->size = size;
+	p->nr_per_area = size < AREA_SIZE ? (uint32_t)(AREA_SIZE / size) : 1;
+	if (p->nr_per_area > AREA_NR_MAX)
+		p->nr_per_area = AREA_NR_MAX;
+	p->nr_cached = 1 + (uint32_t)(CACHE_BYTES / size);
+	if (p->nr_cached > CACHE_NR_MAX)
+		p->nr_cached = CACHE_NR_MAX;
+	list_init(&p->areas);
+	list_init(&p->full);
+}
+
+int pl__stacks_init(struct pl__stacks *s, const size_t size[3])
+{
+	uint32_t cls;
+
+	page_size = pl__page_size();
+	for (cls = 0; cls < PL__STACK_CLASSES; cls++)
+		if (size[cls] < PL__STACK_SIZE_MIN + page_size - 4096 ||
+		    size[cls] > PL__STACK_SIZE_MAX)
+			return -EINVAL;
+	s->pools = pl__alloc_aligned(PL_CACHELINE, PL__STACK_CLASSES *
+						   sizeof(*s->pools));
+	if (!s->pools)
+		return -ENOMEM;
+	for (cls = 0; cls < PL__STACK_CLASSES; cls++)
+		pool_init(&s->pools[cls], cls, size[cls]);
+	store_relaxed(&has_no_guard_install, !can_guard_install());
+	atomic_store(&mprotects_left, mprotects_allowed());
+	return 0;
+}
+
+void pl__stacks_fini(struct pl__stacks *s)
+{
+	uint32_t cls;
+
+	pl__stacks_trim(s);
+	for (cls = 0; cls < PL__STACK_CLASSES; cls++)
+		PL_BUG_ON(!list_empty(&s->pools[cls].areas) ||
+			  !list_empty(&s->pools[cls].full));
+	pl__free(s->pools);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+#include "park/lot.h"
+#include "base/sys.h"
+
+#include <linux/parklot.h>
+
+/* Who comes back within this is not replaced. */
+#define STALL_NS	(50 * 1000)
+
+void pl__crew_init(struct pl__lots *lots)
+{
+	if (lots->nr_hands)
+		lots->nr_blocked = (_Atomic uint32_t *)
+				   (uintptr_t)&lots->counters->nr_blocked;
+}
+
+_Atomic uint32_t *pl__crew_join(struct pl__lots *lots, uint32_t slot)
+{
+	struct parklot_worker worker = { .slot = slot };
+
+	if (slot >= lots->nr_hands ||
+	    PL_FAULTY(-ENOMEM, pl__ioctl(lots->fd, PARKLOT_IOC_WORKER_JOIN,
+					 &worker)))
+		return NULL;
+	return (_Atomic uint32_t *)((char *)lots->words +
+				    PARKLOT_WORKER_OFFSET(lots->nr, slot));
+}
+
+void pl__crew_leave(struct pl__lots *lots, uint32_t slot)
+{
+	struct parklot_worker worker = { .slot = slot };
+
+	PL_BUG_ON(pl__ioctl(lots->fd, PARKLOT_IOC_WORKER_LEAVE, &worker));
+}
+
+void pl__crew_set(struct pl__lots *lots, uint32_t nr_wanted)
+{
+	struct parklot_crew crew = {
+		.target = nr_wanted,
+		.max = nr_wanted,
+		.stall_ns = STALL_NS,
+	};
+
+	if (lots->nr_hands)
+		PL_BUG_ON(pl__ioctl(lots->fd, PARKLOT_IOC_CREW, &crew));
+}
+
+void pl__crew_set_backlog(struct pl__lots *lots, bool has_work)
+{
+	if (lots->nr_hands)
+		__atomic_store_n(&lots->words->backlog, has_work,
+				 __ATOMIC_SEQ_CST);
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * lot_dev: sleepers in the kernel, by /dev/parklot
+ *
+ * The sequence words are in the page that we write, nr_parked of each lot in
+ * the one that the kernel writes; so nobody parked is seen without a system
+ * call, and somebody parked in several lots is one call.  Who sleeps in its
+ * ring, rather than have the device poll it, is in the list of lot_futex.c.
+ */
+#include "park/lot.h"
+#include "base/inject.h"
+#include "base/sys.h"
+
+#include <fcntl.h>
+#include <linux/parklot.h>
+#include <poll.h>
+#include <sys/mman.h>
+
+static enum pl__lot_reason reason_of(uint32_t reason)
+{
+	switch (reason) {
+	case PARKLOT_WOKEN:
+		return PL__LOT_WOKEN;
+	case PARKLOT_POLLED:
+		return PL__LOT_POLLED;
+	case PARKLOT_TIMEDOUT:
+		return PL__LOT_LATE;
+	}
+	return PL__LOT_CHANGED;
+}
+
+static enum pl__lot_reason park_polling(struct pl__lots *lots, uint32_t i,
+					int fd, uint64_t deadline_ns,
+					uint32_t seq)
+{
+	struct parklot_park p = {
+		.lot = i,
+		.expected_seq = seq,
+		.deadline_ns = deadline_ns,
+		.pollfd = fd,
+		.poll_events = fd < 0 ? 0 : POLLIN,
+	};
+	int ret;
+
+	/* [lot-c] is made in the kernel: it compares seq once we are listed. */
+	do {
+		ret = pl__ioctl(lots->fd, PARKLOT_IOC_PARK, &p);
+	} while (ret == -EINTR || (!ret && p.reason == PARKLOT_INTERRUPTED));
+	PL_BUG_ON(ret);
+	if (p.reason == PARKLOT_CALLED)
+		atomic_fetch_add_explicit(&lots->nr_called, 1,
+					  memory_order_relaxed);
+	return reason_of(p.reason);
+}
+
+static enum pl__lot_reason park(struct pl__lots *lots, uint32_t i,
+				struct pl__lot_entry *e, uint64_t deadline_ns,
+				uint32_t seq)
+{
+	(void)e;
+	_Static_assert(PARKLOT_FOREVER == UINT64_MAX, "ours, too");
+	return park_polling(lots, i, -1, deadline_ns, seq);
+}
+
+static bool has_parked(struct pl__lots *lots, uint32_t i)
+{
+	/* [lot-b] pairs with [lot-a], which is made in the kernel here. */
+	return __atomic_load_n(&lots->counters->lot[i].nr_parked,
+			       __ATOMIC_SEQ_CST);
+}
+
+static uint32_t wake_batch(struct pl__lots *lots,
+			   struct parklot_wake_entry *entries,
+			   uint32_t nr_entries, uint32_t limit)
+{
+	struct parklot_wake wake = {
+		.entries = (uintptr_t)entries,
+		.nr_entries = nr_entries,
+		.limit = limit,
+	};
+	int ret;
+
+	if (!nr_entries)
+		return 0;
+	PL_INJECT("lot-b");
+	ret = pl__ioctl(lots->fd, PARKLOT_IOC_WAKE, &wake);
+	PL_BUG_ON(ret);
+	if (!wake.woken)
+		atomic_fetch_add_explicit(&lots->nr_empty, 1,
+					  memory_order_relaxed);
+	return wake.woken;
+}
+
+static uint32_t wake_device(struct pl__lots *lots, uint32_t first, uint32_t nr)
+{
+	struct parklot_wake_entry entries[PARKLOT_MAX_BATCH];
+	uint32_t i, lot, nr_entries = 0, woken = 0;
+
+	for (i = 0; i < lots->nr && woken < nr; i++) {
+		lot = (first + i) % lots->nr;
+		if (!has_parked(lots, lot))
+			continue;
+		entries[nr_entries++] = (struct parklot_wake_entry){
+			.lot = lot,
+			.nr = nr - woken,
+		};
+		if (nr_entries == PARKLOT_MAX_BATCH) {
+			woken += wake_batch(lots, entries, nr_entries,
+					    nr - woken);
+			nr_entries = 0;
+		}
+	}
+	if (woken < nr)
+		woken += wake_batch(lots, entries, nr_entries, nr - woken);
+	return woken;
+}
+
+static uint32_t wake(struct pl__lots *lots, uint32_t first, uint32_t nr)
+{
+	uint32_t i, woken = 0;
+
+	for (i = 0; i < lots->nr && woken < nr; i++)
+		woken += pl__lot_list_wake(lots, (first + i) % lots->nr,
+					   nr - woken);
+	return woken < nr ? woken + wake_device(lots, first, nr - woken) :
+			    woken;
+}
+
+static void fini(struct pl__lots *lots)
+{
+	int fd;
+
+	if (lots->words)
+		pl__unmap(lots->words, lots->words_size);
+	if (lots->counters)
+		pl__unmap((void *)lots->counters, lots->counters_size);
+	fd = lots->fd;
+	/* First, so that no child of a fork closes another one's. */
+	lots->fd = -1;
+	pl__close(fd);
+}
+
+static const struct pl__lots_ops dev_ops = {
+	.park		= park,
+	.park_polling	= park_polling,
+	.wake		= wake,
+	.fini		= fini,
+};
+
+static int map(struct pl__lots *lots)
+{
+	struct parklot_setup setup = {
+		.nr_lots = lots->nr,
+		.nr_workers = lots->nr_hands,
+	};
+	uint32_t i;
+	int ret;
+
+	ret = PL_FAULTY(-ENOMEM, pl__ioctl(lots->fd, PARKLOT_IOC_SETUP,
+					   &setup));
+	if (ret)
+		return ret;
+	lots->words_size = setup.words_size;
+	lots->counters_size = setup.counters_size;
+	lots->words = pl__map_fd(lots->fd, lots->words_size,
+				 PROT_READ | PROT_WRITE, PARKLOT_OFF_WORDS);
+	lots->counters = pl__map_fd(lots->fd, lots->counters_size, PROT_READ,
+				    PARKLOT_OFF_COUNTERS);
+	if (!lots->words || !lots->counters)
+		return -ENOMEM;
+	for (i = 0; i < lots->nr; i++)
+		lots->lot[i].seq =
+			(_Atomic uint32_t *)&lots->words->lot[i].seq;
+	pl__crew_init(lots);
+	return 0;
+}
+
+static int check_version(struct pl__lots *lots)
+{
+	struct parklot_query query = { 0 };
+	int ret = PL_FAULTY(-ENOMEM, pl__ioctl(lots->fd, PARKLOT_IOC_QUERY,
+					       &query));
+
+	if (ret)
+		return ret;
+	if (query.abi_version != PARKLOT_ABI_VERSION ||
+	    lots->nr > query.max_lots)
+		return -EOPNOTSUPP;
+	if (!(query.features & PARKLOT_FEAT_CREW) ||
+	    lots->nr_hands > query.max_workers)
+		lots->nr_hands = 0;
+	lots->can_poll = query.features & PARKLOT_FEAT_POLLFD;
+	return 0;
+}
+
+int pl__lots_dev_init(struct pl__lots *lots)
+{
+	int ret;
+
+	lots->fd = pl__open("/dev/parklot", O_RDWR);
+	if (lots->fd < 0)
+		return lots->fd;
+	ret = check_version(lots);
+	if (!ret)
+		ret = map(lots);
+	if (ret)
+		fini(lots);
+	else
+		lots->ops = &dev_ops;
+	return ret;
+}

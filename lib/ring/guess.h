@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * guess: whether it pays to ask, by how it went before
+ *
+ * Each time in vain lets more times pass before the next one, up to 16.  Once
+ * of use, it is asked again each time.  So who never gets anything asks 1 time
+ * in 17, and who mostly does is hardly slowed by one time in vain.  As what
+ * passes is even, who gets something each second time is found out.
+ */
+#ifndef PL_GUESS_H
+#define PL_GUESS_H
+
+#include "base/base.h"
+
+#define PL__GUESS_PASS_MAX	16	/* 2^n */
+
+/* Of one thread.  Zero-filled it is to be asked. */
+struct pl__guess {
+	uint8_t			nr_pass;	/* after the last in vain */
+	uint8_t			nr_left;	/* of these */
+};
+
+/* False: this time passes. */
+static inline bool pl__guess_asks(struct pl__guess *g)
+{
+	if (!g->nr_left)
+		return true;
+	g->nr_left--;
+	return false;
+}
+
+/* It was asked. */
+static inline void pl__guess_learn(struct pl__guess *g, bool was_vain)
+{
+	if (!was_vain)
+		g->nr_pass = 0;
+	else if (g->nr_pass < PL__GUESS_PASS_MAX)
+		g->nr_pass = g->nr_pass ? (uint8_t)(2 * g->nr_pass) : 2;
+	g->nr_left = g->nr_pass;
+}
+
+/* There is a reason to ask the next time. */
+static inline void pl__guess_ask(struct pl__guess *g)
+{
+	g->nr_left = 0;
+}
+
+#endif /* PL_GUESS_H */

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+#include "ring/ring.h"
+#include "base/inject.h"
+#include "base/probe.h"
+#include "base/sys.h"
+
+#include <liburing.h>
+
+int pl__ring_open(struct pl__ring **out, enum pl_io want, enum pl_wait way)
+{
+	int ret = -ENOSYS;
+
+	if (want != PL_IO_POLL)
+		ret = pl__ring_uring_open(out, way);
+	if (!ret)
+		(*out)->kind = PL_IO_URING;
+	if ((ret != -ENOSYS && ret != -EPERM) || want == PL_IO_URING)
+		return ret;
+	ret = pl__ring_poll_open(out, way);
+	if (!ret)
+		(*out)->kind = PL_IO_POLL;
+	return ret;
+}
+
+enum pl_io pl__ring_kind(const struct pl__ring *r)
+{
+	return r->kind;
+}
+
+enum pl_wait pl__ring_way(const struct pl__ring *r)
+{
+	return r->way;
+}
+
+void pl__ring_close(struct pl__ring *r)
+{
+	int eventfd = r->bell.eventfd;
+	struct pl__link *l = pl__inbox_take(&r->closes), *next;
+
+	for (; l; l = next) {
+		next = l->next;
+		pl__free(container_of(l, struct pl__ring_closed, link));
+	}
+	r->ops->close(r);
+	if (eventfd >= 0)
+		pl__close(eventfd);
+}
+
+int pl__ring_fd(const struct pl__ring *r)
+{
+	return r->fd;
+}
+
+struct pl__bell *pl__ring_bell(struct pl__ring *r)
+{
+	return &r->bell;
+}
+
+bool pl__ring_is_busy(const struct pl__ring *r)
+{
+	return load_relaxed(&r->nr_added) != load_relaxed(&r->nr_done);
+}
+
+void pl__ring_stat(const struct pl__ring *r, struct pl__ring_stat *st)
+{
+	st->completed = load_relaxed(&r->nr_done);
+	st->submitted = load_relaxed(&r->nr_added);
+	st->enters = load_relaxed(&r->nr_enters);
+}
+
+static void remember(struct pl__ring *r, struct pl__ring_req *req)
+{
+	struct pl__ring_bucket *b = pl__ring_bucket(r, req->fd);
+
+	if (unlikely(!b->reqs.next))
+		list_init(&b->reqs);
+	list_add_tail(&req->by_fd, &b->reqs);
+	/* [close-a] pairs with [close-b] in pl_close(). */
+	counter_inc_release(&b->nr);
+	PL_INJECT("close-a");
+}
+
+static int add(struct pl__ring *r, struct pl__ring_req *req,
+	       const struct io_uring_sqe *sqe)
+{
+	int ret;
+
+	req->ring = r;
+	req->sqe = sqe;
+	req->fd = sqe->flags & IOSQE_FIXED_FILE ? -1 : sqe->fd;
+	req->nr = load_relaxed(&r->nr_added);
+	req->verdict = 0;
+	req->res = 0;
+	req->is_over = false;
+	list_init(&req->queue);
+	store_relaxed(&req->pending, 1);
+	remember(r, req);
+	ret = r->ops->add(r, req);
+	if (ret) {
+		pl__ring_forget(req);
+		return ret;
+	}
+	counter_inc(&r->nr_added);
+	return 0;
+}
+
+int pl__ring_add(struct pl__ring *r, struct pl__ring_req *req,
+		 const struct io_uring_sqe *sqe)
+{
+	int ret;
+
+	pl__lock(&r->lock);
+	ret = add(r, req, sqe);
+	PL_INJECT("added");
+	pl__unlock(&r->lock);
+	if (!ret)
+		PL_PROBE3(io_submit, req, (uint32_t)sqe->opcode, sqe->fd);
+	return ret;
+}
+
+uint32_t pl__ring_finish(struct pl__ring *r, struct pl__ring_req *req)
+{
+	/* [cancel-b] pairs with [cancel-a] in pl__ring_cancel(). */
+	if (atomic_fetch_sub(&req->pending, 1) != 1)
+		return 0;
+	counter_inc(&r->nr_done);
+	PL_PROBE2(io_done, req, req->res);
+	req->done(req, req->res);
+	return 1;
+}
+
+/*
+ * The attempt counts as a completion to come, so that the request's memory
+ * stays until the kernel has looked for it:
+ *
+ *	canceller			owner
+ *	pending++, unless it is 0	pending--	[cancel-b]
+ *		    [cancel-a]		if (it was the last)
+ *	tell the owner				done()
+ */
+void pl__ring_cancel(struct pl__ring_req *req)
+{
+	struct pl__ring *r = req->ring;
+	uint32_t n = atomic_load(&req->pending);
+
+	/* [cancel-a] pairs with [cancel-b] in pl__ring_finish(). */
+	do {
+		if (!n)
+			return;
+	} while (!atomic_compare_exchange_weak(&req->pending, &n, n + 1));
+	PL_INJECT("cancel-a");
+	pl__inbox_push(&r->cancels, &req->link);
+	pl__bell_ring(&r->bell);
+}
+
+/* ---- closed descriptors ---- */
+
+bool pl__ring_may_have(struct pl__ring *r, int fd)
+{
+	return load_acquire(&pl__ring_bucket(r, fd)->nr);
+}
+
+uint64_t pl__ring_nr_added(struct pl__ring *r)
+{
+	return load_acquire(&r->nr_added);
+}
+
+void pl__ring_tell(struct pl__ring_closed *m)
+{
+	struct pl__ring *r = m->ring;
+
+	pl__inbox_push(&r->closes, &m->link);
+	pl__bell_ring(&r->bell);
+}
+
+struct pl__ring_req *pl__ring_next_closed(const struct pl__ring_closed *m)
+{
+	struct pl__list *all = &pl__ring_bucket(m->ring, m->fd)->reqs, *pos, *n;
+	struct pl__ring_req *req;
+	bool is_marked;
+
+	if (!all->next)
+		return NULL;
+	list_for_each_safe(pos, n, all) {
+		req = list_entry(pos, struct pl__ring_req, by_fd);
+		if (req->fd != m->fd)
+			continue;
+		is_marked = req->verdict;
+		if (req->nr < m->before)
+			req->verdict = -EBADF;
+		else if (!is_marked)
+			req->verdict = -ERESTART;
+		if (!is_marked)
+			return req;
+	}
+	return NULL;
+}
+
+/* ---- the owner's, and in its place ---- */
+
+uint32_t pl__ring_poll(struct pl__ring *r)
+{
+	uint32_t nr;
+
+	pl__lock(&r->lock);
+	nr = r->ops->poll(r);
+	r->has_rung = false;
+	pl__unlock(&r->lock);
+	return nr;
+}
+
+uint32_t pl__ring_reap(struct pl__ring *r)
+{
+	uint32_t nr;
+
+	pl__lock(&r->lock);
+	nr = r->ops->reap(r);
+	r->has_rung = false;
+	pl__unlock(&r->lock);
+	return nr;
+}
+
+bool pl__ring_help(struct pl__ring *r)
+{
+	if (!pl__trylock(&r->lock))
+		return false;
+	/* [rung-b] pairs with [rung-a] in pl__ring_wait(). */
+	r->ops->help(r);
+	PL_INJECT("rung-b");
+	pl__unlock(&r->lock);
+	return true;
+}
+
+void pl__ring_wait(struct pl__ring *r, uint64_t deadline_ns)
+{
+	PL_INJECT("rung-a");
+	pl__lock(&r->lock);
+	/* [rung-a] pairs with [rung-b] in pl__ring_help(). */
+	if (likely(!r->has_rung))
+		r->ops->wait(r, deadline_ns);
+	r->has_rung = false;
+	pl__unlock(&r->lock);
+}
+
+int pl__ring_pollfd(struct pl__ring *r, uint64_t *deadline_ns)
+{
+	int fd = -1;
+
+	PL_INJECT("rung-a");
+	pl__lock(&r->lock);
+	if (likely(!r->has_rung))
+		fd = r->ops->pollfd(r, deadline_ns);
+	r->has_rung = false;
+	pl__unlock(&r->lock);
+	return fd;
+}
+
+void pl__ring_polled(struct pl__ring *r, bool is_ready)
+{
+	pl__lock(&r->lock);
+	r->ops->polled(r, is_ready);
+	pl__unlock(&r->lock);
+}

@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * ring_poll: a ring where the kernel has none, of epoll and plain calls
+ *
+ * What is added is tried when the owner polls, reaps or waits; what would
+ * block waits for its descriptor's events in the owner's own epoll, and is
+ * tried again.  So the owner's one sleep is for all of it, as in a ring of the
+ * kernel's, and for the eventfd.
+ *
+ *	add() --> fresh --try--> complete --> done()
+ *		    ^  |  \
+ *		    |  |   +--> later, if nobody would tell: a while
+ *	   an event +--+--> armed, in epoll
+ *
+ * A descriptor is armed for one event at a time, for all that wait for it; it
+ * stays known to epoll, disarmed, until it is closed.
+ */
+#include "ring/ring.h"
+#include "base/sys.h"
+
+#include <liburing.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+
+#define NR_EVENTS	32
+#define EVENT		UINT64_MAX	/* the eventfd */
+#define LATER_NS	(1000 * 1000)
+#define NR_VAIN_MAX	8	/* times told that it can, when it cannot */
+
+/* L: under ring.lock. */
+struct ring_poll {
+	struct pl__ring		ring;
+	int			epfd;		/* I */
+	uint32_t		round;		/* L: of trying */
+	struct pl__list		fresh;		/* L: to be tried */
+	struct pl__list		later;		/* L: the same, in a while */
+	struct pl__list		complete;	/* L: done() is to be called */
+	struct pl__list		calling;	/* L: its task makes the call */
+};
+
+/* A request that is in none of these queues waits for events. */
+
+static struct ring_poll *poll_of(struct pl__ring *r)
+{
+	return container_of(r, struct ring_poll, ring);
+}
+
+static struct pl__ring_req *first_of(struct pl__list *queue)
+{
+	return list_entry(queue->next, struct pl__ring_req, queue);
+}
+
+static void move_to(struct pl__list *queue, struct pl__ring_req *req)
+{
+	list_del_init(&req->queue);
+	list_add_tail(&req->queue, queue);
+}
+
+static void move_all(struct pl__list *from, struct pl__list *to)
+{
+	while (!list_empty(from))
+		move_to(to, first_of(from));
+}
+
+static void end(struct ring_poll *p, struct pl__ring_req *req, int res)
+{
+	req->res = res;
+	req->is_over = true;
+	pl__ring_forget(req);
+	move_to(&p->complete, req);
+}
+
+/* ---- trying ---- */
+
+/*
+ * What all want that wait for @fd; @armed: what it was armed for since the
+ * last event that could have disarmed it, in this round.
+ */
+static uint32_t wanted(struct ring_poll *p, int fd, uint32_t *armed)
+{
+	struct pl__list *all = &pl__ring_bucket(&p->ring, fd)->reqs, *pos, *n;
+	struct pl__ring_req *req;
+	uint32_t events = 0;
+
+	list_for_each_safe(pos, n, all) {
+		req = list_entry(pos, struct pl__ring_req, by_fd);
+		if (req->sqe->fd != fd || !list_empty(&req->queue))
+			continue;
+		events |= req->call.events;
+		if (req->round == p->round)
+			*armed |= req->armed;
+	}
+	return events;
+}
+
+static int arm(struct ring_poll *p, int fd, uint32_t events)
+{
+	struct epoll_event ev = {
+		.events = events | EPOLLONESHOT,
+		.data.u64 = (uint32_t)fd,
+	};
+	long ret = pl__syscall(SYS_epoll_ctl, p->epfd, EPOLL_CTL_MOD, fd, &ev);
+
+	if (ret == -ENOENT)
+		ret = PL_FAULTY(-ENOMEM, pl__syscall(SYS_epoll_ctl, p->epfd,
+						     EPOLL_CTL_ADD, fd, &ev));
+	return ret == -ENOSPC ? -ENOMEM : (int)ret;
+}
+
+static void wait_for_events(struct ring_poll *p, struct pl__ring_req *req)
+{
+	uint32_t events, armed = 0;
+	int ret = 0;
+
+	list_del_init(&req->queue);
+	events = wanted(p, req->sqe->fd, &armed);
+	if (!armed || events & ~armed)
+		ret = arm(p, req->sqe->fd, events);
+	req->round = p->round;
+	req->armed = events;
+	if (ret)
+		end(p, req, ret);
+}
+
+/*
+ * A datagram socket is writable, though the other end may take no more; and
+ * nothing tells of a backlog that is full no longer.
+ */
+static bool is_nobody_telling(struct pl__ring_req *req)
+{
+	if (!req->call.events)
+		return true;
+	if (req->call.events != EPOLLOUT || ++req->nr_vain < NR_VAIN_MAX)
+		return false;
+	req->nr_vain = 0;
+	return true;
+}
+
+static void wait_for(struct ring_poll *p, struct pl__ring_req *req)
+{
+	if (is_nobody_telling(req))
+		move_to(&p->later, req);
+	else
+		wait_for_events(p, req);
+}
+
+static void try_fresh(struct ring_poll *p)
+{
+	struct pl__ring_req *req;
+	int res;
+
+	p->round++;
+	while (!list_empty(&p->fresh)) {
+		req = first_of(&p->fresh);
+		if (pl__call_must_wait(&req->call, &res))
+			wait_for(p, req);
+		else
+			end(p, req, res);
+	}
+}
+
+/* Here the task itself waits for a file, and so is known to block. */
+static int add(struct pl__ring *r, struct pl__ring_req *req)
+{
+	struct ring_poll *p = poll_of(r);
+	int res;
+
+	pl__call_init(&req->call, req->sqe);
+	req->nr_vain = 0;
+	req->round = p->round - 1;
+	if (req->is_vain) {
+		wait_for(p, req);
+		return 0;
+	}
+	if (req->call.kind != PL__CALL_FILE) {
+		list_add_tail(&req->queue, &p->fresh);
+		return 0;
+	}
+	/* Others may help with the rest meanwhile. */
+	list_add_tail(&req->queue, &p->calling);
+	pl__unlock(&r->lock);
+	pl__call_must_wait(&req->call, &res);
+	pl__lock(&r->lock);
+	end(p, req, res);
+	return 0;
+}
+
+/* ---- messages ---- */
+
+/* What was not tried yet is so once: a deadline in the past polls. */
+static void cancel(struct ring_poll *p, struct pl__ring_req *req)
+{
+	int res = -EAGAIN;
+
+	if (!req->is_over && !list_empty(&req->queue) &&
+	    !pl__call_must_wait(&req->call, &res))
+		end(p, req, res);
+	if (!req->is_over)
+		end(p, req, req->call.done ? req->call.done : -ECANCELED);
+	/* The attempt, which counts as well. */
+	pl__ring_finish(&p->ring, req);
+}
+
+static void take_cancels(struct ring_poll *p)
+{
+	struct pl__link *l = pl__inbox_take(&p->ring.cancels), *next;
+
+	for (; l; l = next) {
+		next = l->next;
+		cancel(p, container_of(l, struct pl__ring_req, link));
+	}
+}
+
+/* A call that is being made ends by itself. */
+static void end_closed(struct ring_poll *p, struct pl__ring_req *req)
+{
+	if (req->call.kind != PL__CALL_FILE)
+		end(p, req, req->call.done ? req->call.done : req->verdict);
+}
+
+static void take_closes(struct ring_poll *p)
+{
+	struct pl__link *l = pl__inbox_take(&p->ring.closes), *next;
+	struct pl__ring_closed *m;
+	struct pl__ring_req *req;
+
+	for (; l; l = next) {
+		next = l->next;
+		m = container_of(l, struct pl__ring_closed, link);
+		while ((req = pl__ring_next_closed(m)))
+			end_closed(p, req);
+		pl__free(m);
+	}
+}
+
+/* ---- events ---- */
+
+static void take_event(struct ring_poll *p, int fd)
+{
+	struct pl__list *all = &pl__ring_bucket(&p->ring, fd)->reqs, *pos, *n;
+	struct pl__ring_req *req;
+
+	list_for_each_safe(pos, n, all) {
+		req = list_entry(pos, struct pl__ring_req, by_fd);
+		if (req->sqe->fd == fd && list_empty(&req->queue))
+			move_to(&p->fresh, req);
+	}
+}
+
+/* epoll's own timeout counts milliseconds. */
+static void sleep_until(struct ring_poll *p, uint64_t deadline_ns)
+{
+	uint64_t now = deadline_ns ? pl__now_ns() : 0;
+	uint64_t ns = deadline_ns > now ? deadline_ns - now : 0;
+	struct timespec ts = {
+		.tv_sec = (time_t)(ns / NSEC_PER_SEC),
+		.tv_nsec = (long)(ns % NSEC_PER_SEC),
+	};
+	struct pollfd pfd = { .fd = p->epfd, .events = POLLIN };
+
+	if (ns)
+		pl__syscall(SYS_ppoll, &pfd, 1, &ts, NULL);
+}
+
+static void take_events(struct ring_poll *p, uint64_t deadline_ns)
+{
+	struct epoll_event ev[NR_EVENTS];
+	int timeout = deadline_ns == UINT64_MAX ? -1 : 0;
+	long i, nr;
+
+	if (!timeout)
+		sleep_until(p, deadline_ns);
+	counter_inc(&p->ring.nr_enters);
+	nr = pl__syscall(SYS_epoll_pwait, p->epfd, ev, NR_EVENTS, timeout);
+	for (i = 0; i < nr; i++)
+		if (ev[i].data.u64 == EVENT)
+			p->ring.has_rung = true;
+		else
+			take_event(p, (int)ev[i].data.u64);
+	move_all(&p->later, &p->fresh);
+	try_fresh(p);
+}
+
+/* ---- the owner ---- */
+
+static void take_messages(struct ring_poll *p)
+{
+	if (!pl__inbox_empty(&p->ring.cancels))
+		take_cancels(p);
+	if (!pl__inbox_empty(&p->ring.closes))
+		take_closes(p);
+}
+
+static uint32_t complete_all(struct ring_poll *p)
+{
+	struct pl__ring_req *req;
+	uint32_t nr = 0;
+
+	while (!list_empty(&p->complete)) {
+		req = first_of(&p->complete);
+		list_del_init(&req->queue);
+		nr += pl__ring_finish(&p->ring, req);
+	}
+	return nr;
+}
+
+static uint32_t reap(struct pl__ring *r)
+{
+	struct ring_poll *p = poll_of(r);
+
+	take_messages(p);
+	try_fresh(p);
+	return complete_all(p);
+}
+
+static uint32_t poll_ring(struct pl__ring *r)
+{
+	struct ring_poll *p = poll_of(r);
+
+	if (pl__ring_is_busy(r)) {
+		take_messages(p);
+		take_events(p, 0);
+	}
+	return complete_all(p);
+}
+
+/* False: something is complete. */
+static bool may_sleep(struct ring_poll *p, uint64_t *deadline_ns)
+{
+	uint64_t soon;
+
+	take_messages(p);
+	try_fresh(p);
+	if (!list_empty(&p->complete))
+		return false;
+	if (!list_empty(&p->later)) {
+		soon = pl__now_ns() + LATER_NS;
+		*deadline_ns = *deadline_ns < soon ? *deadline_ns : soon;
+	}
+	return true;
+}
+
+static void wait_in_ring(struct pl__ring *r, uint64_t deadline_ns)
+{
+	struct ring_poll *p = poll_of(r);
+
+	if (may_sleep(p, &deadline_ns))
+		take_events(p, deadline_ns);
+}
+
+static int pollfd(struct pl__ring *r, uint64_t *deadline_ns)
+{
+	struct ring_poll *p = poll_of(r);
+
+	return may_sleep(p, deadline_ns) ? p->epfd : -1;
+}
+
+static void polled(struct pl__ring *r, bool is_ready)
+{
+	if (is_ready)
+		take_events(poll_of(r), 0);
+}
+
+/* ---- the whole ---- */
+
+static void close_ring(struct pl__ring *r)
+{
+	struct ring_poll *p = poll_of(r);
+
+	pl__close(p->epfd);
+	pl__free(p);
+}
+
+static const struct pl__ring_ops poll_ops = {
+	.close	= close_ring,
+	.add	= add,
+	.poll	= poll_ring,
+	.reap	= reap,
+	.help	= poll_ring,
+	.wait	= wait_in_ring,
+	.pollfd	= pollfd,
+	.polled	= polled,
+};
+
+/* Each write to it is an event of its own, so that it need not be read. */
+static int watch_eventfd(struct ring_poll *p)
+{
+	struct epoll_event ev = {
+		.events = EPOLLIN | EPOLLET,
+		.data.u64 = EVENT,
+	};
+
+	return (int)pl__syscall(SYS_epoll_ctl, p->epfd, EPOLL_CTL_ADD,
+				p->ring.bell.eventfd, &ev);
+}
+
+int pl__ring_poll_open(struct pl__ring **out, enum pl_wait way)
+{
+	struct ring_poll *p;
+	int ret;
+
+	if (way == PL_WAIT_FUTEX)
+		return -EOPNOTSUPP;
+	p = pl__alloc(sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	p->ring.ops = &poll_ops;
+	p->ring.way = way ? way : PL_WAIT_EVENTFD;
+	list_init(&p->fresh);
+	list_init(&p->later);
+	list_init(&p->complete);
+	list_init(&p->calling);
+	p->epfd = pl__epoll();
+	ret = p->epfd;
+	if (ret < 0)
+		goto err_free;
+	p->ring.bell.eventfd = pl__eventfd();
+	ret = p->ring.bell.eventfd;
+	if (ret < 0)
+		goto err_epoll;
+	ret = watch_eventfd(p);
+	if (ret)
+		goto err_eventfd;
+	p->ring.fd = p->epfd;
+	*out = &p->ring;
+	return 0;
+
+err_eventfd:
+	pl__close(p->ring.bell.eventfd);
+err_epoll:
+	pl__close(p->epfd);
+err_free:
+	pl__free(p);
+	return ret;
+}

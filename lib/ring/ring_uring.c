@@ -1,0 +1,507 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * ring_uring: a ring of the kernel's
+ *
+ * A request that is on its way from one of the kernel's hands to another, as
+ * from its polls to its threads, is found by no cancel: then that is asked for
+ * again in a while, until the request is over.
+ *
+ * The bell is an eventfd that the ring reads, or a futex that it waits on:
+ *
+ *	owner				who rings
+ *	heard = nr_rung		[bell-b]	set state, or a message
+ *	look at state, messages			nr_rung++	[bell-a]
+ *	have the ring wait			futex_wake
+ *	    while nr_rung == heard
+ *
+ * The kernel compares with what was heard when the last wait was over: so who
+ * rings meanwhile, when nobody waits, is heard all the same.  Such a wait and
+ * its address last until it is rung: so at the end the owner rings.
+ *
+ * Who parks in the device has it poll the ring.
+ *
+ * What waits for an event goes on in the thread that submitted it, wherever in
+ * the kernel that is: if it sleeps, as a signal could wake it, it is sent back
+ * to sleep afterwards.  So others can reap what was submitted by one that is
+ * blocked.  A ring whose owner alone can (SINGLE_ISSUER, DEFER_TASKRUN) is no
+ * faster here; and who parks in the device would not wake for what is left to
+ * it to complete.  (An eventfd registered with such a ring is no way out: the
+ * kernel puts off to write it while it is in another's, seen to hang with
+ * Linux 6.12.)
+ */
+#include "base/inject.h"
+#include "ring/ring.h"
+#include "base/sys.h"
+
+#include <liburing.h>
+#include <string.h>
+
+#define NR_ENTRIES	256
+#define AGAIN_NS	(1000 * 1000)
+
+/* What a completion is of, in the low bits of its user_data. */
+#define TAG_REQ		0
+#define TAG_CANCEL	1	/* of the attempt to cancel that request */
+#define TAG_EVENT	2	/* the bell was rung */
+#define TAG_AGAIN	3	/* time to cancel again */
+#define TAG_MASK	3
+
+/* Linux 6.7; headers may be older. */
+#define OP_FUTEX_WAIT	51
+#define FUTEX_U32	2
+#define FUTEX_PRIVATE	128
+#define FUTEX_ANY	0xffffffffU
+
+/* L: under ring.lock.  I: init only. */
+struct uring {
+	struct pl__ring		ring;
+	struct io_uring		uring;		/* L */
+	bool			can_poll_first;	/* I: before it tries */
+	bool			is_event_armed;	/* L: it hears the bell */
+	bool			is_event_others; /* L: by a helper's request */
+	uint32_t		nr_heard;	/* L: of bell.nr_rung */
+	uint64_t		event;		/* what an eventfd reads into */
+	bool			is_again_armed;	/* L: a timeout is in flight */
+	bool			is_again_due;	/* L: it has passed */
+	struct pl__list		again;		/* L: to be cancelled again */
+};
+
+static struct uring *uring_of(struct pl__ring *r)
+{
+	return container_of(r, struct uring, ring);
+}
+
+static int setup(struct io_uring *uring)
+{
+	/* The best first: who computes is not interrupted. */
+	static const unsigned int flags[] = {
+		IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG,
+		0,
+	};
+	size_t i;
+	int ret = -EINVAL;
+
+	for (i = 0; i < ARRAY_SIZE(flags) && ret == -EINVAL; i++)
+		ret = PL_FAULTY(-ENOMEM, io_uring_queue_init(NR_ENTRIES, uring,
+							     flags[i]));
+	return ret;
+}
+
+/* ---- completions ---- */
+
+/* A cancel that waits to be made again has nothing to find any more. */
+static uint32_t complete_request(struct uring *u, struct pl__ring_req *req,
+				 int res)
+{
+	req->res = req->verdict && (res == -ECANCELED || res == -EINTR) ?
+		   req->verdict : res;
+	req->is_over = true;
+	pl__ring_forget(req);
+	if (unlikely(!list_empty(&req->queue))) {
+		list_del_init(&req->queue);
+		pl__ring_finish(&u->ring, req);
+	}
+	return pl__ring_finish(&u->ring, req);
+}
+
+static uint32_t complete_cancel(struct uring *u, struct pl__ring_req *req,
+				int res)
+{
+	if (!res || req->is_over || !list_empty(&req->queue))
+		return pl__ring_finish(&u->ring, req);
+	list_add_tail(&req->queue, &u->again);
+	return 0;
+}
+
+static void hear(struct uring *u)
+{
+	/* [bell-b] pairs with [bell-a] in pl__bell_ring(). */
+	u->nr_heard = atomic_load(&u->ring.bell.nr_rung);
+	PL_INJECT("bell-b");
+	u->is_event_armed = false;
+	u->ring.has_rung = true;
+}
+
+static uint32_t complete(struct uring *u, uint64_t data, int res)
+{
+	struct pl__ring_req *req;
+
+	req = (struct pl__ring_req *)(uintptr_t)(data & ~(uint64_t)TAG_MASK);
+	switch (data & TAG_MASK) {
+	case TAG_EVENT:
+		hear(u);
+		return 0;
+	case TAG_AGAIN:
+		u->is_again_armed = false;
+		u->is_again_due = true;
+		return 0;
+	case TAG_CANCEL:
+		return complete_cancel(u, req, res);
+	}
+	return complete_request(u, req, res);
+}
+
+static uint32_t complete_all(struct uring *u)
+{
+	struct io_uring_cqe *cqe;
+	uint32_t nr = 0;
+	uint64_t data;
+	int res;
+
+	while (io_uring_cq_ready(&u->uring)) {
+		if (io_uring_peek_cqe(&u->uring, &cqe))
+			break;
+		data = cqe->user_data;
+		res = cqe->res;
+		io_uring_cqe_seen(&u->uring, cqe);
+		nr += complete(u, data, res);
+	}
+	return nr;
+}
+
+/* ---- submission ---- */
+
+/* What the kernel has no memory for stays, to be submitted the next time. */
+static void submit(struct uring *u)
+{
+	counter_inc(&u->ring.nr_enters);
+	PL_FAULTY(-EAGAIN, io_uring_submit_and_get_events(&u->uring));
+}
+
+static struct io_uring_sqe *get_sqe(struct uring *u)
+{
+	struct io_uring_sqe *sqe = io_uring_get_sqe(&u->uring);
+
+	if (likely(sqe))
+		return sqe;
+	/* Full of what was not submitted yet. */
+	submit(u);
+	complete_all(u);
+	return io_uring_get_sqe(&u->uring);
+}
+
+static void set_data(struct io_uring_sqe *sqe, const void *ptr, uint64_t tag)
+{
+	sqe->user_data = (uint64_t)(uintptr_t)ptr | tag;
+}
+
+static int add(struct pl__ring *r, struct pl__ring_req *req)
+{
+	struct uring *u = uring_of(r);
+	struct io_uring_sqe *sqe = get_sqe(u);
+
+	if (!sqe)
+		return -EAGAIN;
+	*sqe = *req->sqe;
+	if (req->is_vain && u->can_poll_first)
+		sqe->ioprio |= IORING_RECVSEND_POLL_FIRST;
+	set_data(sqe, req, TAG_REQ);
+	return 0;
+}
+
+static bool cancel(struct uring *u, struct pl__ring_req *req)
+{
+	struct io_uring_sqe *sqe = get_sqe(u);
+
+	if (!sqe)
+		return false;
+	io_uring_prep_cancel64(sqe, (uint64_t)(uintptr_t)req, 0);
+	set_data(sqe, req, TAG_CANCEL);
+	return true;
+}
+
+/* Without an SQE to be had now, they wait for the next time. */
+static void add_cancels(struct uring *u)
+{
+	struct pl__link *l = pl__inbox_take(&u->ring.cancels), *next;
+
+	for (; l; l = next) {
+		next = l->next;
+		if (!cancel(u, container_of(l, struct pl__ring_req, link)))
+			pl__inbox_push(&u->ring.cancels, l);
+	}
+}
+
+/* The cancel is one more completion to come, so that the request stays. */
+static bool cancel_closed(struct uring *u, struct pl__ring_closed *m)
+{
+	struct pl__ring_req *req;
+
+	while ((req = pl__ring_next_closed(m))) {
+		atomic_fetch_add(&req->pending, 1);
+		if (cancel(u, req))
+			continue;
+		req->verdict = 0;
+		pl__ring_finish(&u->ring, req);
+		return false;
+	}
+	return true;
+}
+
+static void take_closes(struct uring *u)
+{
+	struct pl__link *l = pl__inbox_take(&u->ring.closes), *next;
+
+	for (; l; l = next) {
+		next = l->next;
+		if (cancel_closed(u, container_of(l, struct pl__ring_closed,
+						  link)))
+			pl__free(container_of(l, struct pl__ring_closed,
+					      link));
+		else
+			pl__inbox_push(&u->ring.closes, l);
+	}
+}
+
+static void cancel_again(struct uring *u)
+{
+	struct pl__ring_req *req;
+
+	u->is_again_due = false;
+	while (!list_empty(&u->again)) {
+		req = list_entry(u->again.next, struct pl__ring_req, queue);
+		list_del_init(&req->queue);
+		if (cancel(u, req))
+			continue;
+		list_add(&req->queue, &u->again);
+		break;
+	}
+}
+
+static void arm_again(struct uring *u)
+{
+	static struct __kernel_timespec ts = { .tv_nsec = AGAIN_NS };
+	struct io_uring_sqe *sqe = get_sqe(u);
+
+	if (!sqe)
+		return;
+	io_uring_prep_timeout(sqe, &ts, 0, 0);
+	set_data(sqe, NULL, TAG_AGAIN);
+	u->is_again_armed = true;
+}
+
+static void prep_futex_wait(struct io_uring_sqe *sqe, _Atomic uint32_t *word,
+			    uint32_t expected)
+{
+	io_uring_prep_rw(OP_FUTEX_WAIT, sqe, FUTEX_U32 | FUTEX_PRIVATE, word,
+			 0, expected);
+	sqe->addr3 = FUTEX_ANY;
+}
+
+static void arm_event(struct uring *u)
+{
+	struct io_uring_sqe *sqe;
+
+	if (u->is_event_armed)
+		return;
+	PL_INJECT("bell-b");
+	sqe = get_sqe(u);
+	if (!sqe)
+		return;
+	if (u->ring.way == PL_WAIT_FUTEX)
+		prep_futex_wait(sqe, &u->ring.bell.nr_rung, u->nr_heard);
+	else
+		io_uring_prep_read(sqe, u->ring.bell.eventfd, &u->event,
+				   sizeof(u->event), 0);
+	set_data(sqe, NULL, TAG_EVENT);
+	u->is_event_armed = true;
+}
+
+/* Completions that the kernel makes only while we are in it. */
+static bool has_task_work(struct uring *u)
+{
+	return IO_URING_READ_ONCE(*u->uring.sq.kflags) &
+	       (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW);
+}
+
+static void take_messages(struct uring *u)
+{
+	if (!pl__inbox_empty(&u->ring.cancels))
+		add_cancels(u);
+	if (!pl__inbox_empty(&u->ring.closes))
+		take_closes(u);
+	if (likely(list_empty(&u->again)))
+		return;
+	if (u->is_again_due)
+		cancel_again(u);
+	else if (!u->is_again_armed)
+		arm_again(u);
+}
+
+static uint32_t poll_ring(struct pl__ring *r)
+{
+	struct uring *u = uring_of(r);
+
+	take_messages(u);
+	if (io_uring_sq_ready(&u->uring) || has_task_work(u))
+		submit(u);
+	return complete_all(u);
+}
+
+/* The next message will complete the event's read, if it has not yet. */
+static uint32_t help(struct pl__ring *r)
+{
+	struct uring *u = uring_of(r);
+	uint32_t nr = poll_ring(r);
+
+	if (u->is_event_armed)
+		return nr;
+	arm_event(u);
+	u->is_event_others = u->is_event_armed;
+	submit(u);
+	return nr;
+}
+
+static uint32_t reap(struct pl__ring *r)
+{
+	struct uring *u = uring_of(r);
+
+	if (!io_uring_cq_ready(&u->uring) && has_task_work(u))
+		return poll_ring(r);
+	return complete_all(u);
+}
+
+static void sleep_until(struct uring *u, uint64_t deadline_ns)
+{
+	uint64_t now = deadline_ns == UINT64_MAX ? 0 : pl__now_ns();
+	uint64_t ns = deadline_ns > now ? deadline_ns - now : 0;
+	struct __kernel_timespec ts = {
+		.tv_sec = (long long)(ns / NSEC_PER_SEC),
+		.tv_nsec = (long long)(ns % NSEC_PER_SEC),
+	};
+	struct io_uring_cqe *cqe;
+
+	counter_inc(&u->ring.nr_enters);
+	PL_FAULTY(-EAGAIN, io_uring_submit_and_wait_timeout(&u->uring, &cqe, 1,
+				deadline_ns == UINT64_MAX ? NULL : &ts, NULL));
+}
+
+/* Not a helper's, who may be held up in turn when it would complete. */
+static void arm_own_event(struct uring *u)
+{
+	if (unlikely(u->is_event_others)) {
+		u->is_event_others = false;
+		u->is_event_armed = false;
+	}
+	arm_event(u);
+}
+
+static void wait_in_ring(struct pl__ring *r, uint64_t deadline_ns)
+{
+	struct uring *u = uring_of(r);
+
+	take_messages(u);
+	arm_own_event(u);
+	/* Without a bell to hear nobody could wake us: only look. */
+	if (u->is_event_armed && !u->ring.has_rung &&
+	    !io_uring_cq_ready(&u->uring))
+		sleep_until(u, deadline_ns);
+}
+
+static int pollfd(struct pl__ring *r, uint64_t *deadline_ns)
+{
+	struct uring *u = uring_of(r);
+
+	(void)deadline_ns;
+	take_messages(u);
+	arm_own_event(u);
+	if (io_uring_sq_ready(&u->uring))
+		submit(u);
+	return u->is_event_armed && !u->ring.has_rung &&
+	       !io_uring_sq_ready(&u->uring) &&
+	       !io_uring_cq_ready(&u->uring) ? u->uring.ring_fd : -1;
+}
+
+static void polled(struct pl__ring *r, bool is_ready)
+{
+	(void)r;
+	(void)is_ready;
+}
+
+/* ---- the whole ---- */
+
+static bool knows_futex(struct io_uring *uring)
+{
+	union {
+		struct io_uring_probe	probe;
+		char			room[sizeof(struct io_uring_probe) +
+			(OP_FUTEX_WAIT + 1) * sizeof(struct io_uring_probe_op)];
+	} u;
+
+	memset(&u, 0, sizeof(u));
+	return !io_uring_register_probe(uring, &u.probe, OP_FUTEX_WAIT + 1) &&
+	       io_uring_opcode_supported(&u.probe, OP_FUTEX_WAIT);
+}
+
+bool pl__ring_uring_has_futex(void)
+{
+	struct io_uring uring;
+	bool has;
+
+	if (io_uring_queue_init(1, &uring, 0))
+		return false;
+	has = knows_futex(&uring);
+	io_uring_queue_exit(&uring);
+	return has;
+}
+
+/* By which others reach the owner. */
+static int open_bell(struct uring *u)
+{
+	if (u->ring.way == PL_WAIT_FUTEX) {
+		u->ring.bell.eventfd = -1;
+		return knows_futex(&u->uring) ? 0 : -EOPNOTSUPP;
+	}
+	u->ring.bell.eventfd = pl__eventfd();
+	return u->ring.bell.eventfd < 0 ? u->ring.bell.eventfd : 0;
+}
+
+static void close_ring(struct pl__ring *r)
+{
+	struct uring *u = uring_of(r);
+
+	if (u->ring.way == PL_WAIT_FUTEX)
+		pl__bell_ring(&u->ring.bell);
+	io_uring_queue_exit(&u->uring);
+	pl__free(u);
+}
+
+static const struct pl__ring_ops uring_ops = {
+	.close	= close_ring,
+	.add	= add,
+	.poll	= poll_ring,
+	.reap	= reap,
+	.help	= help,
+	.wait	= wait_in_ring,
+	.pollfd	= pollfd,
+	.polled	= polled,
+};
+
+int pl__ring_uring_open(struct pl__ring **out, enum pl_wait way)
+{
+	struct uring *u = pl__alloc(sizeof(*u));
+	int ret;
+
+	if (!u)
+		return -ENOMEM;
+	u->ring.ops = &uring_ops;
+	list_init(&u->again);
+	u->ring.way = way ? way : PL_WAIT_EVENTFD;
+	ret = setup(&u->uring);
+	if (ret)
+		goto err_free;
+	/* Both came with Linux 5.19, and only the one is refused without. */
+	u->can_poll_first = u->uring.flags & IORING_SETUP_COOP_TASKRUN;
+	ret = open_bell(u);
+	if (ret)
+		goto err_exit;
+	u->ring.fd = u->uring.ring_fd;
+	*out = &u->ring;
+	return 0;
+
+err_exit:
+	io_uring_queue_exit(&u->uring);
+err_free:
+	pl__free(u);
+	return ret;
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+#include "rt/config.h"
+#include "rt/cpus.h"
+
+#include <signal.h>
+#include <string.h>
+
+#define SPIN_US		50
+#define SPIN_US_MAX	65536
+#define NSIGNALS	64
+
+static const size_t default_stack[3] = {
+	[PL_STACK_NORMAL]	= 256 << 10,
+	[PL_STACK_SMALL]	= 32 << 10,
+	[PL_STACK_LARGE]	= 8 << 20,
+};
+
+bool pl__opts_are_sane(const void *opts, size_t size, size_t known)
+{
+	const char *p = opts;
+	size_t i;
+
+	if (size < known || size > 4096)
+		return false;
+	for (i = known; i < size; i++)
+		if (p[i])
+			return false;
+	return true;
+}
+
+static int copy(const struct pl_config *cfg, struct pl_config *out)
+{
+	memset(out, 0, sizeof(*out));
+	if (cfg) {
+		if (!pl__opts_are_sane(cfg, cfg->size, sizeof(*out)))
+			return -EINVAL;
+		memcpy(out, cfg, sizeof(*out));
+	}
+	out->size = sizeof(*out);
+	return 0;
+}
+
+static int env_number(const char *name, uint32_t min, uint32_t max,
+		      uint32_t *out)
+{
+	const char *s = getenv(name);
+	unsigned long v;
+	char *end;
+
+	if (!s || !*s)
+		return 0;
+	v = strtoul(s, &end, 10);
+	if (*s < '0' || *s > '9' || *end || v < min || v > max) {
+		fprintf(stderr, "parklot: %s=%s: not a number from %u to %u\n",
+			name, s, min, max);
+		return -EINVAL;
+	}
+	*out = (uint32_t)v;
+	return 0;
+}
+
+bool pl__config_backend_is_env(void)
+{
+	const char *s = getenv("PARKLOT_BACKEND");
+
+	return s && *s;
+}
+
+/* One of @names, which NULL ends, and its number. */
+static int env_name(const char *name, const char *const *names, uint32_t *out)
+{
+	const char *s = getenv(name);
+	uint32_t i;
+
+	if (!s || !*s)
+		return 0;
+	for (i = 0; names[i]; i++) {
+		if (!strcmp(s, names[i])) {
+			*out = i;
+			return 0;
+		}
+	}
+	fprintf(stderr, "parklot: %s=%s: not %s", name, s, names[0]);
+	for (i = 1; names[i]; i++)
+		fprintf(stderr, "%s%s", names[i + 1] ? ", " : " or ", names[i]);
+	fprintf(stderr, "\n");
+	return -EINVAL;
+}
+
+static int env_backend(uint32_t *out)
+{
+	static const char *const names[] = {
+		[PL_BACKEND_AUTO]	= "auto",
+		[PL_BACKEND_MODULE]	= "module",
+		[PL_BACKEND_FUTEX]	= "futex",
+		NULL
+	};
+
+	return env_name("PARKLOT_BACKEND", names, out);
+}
+
+int pl__config_io(uint32_t *io)
+{
+	static const char *const names[] = {
+		[PL_IO_NONE]	= "auto",
+		[PL_IO_URING]	= "uring",
+		[PL_IO_POLL]	= "poll",
+		NULL
+	};
+
+	*io = PL_IO_NONE;
+	return env_name("PARKLOT_IO", names, io);
+}
+
+int pl__config_wait(uint32_t *wait)
+{
+	static const char *const names[] = {
+		[PL_WAIT_NONE]		= "auto",
+		[PL_WAIT_EVENTFD]	= "eventfd",
+		[PL_WAIT_FUTEX]		= "futex",
+		[PL_WAIT_PARK]		= "park",
+		NULL
+	};
+
+	*wait = PL_WAIT_NONE;
+	return env_name("PARKLOT_WAIT", names, wait);
+}
+
+/* A fault comes again when its handler returns. */
+static bool may_be_caught(uint32_t sig)
+{
+	static const uint64_t not = 1ULL << SIGKILL | 1ULL << SIGSTOP |
+		1ULL << SIGSEGV | 1ULL << SIGBUS | 1ULL << SIGFPE |
+		1ULL << SIGILL | 1ULL << SIGTRAP | 1ULL << SIGABRT |
+		1ULL << SIGSYS;
+
+	return !sig || (sig < NSIGNALS && !(not >> sig & 1));
+}
+
+/* By its number, or one of those that programs leave to such uses. */
+static int env_signal(uint32_t *out)
+{
+	static const struct {
+		const char	*name;
+		uint32_t	sig;
+	} known[] = {
+		{ "USR1", SIGUSR1 }, { "USR2", SIGUSR2 }, { "QUIT", SIGQUIT },
+		{ "HUP", SIGHUP }, { "WINCH", SIGWINCH }, { "PWR", SIGPWR },
+	};
+	const char *s = getenv("PARKLOT_DUMP_SIGNAL");
+	unsigned long v;
+	char *end;
+	size_t i;
+
+	if (!s || !*s)
+		return 0;
+	for (i = 0; i < ARRAY_SIZE(known); i++) {
+		if (!strcmp(strncmp(s, "SIG", 3) ? s : s + 3, known[i].name)) {
+			*out = known[i].sig;
+			return 0;
+		}
+	}
+	v = strtoul(s, &end, 10);
+	if (*s < '0' || *s > '9' || *end || v >= NSIGNALS ||
+	    !may_be_caught((uint32_t)v)) {
+		fprintf(stderr, "parklot: PARKLOT_DUMP_SIGNAL=%s: not a signal that can be caught, by its number or as USR2\n",
+			s);
+		return -EINVAL;
+	}
+	*out = (uint32_t)v;
+	return 0;
+}
+
+static bool is_sane(const struct pl_config *c)
+{
+	return c->nr_workers <= PL__WORKERS_MAX &&
+	       c->max_workers <= PL__WORKERS_MAX &&
+	       c->nr_lots <= PL__LOTS_MAX &&
+	       c->nr_timer_buckets <= PL__TIMER_BUCKETS_MAX &&
+	       c->backend <= PL_BACKEND_FUTEX && !c->flags &&
+	       may_be_caught(c->dump_signal);
+}
+
+static void set_defaults(struct pl_config *c)
+{
+	size_t i;
+
+	if (!c->nr_workers)
+		c->nr_workers = pl__cpus_usable();
+	if (!c->max_workers)
+		c->max_workers = c->nr_workers + 256;
+	if (c->max_workers > PL__WORKERS_MAX)
+		c->max_workers = PL__WORKERS_MAX;
+	if (!c->nr_lots)
+		c->nr_lots = 4;
+	if (!c->nr_timer_buckets)
+		c->nr_timer_buckets = 13;
+	if (!c->min_workers)
+		c->min_workers = 1;
+	for (i = 0; i < ARRAY_SIZE(default_stack); i++)
+		if (!c->stack_size[i])
+			c->stack_size[i] = default_stack[i];
+}
+
+int pl__config_resolve(const struct pl_config *cfg, struct pl_config *out)
+{
+	int ret = copy(cfg, out);
+
+	if (!ret)
+		ret = env_backend(&out->backend);
+	if (!ret)
+		ret = env_number("PARKLOT_WORKERS", 1, PL__WORKERS_MAX,
+				 &out->nr_workers);
+	if (!ret)
+		ret = env_number("PARKLOT_MAX_WORKERS", 1, PL__WORKERS_MAX,
+				 &out->max_workers);
+	if (!ret)
+		ret = env_signal(&out->dump_signal);
+	if (ret)
+		return ret;
+	if (!is_sane(out))
+		return -EINVAL;
+	set_defaults(out);
+	if (out->nr_workers > out->max_workers ||
+	    out->min_workers > out->max_workers)
+		return -EINVAL;
+	return 0;
+}
+
+int pl__config_spin(uint32_t nr_cpus, uint32_t *ns)
+{
+	uint32_t us = nr_cpus > 1 ? SPIN_US : 0;
+	int ret = env_number("PARKLOT_SPIN_US", 0, SPIN_US_MAX, &us);
+
+	*ns = us * 1000;
+	return ret;
+}
+
+int pl__config_watch(bool *is_watched)
+{
+	uint32_t yes = 1;
+	int ret = env_number("PARKLOT_WATCH", 0, 1, &yes);
+
+	*is_watched = yes;
+	return ret;
+}

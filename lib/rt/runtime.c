@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ *	task ends			stopper
+ *	ended++				state = STOPPING	[stop-a]
+ *	version++, seq_cst		sum up ended, spawned
+ *	if (STOPPING)	[stop-b]	if they differ
+ *		ended_word++, wake		wait for ended_word
+ *
+ *	thread from outside		stopper
+ *	inside.nr++		[inside-a]	state = DRAINED
+ *	if (state is DRAINED)		if (inside.nr)		[inside-b]
+ *		go away				wait until it is not
+ *
+ * In both, one of the two sees the other.  Who spawns from outside counts the
+ * task before it looks at the state, and takes it back if it came too late.
+ */
+#include "rt/runtime.h"
+#include "rt/config.h"
+#include "rt/cpus.h"
+#include "debug/dumper.h"
+#include "base/fork.h"
+#include "base/inject.h"
+#include "sched/lend.h"
+#include "ring/ring.h"
+#include "debug/show.h"
+#include "debug/stat.h"
+#include "base/sys.h"
+#include "wait/wait.h"
+
+#include <string.h>
+#ifdef PL_ASAN
+# include <sanitizer/lsan_interface.h>
+#endif
+
+static struct pl__lock state_lock;	/* STOPPED to RUNNING, RUNNING on */
+
+/* ---- start ---- */
+
+static int open_lots(struct pl__rt *rt)
+{
+	uint32_t want = rt->cfg.backend, nr = rt->cfg.nr_lots;
+	int ret = -ENODEV;
+
+	if (want != PL_BACKEND_FUTEX)
+		ret = pl__lots_init(&rt->lots, nr, true,
+				    rt->is_watched ? rt->cfg.max_workers : 0);
+	if (!ret) {
+		rt->backend = PL_BACKEND_MODULE;
+		return 0;
+	}
+	if (want == PL_BACKEND_MODULE) {
+		if (pl__config_backend_is_env())
+			fprintf(stderr,
+				"parklot: PARKLOT_BACKEND=module: cannot use /dev/parklot: %s\n",
+				strerror(-ret));
+		return -ENODEV;
+	}
+	rt->backend = PL_BACKEND_FUTEX;
+	return pl__lots_init(&rt->lots, nr, false, 0);
+}
+
+/* That what is asked for can be had, of all workers, is known by now. */
+static int check_wait(const struct pl__rt *rt)
+{
+	const char *lacks = NULL;
+
+	if (rt->wait == PL_WAIT_PARK && !rt->lots.can_poll)
+		lacks = "park: no /dev/parklot that polls is in use";
+	if (rt->wait == PL_WAIT_FUTEX &&
+	    (rt->io == PL_IO_POLL || !pl__ring_uring_has_futex()))
+		lacks = "futex: no io_uring that waits on futexes is in use";
+	if (lacks)
+		fprintf(stderr, "parklot: PARKLOT_WAIT=%s\n", lacks);
+	return lacks ? -EOPNOTSUPP : 0;
+}
+
+static int start_workers(struct pl__rt *rt)
+{
+	uint32_t i;
+	int ret;
+
+	for (i = 0; i < rt->cfg.min_workers; i++) {
+		ret = pl__worker_start(false);
+		if (ret && !i)
+			return ret;
+		if (ret)
+			break;
+	}
+	return 0;
+}
+
+static int configure(struct pl__rt *rt, const struct pl_config *cfg)
+{
+	int ret;
+
+	rt->nr_cpus = pl__cpus_usable();
+	ret = pl__config_resolve(cfg, &rt->cfg);
+	if (!ret)
+		ret = pl__config_spin(rt->nr_cpus, &rt->spin_ns_max);
+	if (!ret)
+		ret = pl__config_watch(&rt->is_watched);
+	if (!ret)
+		ret = pl__config_io(&rt->io);
+	if (!ret)
+		ret = pl__config_wait(&rt->wait);
+	return ret;
+}
+
+static int start(struct pl__rt *rt, const struct pl_config *cfg)
+{
+	int ret = configure(rt, cfg);
+
+	if (ret)
+		return ret;
+	ret = pl__tasks_init();
+	if (ret)
+		return ret;
+	store_relaxed(&rt->nr_wanted, rt->cfg.nr_workers);
+	rt->workers = pl__alloc(rt->cfg.max_workers * sizeof(*rt->workers));
+	if (!rt->workers)
+		return -ENOMEM;
+	ret = pl__stacks_init(&rt->stacks, rt->cfg.stack_size);
+	if (ret)
+		goto err_workers;
+	ret = open_lots(rt);
+	if (ret)
+		goto err_stacks;
+	ret = check_wait(rt);
+	if (ret)
+		goto err_lots;
+	pl__crew_set(&rt->lots, rt->cfg.nr_workers);
+	ret = pl__timers_start(&rt->timers, rt->cfg.nr_timer_buckets,
+			       rt->cfg.worker_start, rt->cfg.worker_start_arg);
+	if (ret)
+		goto err_lots;
+	pl__wait_start(rt->timers);
+	ret = pl__watcher_start();
+	if (ret)
+		goto err_timers;
+	ret = pl__dumper_start((int)rt->cfg.dump_signal);
+	if (ret)
+		goto err_watcher;
+	ret = start_workers(rt);
+	if (ret)
+		goto err_dumper;
+	pl__show_start(pl__now_ns());
+	return 0;
+
+err_dumper:
+	pl__dumper_stop();
+err_watcher:
+	pl__watcher_stop();
+err_timers:
+	pl__timers_stop(rt->timers);
+err_lots:
+	pl__lots_fini(&rt->lots);
+	rt->backend = PL_BACKEND_AUTO;
+err_stacks:
+	pl__stacks_fini(&rt->stacks);
+err_workers:
+	pl__free(rt->workers);
+	return ret;
+}
+
+int pl_runtime_start(const struct pl_config *cfg)
+{
+	uint32_t state;
+	int ret;
+
+	pl__lock(&state_lock);
+	/* What finish() undid, on whatever thread, is seen with it. */
+	state = load_acquire(&pl__rt.state);
+	if (state == PL__RT_RUNNING) {
+		ret = -EALREADY;
+	} else if (state != PL__RT_STOPPED) {
+		ret = -EBUSY;
+	} else {
+		atomic_store(&pl__rt.state, PL__RT_STARTING);
+		pl__signals_keep();
+		ret = start(&pl__rt, cfg);
+		atomic_store(&pl__rt.state,
+			     ret ? PL__RT_STOPPED : PL__RT_RUNNING);
+	}
+	pl__unlock(&state_lock);
+	return ret;
+}
+
+int pl__runtime_enter(void)
+{
+	int ret;
+
+	while (!pl__rt_enter()) {
+		ret = pl_runtime_start(NULL);
+		if (ret == -EBUSY)
+			return -ECANCELED;
+		if (ret && ret != -EALREADY)
+			return ret;
+	}
+	if (atomic_load(&pl__rt.state) == PL__RT_RUNNING)
+		return 0;
+	pl__rt_exit();
+	return -ECANCELED;
+}
+
+enum pl_backend pl_runtime_backend(void)
+{
+	uint32_t state = atomic_load(&pl__rt.state);
+
+	return state == PL__RT_RUNNING || state == PL__RT_STOPPING ?
+	       pl__rt.backend : PL_BACKEND_AUTO;
+}
+
+/* ---- more or fewer ---- */
+
+static int set_workers(uint32_t nr)
+{
+	uint32_t old;
+
+	if (!nr)
+		nr = pl__cpus_usable();
+	if (nr > pl__rt.cfg.max_workers)
+		return -EINVAL;
+	old = atomic_exchange(&pl__rt.nr_wanted, nr);
+	pl__crew_set(&pl__rt.lots, nr);
+	/* Those that are idle or not started yet, if more are wanted. */
+	pl__full_barrier();
+	pl__pass_on_help();
+	/* If fewer are, those that parked for good when they were wanted. */
+	if (nr < old && pl__are_too_many())
+		pl__stir();
+	return 0;
+}
+
+int pl_runtime_set_workers(uint32_t nr)
+{
+	int ret;
+
+	if (pl__self())
+		return set_workers(nr);
+	ret = pl__runtime_enter();
+	if (ret)
+		return ret;
+	ret = set_workers(nr);
+	pl__rt_exit();
+	return ret;
+}
+
+/* ---- stop ---- */
+
+/*
+ * Ended is summed up first: what it counts was spawned before, so that the two
+ * are equal only if nothing was alive in between.
+ */
+static bool have_all_ended(void)
+{
+	uint64_t ended = pl__stat_ended();
+
+	pl__full_barrier();
+	return ended == pl__stat_spawned();
+}
+
+static void wait_for_tasks(void)
+{
+	uint32_t word;
+
+	for (;;) {
+		word = atomic_load(&pl__rt.ended_word);
+		pl__full_barrier();
+		if (have_all_ended())
+			return;
+		pl__futex_wait(&pl__rt.ended_word, word, UINT64_MAX);
+	}
+}
+
+static void wait_outside(void)
+{
+	int i;
+
+	/* [inside-b] pairs with [inside-a] in pl__rt_enter(). */
+	for (i = 0; i < PL__NR_STRIPES; i++)
+		while (atomic_load(&pl__rt.inside[i].nr))
+			pl__sched_yield();
+}
+
+static void finish(struct pl__rt *rt)
+{
+	pl__wait_cancel_all();
+	wait_for_tasks();
+
+	atomic_store(&rt->state, PL__RT_DRAINED);
+	wait_outside();
+	pl__dumper_stop();
+	pl__timers_halt(rt->timers);
+	pl__watcher_stop();
+	pl__lots_stop(&rt->lots);
+	pl__worker_join_all();
+	pl__lend_stop();
+	pl__stat_keep();
+
+	pl__worker_free_all();
+	pl__timers_stop(rt->timers);
+	rt->timers = NULL;
+	pl__lots_fini(&rt->lots);
+	pl__stacks_fini(&rt->stacks);
+	pl__free(rt->workers);
+	rt->workers = NULL;
+	rt->backend = PL_BACKEND_AUTO;
+	store_relaxed(&rt->nr_idle, 0);
+	store_relaxed(&rt->nr_searching, 0);
+	store_relaxed(&rt->nr_blocked, 0);
+	store_relaxed(&rt->nr_seen, 0);
+	store_relaxed(&rt->nr_in_hook, 0);
+	store_relaxed(&rt->nr_hands_blocked, 0);
+	store_relaxed(&rt->nr_coming, 0);
+	atomic_store(&rt->state, PL__RT_STOPPED);
+}
+
+static void *finish_thread(void *arg)
+{
+	/* Until whoever starts us has said that it stops. */
+	pl__lock(&state_lock);
+	pl__unlock(&state_lock);
+
+	pl__thread_name("pl-stop");
+	finish(arg);
+	return NULL;
+}
+
+/* Under state_lock; @by_other: the caller cannot, a thread finishes it. */
+static int begin_stop(bool *by_other)
+{
+	pthread_t thread;
+	int ret;
+
+	if (load_relaxed(&pl__rt.state) != PL__RT_RUNNING)
+		return -EALREADY;
+	*by_other = pl__timers_is_thread(pl__rt.timers);
+	if (*by_other) {
+		ret = pl__thread_start(&thread, finish_thread, &pl__rt);
+		if (ret)
+			return ret;
+		pthread_detach(thread);
+	}
+	/* [stop-a] pairs with [stop-b] in pl__task_end(). */
+	atomic_store(&pl__rt.state, PL__RT_STOPPING);
+	PL_INJECT("stop-a");
+	return 0;
+}
+
+int pl_runtime_stop(void)
+{
+	bool by_other = false;
+	int ret;
+
+	if (pl__self())
+		return -EDEADLK;
+	pl__lock(&state_lock);
+	ret = begin_stop(&by_other);
+	pl__unlock(&state_lock);
+	if (!ret && !by_other)
+		finish(&pl__rt);
+	return ret;
+}
+
+/* ---- fork ---- */
+
+/* Nobody's memory, but no leak of the child's. */
+static void disown(const void *p)
+{
+#ifdef PL_ASAN
+	if (p)
+		__lsan_ignore_object(p);
+#else
+	(void)p;
+#endif
+}
+
+/*
+ * What a descriptor stands for lasts as long as the last one of it: the rings
+ * would outlive the parent's stop.  Who works on them is not here.
+ */
+static void close_all(struct pl__rt *rt)
+{
+	uint32_t nr = load_relaxed(&rt->nr_started), i;
+	struct pl__ring *ring;
+	int fd;
+
+	for (i = 0; i < nr; i++) {
+		ring = load_relaxed(&rt->workers[i]->ring_seen);
+		rt->workers[i]->ring = NULL;
+		if (ring)
+			pl__ring_close(ring);
+		fd = load_relaxed(&rt->workers[i]->watched.stat_plus_1) - 1;
+		if (fd >= 0)
+			pl__close(fd);
+	}
+	pl__lots_abandon(&rt->lots);
+}
+
+static void forget(void)
+{
+	struct pl__slab tasks = pl__rt.tasks;
+	bool has_tasks = pl__rt.has_tasks;
+	uint32_t first_slot = pl__rt.first_slot;
+
+	close_all(&pl__rt);
+	disown(pl__rt.workers);
+	disown(pl__rt.lots.lot);
+	disown(pl__rt.timers);
+	disown(pl__rt.stacks.pools);
+	state_lock = (struct pl__lock){ 0 };
+	memset(&pl__rt, 0, sizeof(pl__rt));
+	pl__rt.tasks = tasks;
+	pl__rt.first_slot = first_slot;
+	store_relaxed(&pl__rt.has_tasks, has_tasks);
+}
+
+PL_IN_CHILD(forget);

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * spawn: a task is born
+ *
+ * It is a slot and a function; a stack it is given only when it first runs.
+ */
+#include "rt/spawn.h"
+#include "rt/config.h"
+#include "base/probe.h"
+
+#include <string.h>
+
+struct order {
+	void		(*fn)(void *arg);
+	uint32_t	cls;
+	uint32_t	flags;
+	const char	*name;
+};
+
+static int check_opts(const struct pl_spawn_opts *opts, struct order *o)
+{
+	if (!o->fn)
+		return -EINVAL;
+	if (!opts)
+		return 0;
+	if (unlikely(opts->size != sizeof(*opts)) &&
+	    !pl__opts_are_sane(opts, opts->size, sizeof(*opts)))
+		return -EINVAL;
+	if (opts->stack > PL_STACK_WORKER ||
+	    opts->flags & ~(PL_SPAWN_URGENT | PL_SPAWN_NOSIGNAL))
+		return -EINVAL;
+	o->cls = opts->stack;
+	o->flags = opts->flags;
+	o->name = opts->name;
+	return 0;
+}
+
+static struct pl__task *task_new(struct pl__worker *w, const struct order *o,
+				 void *arg)
+{
+	struct pl__task *t;
+	uint32_t version;
+
+	t = pl__slab_alloc(&pl__rt.tasks, w ? &w->tasks : NULL);
+	if (unlikely(!t))
+		return NULL;
+	t->fn = o->fn;
+	t->arg = arg;
+	t->cls = (uint8_t)o->cls;
+	t->stack = NULL;
+	if (o->name)
+		snprintf(t->waiter.name, sizeof(t->waiter.name), "%s",
+			 o->name);
+	else
+		t->waiter.name[0] = '\0';
+	version = load_relaxed(&t->version) + 1;
+	store_relaxed(&t->state, (uint64_t)version << 32);
+	store_release(&t->version, version);
+	PL_PROBE3(spawn, t, t->fn, t->waiter.name);
+	return t;
+}
+
+/* Nobody is let in while others wait for stacks: the end of memory is near. */
+static int may_spawn(void)
+{
+	return load_relaxed(&pl__rt.stackless.nr) ? -EAGAIN : 0;
+}
+
+static int spawn_on(struct pl__worker *w, pl_task_t *out,
+		    const struct order *o, void *arg)
+{
+	struct pl__task *t;
+	int ret = may_spawn();
+
+	if (unlikely(ret))
+		return ret;
+	t = task_new(w, o, arg);
+	if (unlikely(!t))
+		return -EAGAIN;
+	if (out)
+		*out = pl__task_handle(t);
+	counter_inc(&w->stat.spawned);
+
+	if (o->flags & PL_SPAWN_URGENT && pl__switch_to(t))
+		return 0;
+	pl__ready_quietly(t);
+	if (o->flags & PL_SPAWN_NOSIGNAL) {
+		w->nr_held++;
+		counter_inc(&w->stat.nosignals);
+		return 0;
+	}
+	counter_inc(&w->stat.signals);
+	pl__signal();
+	return 0;
+}
+
+/* Inside the runtime, which waits for what was counted as spawned. */
+static int new_outside(struct pl__task **t, const struct order *o, void *arg)
+{
+	int ret;
+
+	atomic_fetch_add(&pl__rt.spawned_outside, 1);
+	ret = atomic_load(&pl__rt.state) == PL__RT_RUNNING ? may_spawn() :
+							     -ECANCELED;
+	if (!ret) {
+		*t = task_new(NULL, o, arg);
+		ret = *t ? 0 : -EAGAIN;
+	}
+	if (ret)
+		pl__task_take_back();
+	return ret;
+}
+
+static int spawn_outside(pl_task_t *out, const struct order *o, void *arg)
+{
+	struct pl__task *t;
+	int ret = new_outside(&t, o, arg);
+
+	if (ret)
+		return ret;
+	if (out)
+		*out = pl__task_handle(t);
+	pl__ready_quietly(t);
+	return 0;
+}
+
+static int spawn_entered(pl_task_t *out, size_t nr, const struct order *o,
+			 void *const *args)
+{
+	size_t i;
+	int ret = 0;
+
+	for (i = 0; i < nr && !ret; i++)
+		ret = spawn_outside(out ? &out[i] : NULL, o,
+				    args ? args[i] : NULL);
+	i -= !!ret;
+	if (o->flags & PL_SPAWN_NOSIGNAL)
+		pl__self_hold((uint32_t)i);
+	else if (i)
+		pl__signal();
+	return i ? (int)i : ret;
+}
+
+static int spawn_from_thread(pl_task_t *out, size_t nr, const struct order *o,
+			     void *const *args)
+{
+	int ret = pl__runtime_enter();
+
+	if (ret)
+		return ret;
+	ret = spawn_entered(out, nr, o, args);
+	pl__rt_exit();
+	return ret;
+}
+
+int pl_spawn(pl_task_t *out, void (*fn)(void *arg), void *arg,
+	     const struct pl_spawn_opts *opts)
+{
+	struct order o = { .fn = fn };
+	struct pl__worker *w;
+	int ret = check_opts(opts, &o);
+
+	if (ret)
+		return ret;
+	w = pl__self();
+	if (w)
+		return spawn_on(w, out, &o, arg);
+	ret = spawn_from_thread(out, 1, &o, &arg);
+	return ret < 0 ? ret : 0;
+}
+
+int pl_spawn_many(pl_task_t *out, size_t nr, void (*fn)(void *arg),
+		  void *const *args, const struct pl_spawn_opts *opts)
+{
+	struct order o = { .fn = fn }, quiet;
+	struct pl__worker *w;
+	int ret = check_opts(opts, &o);
+	size_t i;
+
+	if (ret || o.flags & PL_SPAWN_URGENT || nr > INT32_MAX)
+		return -EINVAL;
+	w = pl__self();
+	if (!w)
+		return nr ? spawn_from_thread(out, nr, &o, args) : 0;
+
+	quiet = o;
+	quiet.flags |= PL_SPAWN_NOSIGNAL;
+	for (i = 0; i < nr && !ret; i++)
+		ret = spawn_on(w, out ? &out[i] : NULL, &quiet,
+			       args ? args[i] : NULL);
+	i -= !!ret;
+	if (i && !(o.flags & PL_SPAWN_NOSIGNAL))
+		pl_flush();
+	return i ? (int)i : ret;
+}
+
+int pl_flush(void)
+{
+	struct pl__worker *w = pl__self();
+	uint32_t nr;
+
+	if (w) {
+		nr = w->nr_held;
+		w->nr_held = 0;
+		if (nr) {
+			counter_inc(&w->stat.signals);
+			pl__signal();
+		}
+		return (int)nr;
+	}
+	nr = pl__self_unhold();
+	if (nr && pl__rt_enter()) {
+		pl__signal();
+		pl__rt_exit();
+	}
+	return (int)nr;
+}
+
+/* ---- in two steps ---- */
+
+static int reserve_outside(struct pl__task **t, const struct order *o,
+			   void *arg)
+{
+	int ret = pl__runtime_enter();
+
+	if (ret)
+		return ret;
+	ret = new_outside(t, o, arg);
+	if (ret)
+		pl__rt_exit();
+	return ret;
+}
+
+int pl__spawn_reserve(struct pl__task **out, void (*fn)(void *arg), void *arg,
+		      const char *name)
+{
+	struct order o = { .fn = fn, .name = name };
+	struct pl__worker *w = pl__self();
+	int ret;
+
+	if (!w)
+		return reserve_outside(out, &o, arg);
+	ret = may_spawn();
+	if (ret)
+		return ret;
+	*out = task_new(w, &o, arg);
+	return *out ? 0 : -EAGAIN;
+}
+
+void pl__spawn_commit(struct pl__task *t)
+{
+	struct pl__worker *w = pl__self();
+
+	if (w) {
+		counter_inc(&w->stat.spawned);
+		counter_inc(&w->stat.signals);
+	}
+	pl__ready(t);
+	if (!w)
+		pl__rt_exit();
+}
+
+void pl__spawn_cancel(struct pl__task *t)
+{
+	struct pl__worker *w = pl__self();
+	uint32_t version = load_relaxed(&t->version) + 1;
+
+	atomic_store(&t->state, (uint64_t)version << 32);
+	atomic_store(&t->version, version);
+	pl__slab_free(&pl__rt.tasks, w ? &w->tasks : NULL, t);
+	if (!w) {
+		pl__task_take_back();
+		pl__rt_exit();
+	}
+}

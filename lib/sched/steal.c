@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * steal: tasks from another worker's queues
+ *
+ * A task that lies alone in the deque of a worker that runs was most likely put
+ * there a moment ago by who is about to wait for it; it will run there next,
+ * where its line is.  So who has nothing else to do lets it lie for a while
+ * before he takes it.  (Go does so with what a P is to run next.)
+ */
+#include "sched/lend.h"
+#include "ring/ring.h"
+#include "base/sys.h"
+
+#define NR_STEAL_MORE	8
+#define LONE_NS		1500
+
+static struct pl__worker *worker_of(uint32_t i)
+{
+	return pl__rt.workers[i];
+}
+
+bool pl__work_anywhere(void)
+{
+	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
+
+	for (i = 0; i < nr; i++)
+		if (!pl__deque_empty(&worker_of(i)->deque) ||
+		    !pl__inbox_empty(&worker_of(i)->inbox) ||
+		    load_relaxed(&worker_of(i)->lent) == PL__RIPE)
+			return true;
+	return false;
+}
+
+static uint32_t next_random(struct pl__worker *w)
+{
+	w->rng ^= w->rng << 13;
+	w->rng ^= w->rng >> 17;
+	w->rng ^= w->rng << 5;
+	return w->rng;
+}
+
+/*
+ * Up to half of what is there, so that thieves come less often.  While it was
+ * in hand nobody saw it; who looked then must be told.
+ */
+static void steal_more(struct pl__worker *w, struct pl__worker *victim)
+{
+	size_t most = pl__deque_len(&victim->deque) / 2, nr;
+	struct pl__task *t;
+	bool lost;
+
+	if (most > NR_STEAL_MORE)
+		most = NR_STEAL_MORE;
+	for (nr = 0; nr < most; nr++) {
+		t = pl__deque_steal_once(&victim->deque, &lost);
+		if (!t)
+			break;
+		pl__queue_own(w, t);
+	}
+	if (!nr)
+		return;
+	counter_add(&w->stat.steals, nr);
+	pl__signal();
+}
+
+/* Nothing was done to the deque for a while, though its owner may run. */
+static bool is_left_lying(struct pl__deque *d)
+{
+	int64_t top = load_relaxed(&d->top), bottom = load_relaxed(&d->bottom);
+	uint64_t end = pl__now_ns() + LONE_NS;
+
+	do {
+		pl__cpu_relax();
+	} while (pl__now_ns() < end);
+	return load_relaxed(&d->top) == top &&
+	       load_relaxed(&d->bottom) == bottom;
+}
+
+static bool is_to_lie(struct pl__deque *d)
+{
+	return pl__deque_len(d) == 1 && !pl__nr_blocked() &&
+	       !is_left_lying(d);
+}
+
+static struct pl__task *steal_one(struct pl__worker *w,
+				  struct pl__worker *victim, bool has_time)
+{
+	struct pl__task *t = NULL;
+
+	if (!has_time || !is_to_lie(&victim->deque))
+		t = pl__deque_steal(&victim->deque);
+	if (!t && !pl__inbox_empty(&victim->inbox)) {
+		pl__drain(w, &victim->inbox);
+		t = pl__deque_pop(&w->deque);
+	}
+	if (!t && unlikely(load_relaxed(&victim->lent) == PL__RIPE)) {
+		pl__lend_help(w, victim);
+		t = pl__deque_pop(&w->deque);
+	}
+	if (t)
+		counter_inc(&w->stat.steals);
+	return t;
+}
+
+static struct pl__task *steal_from(struct pl__worker *w,
+				   struct pl__worker *victim, bool has_time)
+{
+	struct pl__task *t = steal_one(w, victim, has_time);
+
+	if (t)
+		steal_more(w, victim);
+	return t;
+}
+
+/* All others once, in turn from a random one on. */
+struct pl__task *pl__steal(struct pl__worker *w, bool has_time)
+{
+	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
+	uint32_t first = next_random(w);
+	struct pl__worker *victim;
+	struct pl__task *t;
+
+	/* None at all, while the first one is being started. */
+	for (i = 0; i < nr; i++) {
+		victim = worker_of((uint32_t)(first + (uint64_t)i) % nr);
+		t = victim == w ? NULL : steal_from(w, victim, has_time);
+		if (!t)
+			continue;
+		/* What waits to be submitted waits no longer than this. */
+		if (w->ring)
+			pl__ring_poll(w->ring);
+		return t;
+	}
+	return NULL;
+}
+
+/* Tasks that it took, as far as these are counted: it is enough to differ. */
+static uint64_t nr_moves(struct pl__worker *w)
+{
+	return load_relaxed(&w->stat.switches) + load_relaxed(&w->stat.ended);
+}
+
+/* Only its counts are looked at, unless they stand still: they are one line. */
+struct pl__task *pl__steal_held(struct pl__worker *w)
+{
+	uint32_t nr = load_acquire(&pl__rt.nr_started), i = w->next_held;
+	struct pl__worker *v = worker_of(i);
+	bool is_held = v != w && nr_moves(v) == w->held_moves;
+
+	i = i + 1 < nr ? i + 1 : 0;
+	if (i == w->index)
+		i = i + 1 < nr ? i + 1 : 0;
+	w->next_held = i;
+	w->held_moves = nr_moves(worker_of(i));
+	return is_held ? steal_one(w, v, false) : NULL;
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * task: the table of tasks; slots, handles, and who one is
+ *
+ * The table is the process's, not the runtime's: a handle of a runtime that
+ * was stopped is stale in the next one, and says so.
+ */
+#include "sched/sched.h"
+#include "base/fork.h"
+
+#define NR_TASKS_MAX	(1U << 26)
+
+/* From a signal handler. */
+static const struct pl__stack *running(const char **name, uint64_t *handle)
+{
+	struct pl__task *t = pl__current();
+
+	if (!t)
+		return NULL;
+	*name = pl__task_name(t);
+	*handle = pl__task_handle(t);
+	return t->stack;
+}
+
+static struct pl__lock init_lock;
+
+int pl__tasks_init(void)
+{
+	int ret = pl__fork_watch();
+
+	if (ret || load_acquire(&pl__rt.has_tasks))
+		return ret;
+	pl__lock(&init_lock);
+	if (!load_relaxed(&pl__rt.has_tasks)) {
+		ret = pl__slab_init(&pl__rt.tasks, sizeof(struct pl__task),
+				    NR_TASKS_MAX);
+		if (!ret)
+			store_release(&pl__rt.has_tasks, true);
+		pl__stack_on_overflow(running);
+	}
+	pl__unlock(&init_lock);
+	return ret;
+}
+
+/* A handle from before the fork is nobody's, and never will be. */
+static void forget(void)
+{
+	init_lock = (struct pl__lock){ 0 };
+	if (pl__rt.has_tasks)
+		pl__rt.first_slot = pl__slab_abandon(&pl__rt.tasks);
+}
+
+PL_IN_CHILD(forget);
+
+struct pl__task *pl__task_slot(pl_task_t h)
+{
+	if (!load_acquire(&pl__rt.has_tasks) ||
+	    (uint32_t)h < pl__rt.first_slot)
+		return NULL;
+	return pl__slab_get(&pl__rt.tasks, (uint32_t)h);
+}
+
+struct pl__task *pl__current(void)
+{
+	struct pl__worker *w = pl__self();
+
+	return w ? w->current : NULL;
+}
+
+static void thread_gone(void *arg)
+{
+	struct pl__task *t = arg;
+
+	pl__task_end_locals(t);
+	/* What other destructors of the thread's do here begins anew. */
+	pl__self_set_thread(NULL, thread_gone);
+	pl__slab_free(&pl__rt.tasks, NULL, t);
+}
+
+/* An ordinary thread waits as a slot of its own, kept until it ends. */
+struct pl__task *pl__thread_task(void)
+{
+	struct pl__task *t = pl__self_thread();
+
+	if (t)
+		return t;
+	if (pl__tasks_init())
+		return NULL;
+	t = pl__slab_alloc(&pl__rt.tasks, NULL);
+	if (!t)
+		return NULL;
+	if (pl__self_set_thread(t, thread_gone)) {
+		pl__slab_free(&pl__rt.tasks, NULL, t);
+		return NULL;
+	}
+	return t;
+}
+
+pl_task_t pl_self(void)
+{
+	struct pl__task *t = pl__current();
+
+	return t ? pl__task_handle(t) : 0;
+}
+
+void pl_exit(void)
+{
+	struct pl__task *t = pl__current();
+
+	if (t)
+		pl__task_exit(t);
+	pl__self_end_orphan();
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * worker_thread: how the thread of a worker begins and ends
+ *
+ * It ends with the runtime, or when the worker is one of too many.  Threads are
+ * joined by who ends next, the last one by who stops the runtime; so no more
+ * than one is left behind at a time.
+ */
+#include "sched/lend.h"
+#include "base/inject.h"
+#include "ring/ring.h"
+#include "base/sys.h"
+
+/* A task called pthread_exit(): neither it nor those behind it ever end. */
+static void gone(void *arg)
+{
+	struct pl__worker *w = arg;
+
+	fprintf(stderr, "parklot: task '%s' ended its worker, by pthread_exit()\n",
+		w->current ? pl__task_name(w->current) : "?");
+	abort();
+}
+
+static void *worker_main(void *arg)
+{
+	struct pl__worker *w = arg;
+	void *sigstack;
+	char name[16];
+
+	/* Until whoever starts us has counted us, and dropped it. */
+	pl__lock(&pl__rt.start_lock);
+	pl__unlock(&pl__rt.start_lock);
+
+	snprintf(name, sizeof(name), "pl-worker/%u", w->index);
+	pl__thread_name(name);
+	store_relaxed(&w->tid, pl__thread_id());
+	pl__self_set(w);
+	pl__self_is_own();
+	pl__self_guard(w, gone);
+	pl__stack_thread_init(&sigstack);
+	pl__ctx_thread(&w->loop);
+	PL_INJECT("join");
+	atomic_store(&w->hand, pl__crew_join(&pl__rt.lots, w->index));
+	pl__worker_run(w);
+	/* @w may be another thread's by now. */
+
+	pl__self_unguard();
+	pl__stack_thread_fini(sigstack);
+	pl__self_set(NULL);
+	return NULL;
+}
+
+static struct pl__worker *worker_new(uint32_t index)
+{
+	struct pl__worker *w = pl__alloc_aligned(PL_CACHELINE, sizeof(*w));
+
+	if (!w)
+		return NULL;
+	if (pl__deque_init(&w->deque, 256)) {
+		pl__free(w);
+		return NULL;
+	}
+	w->index = index;
+	w->lot = index % pl__rt.cfg.nr_lots;
+	w->rng = 0x9e3779b9U * (index + 1) | 1;
+	list_init(&w->park.list);
+	return w;
+}
+
+static void worker_free(struct pl__worker *w)
+{
+	pl__slab_cache_drain(&pl__rt.tasks, &w->tasks);
+	pl__stack_cache_drain(&pl__rt.stacks, &w->stacks);
+	if (w->ring)
+		pl__ring_close(w->ring);
+	if (load_relaxed(&w->watched.stat_plus_1))
+		pl__close(load_relaxed(&w->watched.stat_plus_1) - 1);
+	pl__deque_fini(&w->deque);
+	pl__free(w);
+}
+
+/* A slot without a thread, or NULL. */
+static struct pl__worker *vacant(void)
+{
+	uint32_t nr = load_relaxed(&pl__rt.nr_started), i;
+
+	if (nr == load_relaxed(&pl__rt.nr_alive))
+		return NULL;
+	for (i = 0; i < nr; i++)
+		if (!pl__rt.workers[i]->has_thread)
+			return pl__rt.workers[i];
+	return NULL;
+}
+
+/* It waits for the lock, until it is counted. */
+static int begin(struct pl__worker *w, bool has_token)
+{
+	int ret;
+
+	w->is_searching = has_token;
+	store_relaxed(&w->duty, PL__RUNS);
+	ret = pl__thread_start(&w->thread, worker_main, w);
+	if (ret) {
+		store_relaxed(&w->duty, PL__IDLE);
+		return ret;
+	}
+	w->has_thread = true;
+	w->is_new = true;
+	atomic_fetch_add(&pl__rt.nr_coming, 1);
+	return 0;
+}
+
+static int begin_in_new_slot(bool has_token)
+{
+	uint32_t i = load_relaxed(&pl__rt.nr_started);
+	struct pl__worker *w = worker_new(i);
+	int ret;
+
+	if (!w)
+		return -ENOMEM;
+	pl__rt.workers[i] = w;
+	ret = begin(w, has_token);
+	if (ret) {
+		pl__rt.workers[i] = NULL;
+		worker_free(w);
+		return ret;
+	}
+	store_release(&pl__rt.nr_started, i + 1);
+	return 0;
+}
+
+static int start_next(bool has_token)
+{
+	uint32_t nr = load_relaxed(&pl__rt.nr_alive);
+	uint32_t state = load_relaxed(&pl__rt.state);
+	struct pl__worker *w;
+	int ret;
+
+	/* Those that are started at once nobody has called for. */
+	if (has_token ? !pl__is_start_due() : nr >= pl__rt.cfg.max_workers)
+		return -EBUSY;
+	if (state == PL__RT_DRAINED || state == PL__RT_STOPPED)
+		return -ECANCELED;
+	w = vacant();
+	ret = w ? begin(w, has_token) : begin_in_new_slot(has_token);
+	if (ret)
+		pl__try_later();
+	else
+		atomic_fetch_add(&pl__rt.nr_alive, 1);
+	return ret;
+}
+
+int pl__worker_start(bool has_token)
+{
+	int ret;
+
+	pl__lock(&pl__rt.start_lock);
+	ret = start_next(has_token);
+	pl__unlock(&pl__rt.start_lock);
+	return ret;
+}
+
+/* ---- one of too many ---- */
+
+_Atomic uint64_t pl__wane_ns = 5 * NSEC_PER_SEC;
+
+static uint32_t nr_too_many(void)
+{
+	uint32_t alive = load_relaxed(&pl__rt.nr_alive);
+	uint32_t nr = load_relaxed(&pl__rt.nr_wanted);
+
+	if (nr < pl__rt.cfg.min_workers)
+		nr = pl__rt.cfg.min_workers;
+	return alive > nr + 1 ? alive - (nr + 1) : 0;
+}
+
+bool pl__are_too_many(void)
+{
+	return nr_too_many();
+}
+
+/* Under start_lock: gives all up that the next one in this slot is to have. */
+static void give_up(struct pl__worker *w)
+{
+	_Atomic uint32_t *hand = load_relaxed(&w->hand);
+
+	pl__slab_cache_drain(&pl__rt.tasks, &w->tasks);
+	pl__stack_cache_drain(&pl__rt.stacks, &w->stacks);
+	if (hand) {
+		pl__crew_leave(&pl__rt.lots, w->index);
+		store_relaxed(hand, 0);
+		atomic_store(&w->hand, NULL);
+	}
+	counter_add(&w->stat.cpu_past_ns, pl__thread_cpu_ns(pthread_self()));
+	store_relaxed(&w->tid, 0);
+	pl__self_set(NULL);
+	w->has_thread = false;
+
+	/* [end-a] pairs with [idle-b] in pl__signal(). */
+	atomic_fetch_sub(&pl__rt.nr_alive, 1);
+	PL_INJECT("end-a");
+	atomic_fetch_sub(&pl__rt.nr_idle, 1);
+}
+
+/* From here on it is an ordinary thread, and @w may have another. */
+static void end(pthread_t before, bool has_before)
+{
+	pl__full_barrier();
+	PL_INJECT("end-a");
+	pl__pass_on_help();
+	if (has_before)
+		pthread_join(before, NULL);
+}
+
+bool pl__worker_end(struct pl__worker *w)
+{
+	pthread_t before;
+	bool has_before, ends;
+
+	/* So the runtime stays until we are through. */
+	if (!pl__rt_enter())
+		return false;
+	pl__lock(&pl__rt.start_lock);
+	ends = nr_too_many() > pl__nr_blocked() && !pl__lend_keeps(w);
+	if (ends) {
+		before = pl__rt.ended;
+		has_before = pl__rt.has_ended;
+		pl__rt.ended = w->thread;
+		pl__rt.has_ended = true;
+		give_up(w);
+	}
+	pl__unlock(&pl__rt.start_lock);
+	if (ends)
+		end(before, has_before);
+	pl__rt_exit();
+	return ends;
+}
+
+/* ---- all of them ---- */
+
+void pl__worker_join_all(void)
+{
+	uint32_t nr, i;
+
+	/* Whoever starts one now sees the state under the lock. */
+	pl__lock(&pl__rt.start_lock);
+	nr = load_relaxed(&pl__rt.nr_started);
+	pl__unlock(&pl__rt.start_lock);
+
+	for (i = 0; i < nr; i++)
+		if (pl__rt.workers[i]->has_thread)
+			pthread_join(pl__rt.workers[i]->thread, NULL);
+	if (pl__rt.has_ended)
+		pthread_join(pl__rt.ended, NULL);
+	pl__rt.has_ended = false;
+}
+
+void pl__worker_free_all(void)
+{
+	uint32_t nr = load_relaxed(&pl__rt.nr_started), i;
+
+	store_relaxed(&pl__rt.nr_started, 0);
+	store_relaxed(&pl__rt.nr_alive, 0);
+	for (i = 0; i < nr; i++)
+		worker_free(pl__rt.workers[i]);
+}

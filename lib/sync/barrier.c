@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * barrier: rounds, in each of which so many have to come
+ *
+ * The round and how many have come are one state, so that the last one to come
+ * ends the round and opens the next in one step, and one who gives up takes
+ * back its coming only from a round that is not over.
+ *
+ *	waiter				the last one
+ *	seen = word		[barrier-a]	state: next round
+ *	if (the state has moved on)	word++		[barrier-b]
+ *		go on			wake all
+ *	wait while word is seen
+ *
+ * The state alone tells whether a round is over; the word is there to sleep
+ * on.  If a waiter has read the new word, it reads the new state too; else it
+ * does not fall asleep, or is woken.  The word belongs to no round, and so a
+ * wake of one may find waiters of the next, who look again.
+ */
+#include "wait/wait.h"
+#include "base/inject.h"
+
+static uint32_t round_of(uint64_t state)
+{
+	return (uint32_t)(state >> 32);
+}
+
+static uint32_t nr_come(uint64_t state)
+{
+	return (uint32_t)state;
+}
+
+static bool is_over(struct pl_barrier *b, uint32_t round)
+{
+	return round_of(__atomic_load_n(&b->state, __ATOMIC_SEQ_CST)) != round;
+}
+
+static bool moves(struct pl_barrier *b, uint64_t *from, uint64_t to)
+{
+	return __atomic_compare_exchange_n(&b->state, from, to, false,
+					   __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+}
+
+/* True for the last one, who has ended @round. */
+static bool come(struct pl_barrier *b, uint32_t *round)
+{
+	uint64_t old = __atomic_load_n(&b->state, __ATOMIC_RELAXED), new;
+	bool is_last;
+
+	do {
+		*round = round_of(old);
+		is_last = nr_come(old) + 1 >= b->nr;
+		new = is_last ? (uint64_t)(*round + 1) << 32 : old + 1;
+	} while (!moves(b, &old, new));
+	return is_last;
+}
+
+/* False if the round was over before. */
+static bool take_back(struct pl_barrier *b, uint32_t round)
+{
+	uint64_t old = __atomic_load_n(&b->state, __ATOMIC_RELAXED);
+
+	do {
+		if (round_of(old) != round)
+			return false;
+	} while (!moves(b, &old, old - 1));
+	return true;
+}
+
+static void let_go(struct pl_barrier *b)
+{
+	/* [barrier-b] pairs with [barrier-a] in wait_for_others(). */
+	atomic_fetch_add(&b->word.value, 1);
+	PL_INJECT("barrier-b");
+	pl__wake(&b->word.value, UINT32_MAX);
+}
+
+static int wait_for_others(struct pl_barrier *b, uint32_t round)
+{
+	uint32_t seen;
+	int ret;
+
+	do {
+		/* [barrier-a] pairs with [barrier-b] in let_go(). */
+		seen = atomic_load(&b->word.value);
+		PL_INJECT("barrier-a");
+		if (is_over(b, round))
+			return 0;
+		ret = pl__wait(&b->word.value, seen, PL_FOREVER,
+			      PL__FOR_BARRIER);
+	} while (!ret || ret == -EAGAIN);
+
+	if (take_back(b, round))
+		return ret;
+	pl__wait_repend(ret);
+	return 0;
+}
+
+int pl_barrier_init(struct pl_barrier *b, uint32_t nr)
+{
+	if (!b || !nr)
+		return -EINVAL;
+	*b = (struct pl_barrier)PL_BARRIER_INIT(nr);
+	return 0;
+}
+
+int pl_barrier_wait(struct pl_barrier *b)
+{
+	int ret = b ? pl__wait_pending() : -EINVAL;
+	uint32_t round;
+
+	if (ret)
+		return ret;
+	if (!come(b, &round))
+		return wait_for_others(b, round);
+	if (b->nr > 1)
+		let_go(b);
+	return 1;
+}

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+#include "sync/chan.h"
+#include "base/inject.h"
+#include "base/sys.h"
+
+/* ---- who waits; L ---- */
+
+static void append(struct pl__chan_queue *q, struct pl_chan_case *c)
+{
+	c->waiting.next = NULL;
+	c->waiting.prev = q->last;
+	if (q->last)
+		q->last->waiting.next = c;
+	else
+		q->first = c;
+	q->last = c;
+	c->waiting.is_listed = true;
+}
+
+static void take_off(struct pl_chan_case *c)
+{
+	struct pl__chan_queue *q = &c->ch->waiting[c->op];
+	struct pl_chan_case *next = c->waiting.next, *prev = c->waiting.prev;
+
+	if (!c->waiting.is_listed)
+		return;
+	if (prev)
+		prev->waiting.next = next;
+	else
+		q->first = next;
+	if (next)
+		next->waiting.prev = prev;
+	else
+		q->last = prev;
+	c->waiting.is_listed = false;
+}
+
+void pl__chan_list(struct pl_chan_case *c, struct pl__chan_call *call)
+{
+	c->waiting.call = call;
+	append(&c->ch->waiting[c->op], c);
+}
+
+void pl__chan_unlist(struct pl_chan_case *c)
+{
+	pl__lock(&c->ch->lock);
+	take_off(c);
+	pl__unlock(&c->ch->lock);
+}
+
+static bool move(struct pl__chan_call *call, uint32_t to)
+{
+	uint32_t waiting = PL__CHAN_WAITING;
+
+	return atomic_compare_exchange_strong(&call->state, &waiting, to);
+}
+
+/* The one that waits longest and can be had. */
+static struct pl_chan_case *claim(struct pl_chan *ch, enum pl_chan_op op)
+{
+	struct pl__chan_call *call;
+	struct pl_chan_case *c;
+	size_t i;
+
+	while ((c = ch->waiting[op].first)) {
+		call = c->waiting.call;
+		take_off(c);
+		/* [chan-a] pairs with [chan-a] in pl__chan_wait(). */
+		if (!move(call, PL__CHAN_CLAIMED))
+			continue;
+		PL_INJECT("chan-a");
+		call->chosen = c;
+		for (i = 0; i < call->nr; i++)
+			if (call->cases[i].ch == ch)
+				take_off(&call->cases[i]);
+		return c;
+	}
+	return NULL;
+}
+
+void pl__chan_let_go(struct pl_chan_case *peer)
+{
+	struct pl__chan_call *call = peer->waiting.call;
+
+	PL_INJECT("claimed");
+	/* [chan-b] pairs with [chan-b] in pl__chan_wait(). */
+	store_release(&call->state, PL__CHAN_DONE);
+	PL_INJECT("chan-b");
+	pl__wake(&call->state, 1);
+}
+
+int pl__chan_wait(struct pl__chan_call *call, uint64_t deadline_ns)
+{
+	int ret;
+
+	do {
+		ret = pl__wait(&call->state, PL__CHAN_WAITING, deadline_ns,
+			      PL__FOR_CHAN);
+	} while (!ret && load_relaxed(&call->state) == PL__CHAN_WAITING);
+
+	if (ret && ret != -EAGAIN) {
+		PL_INJECT("chan-a");
+		/* [chan-a] pairs with [chan-a] in claim(). */
+		if (move(call, PL__CHAN_GONE))
+			return ret;
+		pl__wait_repend(ret);
+	}
+	/* [chan-b] pairs with [chan-b] in pl__chan_let_go(). */
+	while (load_acquire(&call->state) != PL__CHAN_DONE)
+		if (pl__wait(&call->state, PL__CHAN_CLAIMED, PL_FOREVER,
+			     PL__WAIT_UNINTERRUPTIBLE |
+			     PL__FOR_CHAN) == -ENOMEM)
+			pl_yield();
+	return 0;
+}
+
+/* ---- items; L ---- */
+
+static void put(struct pl_chan *ch, void *item)
+{
+	size_t room = ch->capacity - ch->first;
+
+	ch->items[ch->nr < room ? ch->first + ch->nr : ch->nr - room] = item;
+	ch->nr++;
+}
+
+static void *get(struct pl_chan *ch)
+{
+	void *item = ch->items[ch->first];
+
+	if (++ch->first == ch->capacity)
+		ch->first = 0;
+	ch->nr--;
+	return item;
+}
+
+static int try_send(struct pl_chan *ch, void *item, struct pl_chan_case **peer)
+{
+	if (ch->is_closed)
+		return -EPIPE;
+	*peer = claim(ch, PL_CHAN_RECV);
+	if (*peer) {
+		(*peer)->item = item;
+		(*peer)->result = 0;
+		return 0;
+	}
+	if (ch->nr == ch->capacity)
+		return -EAGAIN;
+	put(ch, item);
+	return 0;
+}
+
+/* The room that it makes is the longest waiting sender's. */
+static int try_recv(struct pl_chan *ch, void **item, struct pl_chan_case **peer)
+{
+	bool had_item = ch->nr;
+
+	if (had_item)
+		*item = get(ch);
+	*peer = claim(ch, PL_CHAN_SEND);
+	if (*peer) {
+		(*peer)->result = 0;
+		if (had_item)
+			put(ch, (*peer)->item);
+		else
+			*item = (*peer)->item;
+		return 0;
+	}
+	if (had_item)
+		return 0;
+	if (!ch->is_closed)
+		return -EAGAIN;
+	*item = NULL;
+	return -EPIPE;
+}
+
+int pl__chan_try(struct pl_chan_case *c, struct pl_chan_case **peer)
+{
+	return c->op == PL_CHAN_SEND ? try_send(c->ch, c->item, peer) :
+				       try_recv(c->ch, &c->item, peer);
+}
+
+/* ---- one case ---- */
+
+static int try_one(struct pl_chan_case *c, struct pl__chan_call *call)
+{
+	struct pl_chan_case *peer = NULL;
+	int ret;
+
+	pl__lock(&c->ch->lock);
+	ret = pl__chan_try(c, &peer);
+	if (ret == -EAGAIN && call)
+		pl__chan_list(c, call);
+	pl__unlock(&c->ch->lock);
+	if (peer)
+		pl__chan_let_go(peer);
+	return ret;
+}
+
+static int do_one(struct pl_chan_case *c, uint64_t deadline_ns)
+{
+	struct pl__chan_call call = { .cases = c, .nr = 1 };
+	int ret = c->ch ? pl__wait_pending() : -EINVAL;
+
+	if (ret)
+		return ret;
+	ret = try_one(c, &call);
+	if (ret != -EAGAIN)
+		return ret;
+	ret = pl__chan_wait(&call, deadline_ns);
+	if (ret)
+		pl__chan_unlist(c);
+	return ret ? ret : c->result;
+}
+
+int pl_chan_send_until(struct pl_chan *ch, void *item, uint64_t deadline_ns)
+{
+	struct pl_chan_case c = PL_CHAN_CASE_SEND(ch, item);
+
+	return do_one(&c, deadline_ns);
+}
+
+int pl_chan_send(struct pl_chan *ch, void *item)
+{
+	return pl_chan_send_until(ch, item, PL_FOREVER);
+}
+
+int pl_chan_trysend(struct pl_chan *ch, void *item)
+{
+	struct pl_chan_case c = PL_CHAN_CASE_SEND(ch, item);
+
+	return ch ? try_one(&c, NULL) : -EINVAL;
+}
+
+static int received(const struct pl_chan_case *c, int ret, void **item)
+{
+	if (item && (!ret || ret == -EPIPE))
+		*item = c->item;
+	return ret;
+}
+
+int pl_chan_recv_until(struct pl_chan *ch, void **item, uint64_t deadline_ns)
+{
+	struct pl_chan_case c = PL_CHAN_CASE_RECV(ch);
+
+	return received(&c, do_one(&c, deadline_ns), item);
+}
+
+int pl_chan_recv(struct pl_chan *ch, void **item)
+{
+	return pl_chan_recv_until(ch, item, PL_FOREVER);
+}
+
+int pl_chan_tryrecv(struct pl_chan *ch, void **item)
+{
+	struct pl_chan_case c = PL_CHAN_CASE_RECV(ch);
+
+	return ch ? received(&c, try_one(&c, NULL), item) : -EINVAL;
+}
+
+/* ---- the channel ---- */
+
+int pl_chan_create(struct pl_chan **out, size_t capacity)
+{
+	struct pl_chan *ch;
+
+	if (!out || capacity > SIZE_MAX / 2 / sizeof(ch->items[0]))
+		return -EINVAL;
+	ch = pl__alloc(sizeof(*ch) + capacity * sizeof(ch->items[0]));
+	if (!ch)
+		return -ENOMEM;
+	ch->capacity = capacity;
+	ch->rng = (uintptr_t)ch;
+	*out = ch;
+	return 0;
+}
+
+int pl_chan_destroy(struct pl_chan *ch)
+{
+	bool is_used;
+
+	if (!ch)
+		return -EINVAL;
+	pl__lock(&ch->lock);
+	is_used = ch->waiting[PL_CHAN_RECV].first ||
+		  ch->waiting[PL_CHAN_SEND].first;
+	pl__unlock(&ch->lock);
+	if (is_used)
+		return -EBUSY;
+	pl__free(ch);
+	return 0;
+}
+
+/* All that wait, claimed and chained; L. */
+static struct pl_chan_case *claim_all(struct pl_chan *ch)
+{
+	struct pl_chan_case *all = NULL, *c;
+
+	while ((c = claim(ch, PL_CHAN_SEND)) || (c = claim(ch, PL_CHAN_RECV))) {
+		c->result = -EPIPE;
+		if (c->op == PL_CHAN_RECV)
+			c->item = NULL;
+		c->waiting.next = all;
+		all = c;
+	}
+	return all;
+}
+
+int pl_chan_close(struct pl_chan *ch)
+{
+	struct pl_chan_case *all, *next;
+	bool was_closed;
+
+	if (!ch)
+		return -EINVAL;
+	pl__lock(&ch->lock);
+	was_closed = ch->is_closed;
+	ch->is_closed = true;
+	all = claim_all(ch);
+	pl__unlock(&ch->lock);
+
+	for (; all; all = next) {
+		next = all->waiting.next;
+		pl__chan_let_go(all);
+	}
+	return was_closed ? -EPIPE : 0;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * cond: a sequence that each signal moves on
+ *
+ *	waiter, with the mutex		signaller
+ *	seq = c->seq		[cond-a]	c->seq++	[cond-b]
+ *	unlock				wake one
+ *	wait while c->seq is seq
+ *
+ * Who waits has read the sequence under the mutex, so that a signal for what
+ * changed after that finds it asleep or keeps it awake.
+ *
+ * A broadcast wakes one waiter and moves the others to the mutex.  Each of
+ * them locks it as one who has slept, so its unlock wakes the next.
+ */
+#include "sync/mutex.h"
+#include "base/inject.h"
+
+int pl_cond_wait(struct pl_cond *c, struct pl_mutex *m)
+{
+	return pl_cond_wait_until(c, m, PL_FOREVER);
+}
+
+int pl_cond_wait_until(struct pl_cond *c, struct pl_mutex *m,
+		       uint64_t deadline_ns)
+{
+	int ret = c && m ? pl__wait_pending() : -EINVAL;
+	uint32_t seq;
+
+	if (ret)
+		return ret;
+	__atomic_store_n(&c->mutex, m, __ATOMIC_RELAXED);
+	/* [cond-a] pairs with [cond-b] in move_on(). */
+	seq = atomic_load(&c->seq.value);
+	PL_INJECT("cond-a");
+	pl_mutex_unlock(m);
+	ret = pl__wait(&c->seq.value, seq, deadline_ns, PL__FOR_COND);
+	while (pl__mutex_lock_contended(m, PL_FOREVER,
+					PL__WAIT_UNINTERRUPTIBLE))
+		pl_yield();
+	return ret == -EAGAIN ? 0 : ret;
+}
+
+/* From here on a waiter may return and free the condition variable. */
+static void move_on(struct pl_cond *c)
+{
+	/* [cond-b] pairs with [cond-a] in pl_cond_wait_until(). */
+	atomic_fetch_add(&c->seq.value, 1);
+	PL_INJECT("cond-b");
+}
+
+void pl_cond_signal(struct pl_cond *c)
+{
+	move_on(c);
+	pl__wake(&c->seq.value, 1);
+}
+
+void pl_cond_broadcast(struct pl_cond *c)
+{
+	struct pl_mutex *m = __atomic_load_n(&c->mutex, __ATOMIC_RELAXED);
+
+	move_on(c);
+	if (m)
+		pl__requeue(&c->seq.value, &m->word.value, 1, UINT32_MAX);
+}

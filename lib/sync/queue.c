@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * queue: an inbox whose head also says who has to look into it
+ *
+ * The head is a pointer to the newest entry, with two bits: BUSY, there is a
+ * task that executes, or is about to; CLOSED.  All that is decided is decided
+ * by exchanging this one word.
+ *
+ *	pusher				the queue's task
+ *	reserve a task, unless BUSY	take all entries	[queue-a]
+ *	push the entry, BUSY on		execute them
+ *	    [queue-a]	[queue-b]	no more entries: BUSY off [queue-b]
+ *	it was not BUSY: commit		else again
+ *	    the task, else cancel it
+ *
+ * Who sets BUSY has a task in hand, in which nothing can fail any more; so what
+ * others push behind it, who are told that all is well, is executed for
+ * certain.  Whose reservation fails has let nobody see anything.
+ *
+ *	closer				the queue's task
+ *	CLOSED on	[queue-c]	BUSY off	[queue-c]
+ *	it was not BUSY: the end	it was CLOSED: the end
+ *
+ * The end comes once: it lets the joiner go, who frees the queue.  Nobody else
+ * touches the queue after his exchange.
+ *
+ * Entries are taken all at once, newest first, as from every inbox here, so
+ * that there is no moment at which a pusher that was preempted holds up who
+ * executes; bthread's is pushed to by an unconditional exchange, and waits for
+ * those.  Urgent ones are told apart when they are taken.
+ */
+#include "base/inject.h"
+#include "ds/mpsc.h"
+#include "rt/spawn.h"
+#include "base/sys.h"
+#include "wait/wait.h"
+
+#define CLOSED		((uintptr_t)1)
+#define BUSY		((uintptr_t)2)
+#define FLAGS		(CLOSED | BUSY)
+
+#define BATCH_MAX	64
+
+struct entry {
+	struct pl__link		link;
+	void			*item;
+	bool			is_urgent;
+};
+
+_Static_assert(_Alignof(struct entry) > FLAGS, "flags lie below the pointer");
+
+struct pl_queue {
+	_Atomic uintptr_t	head;		/* A: newest entry | flags */
+	_Atomic uint32_t	ended;		/* A: the joiner's word */
+	_Atomic pl_task_t	task;		/* A: which executes */
+	void			(*fn)(void **, size_t, void *); /* I */
+	void			*arg;		/* I */
+};
+
+/* Taken and not yet executed, oldest first. */
+struct todo {
+	struct pl__link		*first;
+	struct pl__link		**last;		/* its next, or first */
+};
+
+/* What the task has; it is all on its stack. */
+struct batch {
+	struct todo		todo[2];	/* urgent ones, others */
+	size_t			nr;
+	void			*items[BATCH_MAX];
+};
+
+static struct entry *entry_of(struct pl__link *l)
+{
+	return container_of(l, struct entry, link);
+}
+
+/* ---- executing ---- */
+
+static void todo_init(struct todo *todo)
+{
+	todo->first = NULL;
+	todo->last = &todo->first;
+}
+
+/* @newest and all behind it, turned round. */
+static void sort_in(struct batch *b, struct pl__link *newest)
+{
+	struct pl__link *oldest = NULL, *next, **last;
+	struct todo *todo;
+
+	for (; newest; newest = next) {
+		next = newest->next;
+		newest->next = oldest;
+		oldest = newest;
+	}
+	for (; oldest; oldest = next) {
+		next = oldest->next;
+		oldest->next = NULL;
+		todo = &b->todo[!entry_of(oldest)->is_urgent];
+		last = todo->last;
+		todo->last = &oldest->next;
+		*last = oldest;
+	}
+}
+
+static void take_all(struct pl_queue *q, struct batch *b)
+{
+	uintptr_t head = load_relaxed(&q->head);
+
+	if (!(head & ~FLAGS))
+		return;
+	/* [queue-a] pairs with [queue-a] in push_entry(): they are complete. */
+	head = atomic_fetch_and_explicit(&q->head, FLAGS, memory_order_acquire);
+	PL_INJECT("queue-a");
+	sort_in(b, (struct pl__link *)(head & ~FLAGS));
+}
+
+static void move_to_batch(struct batch *b, struct todo *todo)
+{
+	struct entry *e;
+
+	while (todo->first && b->nr < BATCH_MAX) {
+		e = entry_of(todo->first);
+		todo->first = e->link.next;
+		b->items[b->nr++] = e->item;
+		pl__free(e);
+	}
+	if (!todo->first)
+		todo->last = &todo->first;
+}
+
+static bool next_batch(struct pl_queue *q, struct batch *b)
+{
+	take_all(q, b);
+	b->nr = 0;
+	move_to_batch(b, &b->todo[0]);
+	move_to_batch(b, &b->todo[1]);
+	return b->nr;
+}
+
+/* From here on the joiner may free it. */
+static void end(struct pl_queue *q)
+{
+	store_release(&q->ended, 1);
+	pl__wake(&q->ended, UINT32_MAX);
+}
+
+/* False: there is more.  After true the queue is somebody else's. */
+static bool go_idle(struct pl_queue *q)
+{
+	uintptr_t head = load_relaxed(&q->head) & FLAGS;
+
+	/*
+	 * [queue-b] pairs with [queue-b] in push_entry(): who executes next
+	 * sees what we did.  [queue-c] pairs with [queue-c] in
+	 * pl_queue_close(): one of both sees the other.
+	 */
+	if (!atomic_compare_exchange_strong(&q->head, &head, head & ~BUSY))
+		return false;
+	PL_INJECT("queue-b");
+	if (head & CLOSED)
+		end(q);
+	return true;
+}
+
+/*
+ * Others on this worker have their turn after each batch that was full.  Not
+ * inlined, so that pl_exit() finds *@b in memory.
+ */
+static __pl_noinline void execute(struct pl_queue *q, struct batch *b)
+{
+	while (next_batch(q, b)) {
+		q->fn(b->items, b->nr, q->arg);
+		if (b->nr == BATCH_MAX)
+			pl_yield();
+	}
+}
+
+static void run(void *arg)
+{
+	struct pl__task *t = pl__current();
+	struct pl_queue *q = arg;
+	struct batch b;
+	jmp_buf here;
+
+	todo_init(&b.todo[0]);
+	todo_init(&b.todo[1]);
+	store_relaxed(&q->task, pl__task_handle(t));
+	/* What fn leaves by pl_exit() is the call, not the queue. */
+	t->stack->user.exit_to = &here;
+	(void)setjmp(here);
+	do {
+		execute(q, &b);
+		/*
+		 * Who shares this worker may have more for us: a turn for him
+		 * spares half of the spawns where the two alternate.  To linger
+		 * for longer costs more than it spares.
+		 */
+		pl_yield();
+	} while (!go_idle(q));
+	t->stack->user.exit_to = NULL;
+}
+
+/* ---- pushing ---- */
+
+/* What it has reserved is *@t; to be committed if *@is_first. */
+static int push_entry(struct pl_queue *q, struct entry *e, struct pl__task **t,
+		      bool *is_first)
+{
+	uintptr_t head = load_relaxed(&q->head);
+	int ret;
+
+	do {
+		if (head & CLOSED)
+			return -EPIPE;
+		if (!(head & BUSY) && !*t) {
+			ret = pl__spawn_reserve(t, run, q, "pl-queue");
+			if (ret)
+				return ret;
+		}
+		e->link.next = (struct pl__link *)(head & ~FLAGS);
+		PL_INJECT("queue-a");
+		/*
+		 * [queue-a] pairs with [queue-a] in take_all(), [queue-b] with
+		 * [queue-b] in go_idle().
+		 */
+	} while (!atomic_compare_exchange_weak(&q->head, &head,
+					       (uintptr_t)&e->link | BUSY));
+	*is_first = !(head & BUSY);
+	return 0;
+}
+
+static int push(struct pl_queue *q, void *item, bool is_urgent)
+{
+	struct pl__task *t = NULL;
+	bool is_first = false;
+	struct entry *e;
+	int ret;
+
+	if (!q)
+		return -EINVAL;
+	if (!pl__self() && pl__rt_is_stopping())
+		return -ECANCELED;
+	e = pl__alloc(sizeof(*e));
+	if (!e)
+		return -ENOMEM;
+	e->item = item;
+	e->is_urgent = is_urgent;
+	ret = push_entry(q, e, &t, &is_first);
+	if (ret)
+		pl__free(e);
+	if (is_first)
+		pl__spawn_commit(t);
+	else if (t)
+		pl__spawn_cancel(t);
+	return ret;
+}
+
+int pl_queue_push(struct pl_queue *q, void *item)
+{
+	return push(q, item, false);
+}
+
+int pl_queue_push_urgent(struct pl_queue *q, void *item)
+{
+	return push(q, item, true);
+}
+
+/* ---- its begin and end ---- */
+
+int pl_queue_create(struct pl_queue **out,
+		    void (*fn)(void **batch, size_t nr, void *arg), void *arg)
+{
+	struct pl_queue *q;
+
+	if (!out || !fn)
+		return -EINVAL;
+	q = pl__alloc(sizeof(*q));
+	if (!q)
+		return -ENOMEM;
+	q->fn = fn;
+	q->arg = arg;
+	*out = q;
+	return 0;
+}
+
+int pl_queue_close(struct pl_queue *q)
+{
+	uintptr_t head;
+
+	if (!q)
+		return -EINVAL;
+	/* [queue-c] pairs with [queue-c] in go_idle(). */
+	head = atomic_fetch_or(&q->head, CLOSED);
+	PL_INJECT("queue-c");
+	if (head & CLOSED)
+		return -EPIPE;
+	if (!(head & BUSY))
+		end(q);
+	return 0;
+}
+
+int pl_queue_join(struct pl_queue *q)
+{
+	pl_task_t self = pl_self();
+	int ret = q ? pl__wait_pending() : -EINVAL;
+
+	if (!ret && self && load_relaxed(&q->task) == self)
+		ret = -EDEADLK;
+	if (ret)
+		return ret;
+	while (!load_acquire(&q->ended)) {
+		ret = pl__wait(&q->ended, 0, PL_FOREVER, PL__FOR_QUEUE);
+		if (ret && ret != -EAGAIN)
+			return ret;
+	}
+	pl__free(q);
+	return 0;
+}

@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * rwlock: many readers or one writer, handed on from phase to phase
+ *
+ * A word: WRITER or how many READERS have the lock, and WAITED_FOR exactly as
+ * long as somebody is queued, in one of two queues under a lock of their own.
+ * With that mark no one comes in, and the last to leave does not let the lock
+ * go but hands it on, so that it is never free while it is waited for:
+ *
+ * - a writer hands it to all readers that are queued, else to a writer;
+ * - the last reader hands it to the writer that waits longest;
+ * - readers are queued behind readers only while a writer is queued: when the
+ *   last queued writer gives up, they all come in.
+ *
+ * So nobody starves: once who has the lock has left it, a reader waits for one
+ * writer at most; a writer for those before it, and for the readers that were
+ * queued as each of these left.  Only who has the lock is ever woken.
+ *
+ *	waiter, in the queues' lock	the last to leave
+ *	if it is held, add		drop the lock, if there	[rwlock-b]
+ *		WAITED_FOR	[rwlock-a]	is no WAITED_FOR;
+ *	be queued			else, in the queues' lock:
+ *					take off whom it goes to,
+ *					word = theirs
+ *
+ * Changes of one word have one order: either who leaves sees the mark, or the
+ * waiter that the lock is free.  Then, out of the queues' lock:
+ *
+ *	waiter				who hands it on
+ *	wait while QUEUED		state = HAS_IT		[rwlock-c]
+ *	go on			[rwlock-d]	wake, by address
+ *
+ * The queues' lock is let go before that, and *@l not touched again: those to
+ * whom it went are still within their calls, so nobody frees it before.  One
+ * of them whose deadline passes finds out in the queues' lock, and waits for
+ * HAS_IT all the same, since its waiter has to stay until then.
+ */
+#include "wait/wait.h"
+#include "base/inject.h"
+#include "base/sys.h"
+
+#define WRITER		(1U << 31)
+#define WAITED_FOR	(1U << 30)
+
+enum { QUEUED, HAS_IT };
+
+/* Q: queues' lock.  On the stack of who waits. */
+struct rw_waiter {
+	struct pl__list		list;	/* Q: then of who hands it on */
+	uint32_t		phase;	/* Q: a reader is queued in this one */
+	bool			is_taken; /* Q: a writer, off its queue */
+	_Atomic uint32_t	state;	/* A */
+};
+
+/* What one takes of the word, and what of it keeps one out. */
+struct share {
+	uint32_t		mine;
+	uint32_t		against;
+};
+
+static const struct share reader = { 1, WRITER | WAITED_FOR };
+static const struct share writer = { WRITER, UINT32_MAX };
+
+/* ---- queues: a ring each, of which the object knows the first ---- */
+
+static struct pl__lock *queues_of(struct pl_rwlock *l)
+{
+	return container_of(&l->lock, struct pl__lock, state);
+}
+
+static struct rw_waiter *waiter_of(struct pl__list *list)
+{
+	return list_entry(list, struct rw_waiter, list);
+}
+
+static void enqueue(struct pl__list **first, struct rw_waiter *wt)
+{
+	list_init(&wt->list);
+	if (*first)
+		list_add_tail(&wt->list, *first);
+	else
+		*first = &wt->list;
+}
+
+static void dequeue(struct pl__list **first, struct rw_waiter *wt)
+{
+	if (*first == &wt->list)
+		*first = list_empty(&wt->list) ? NULL : wt->list.next;
+	list_del_init(&wt->list);
+}
+
+/*
+ * All of them become @taken, which is empty, in one step: their phase is over.
+ * Returns how many.
+ */
+static uint32_t take_readers(struct pl_rwlock *l, struct pl__list *taken)
+{
+	uint32_t nr = l->nr_readers;
+
+	if (nr) {
+		/* Their ring has it for a head from now on. */
+		list_add_tail(taken, l->readers);
+		l->readers = NULL;
+		l->nr_readers = 0;
+		l->phase++;
+	}
+	return nr;
+}
+
+static void take_writer(struct pl_rwlock *l, struct pl__list *taken)
+{
+	struct rw_waiter *wt = waiter_of(l->writers);
+
+	dequeue(&l->writers, wt);
+	wt->is_taken = true;
+	list_add_tail(&wt->list, taken);
+}
+
+static void let_go(struct pl__list *taken)
+{
+	struct rw_waiter *wt;
+
+	while (!list_empty(taken)) {
+		wt = waiter_of(taken->next);
+		list_del_init(&wt->list);
+		/* [rwlock-c] pairs with [rwlock-d] in is_let_in(). */
+		store_release(&wt->state, HAS_IT);
+		PL_INJECT("rwlock-c");
+		pl__wake(&wt->state, 1);
+	}
+}
+
+/* ---- coming ---- */
+
+/* The word, from *@from; or false, and *@from is what it is. */
+static bool moves(struct pl_rwlock *l, uint32_t *from, uint32_t to)
+{
+	return atomic_compare_exchange_weak(&l->word.value, from, to);
+}
+
+static bool take(struct pl_rwlock *l, const struct share *s)
+{
+	uint32_t v = load_relaxed(&l->word.value);
+
+	do {
+		if (v & s->against)
+			return false;
+	} while (!moves(l, &v, v + s->mine));
+	return true;
+}
+
+/* In the queues' lock: takes it, or sees to it that it is handed on. */
+static bool take_or_mark(struct pl_rwlock *l, const struct share *s)
+{
+	uint32_t v = load_relaxed(&l->word.value);
+
+	/* [rwlock-a] pairs with [rwlock-b] in leave(). */
+	while (!moves(l, &v, v & s->against ? v | WAITED_FOR : v + s->mine))
+		;
+	PL_INJECT("rwlock-a");
+	return !(v & s->against);
+}
+
+/* True: it has the lock; else it is queued as @wt. */
+static bool take_or_queue(struct pl_rwlock *l, const struct share *s,
+			  struct rw_waiter *wt)
+{
+	bool took;
+
+	pl__lock(queues_of(l));
+	took = take_or_mark(l, s);
+	if (!took && s == &writer) {
+		enqueue(&l->writers, wt);
+	} else if (!took) {
+		wt->phase = l->phase;
+		l->nr_readers++;
+		enqueue(&l->readers, wt);
+	}
+	pl__unlock(queues_of(l));
+	return took;
+}
+
+static bool is_let_in(struct rw_waiter *wt)
+{
+	/* [rwlock-d] pairs with [rwlock-c] in let_go(). */
+	return load_acquire(&wt->state) == HAS_IT;
+}
+
+static void wait_through(struct rw_waiter *wt)
+{
+	/* No memory to wait with is no reason not to wait. */
+	while (!is_let_in(wt))
+		if (pl__wait(&wt->state, QUEUED, PL_FOREVER,
+			     PL__WAIT_UNINTERRUPTIBLE |
+			     PL__FOR_RWLOCK) == -ENOMEM)
+			pl_yield();
+}
+
+/* ---- giving up ---- */
+
+/* In the queues' lock: as if @wt had never come, but for the mark. */
+static bool unqueue(struct pl_rwlock *l, const struct share *s,
+		    struct rw_waiter *wt)
+{
+	if (s == &writer) {
+		if (wt->is_taken)
+			return false;
+		dequeue(&l->writers, wt);
+	} else {
+		if (wt->phase != l->phase)
+			return false;
+		dequeue(&l->readers, wt);
+		l->nr_readers--;
+	}
+	return true;
+}
+
+/*
+ * In the queues' lock: the mark goes with the last one, and readers that wait
+ * for no writer any more come in.
+ */
+static void after_unqueue(struct pl_rwlock *l, struct pl__list *taken)
+{
+	bool is_writing = load_relaxed(&l->word.value) & WRITER;
+
+	if (l->writers || (is_writing && l->readers))
+		return;
+	atomic_fetch_add(&l->word.value, take_readers(l, taken) - WAITED_FOR);
+}
+
+/* False: too late, it has the lock. */
+static bool give_up(struct pl_rwlock *l, const struct share *s,
+		    struct rw_waiter *wt)
+{
+	struct pl__list taken = PL__LIST_INIT(taken);
+	bool was_queued;
+
+	pl__lock(queues_of(l));
+	was_queued = unqueue(l, s, wt);
+	if (was_queued)
+		after_unqueue(l, &taken);
+	pl__unlock(queues_of(l));
+	let_go(&taken);
+	return was_queued;
+}
+
+static int wait_until(struct pl_rwlock *l, const struct share *s,
+		      struct rw_waiter *wt, uint64_t deadline_ns)
+{
+	int ret;
+
+	do {
+		ret = pl__wait(&wt->state, QUEUED, deadline_ns, PL__FOR_RWLOCK);
+	} while (!is_let_in(wt) && (!ret || ret == -EAGAIN));
+
+	if (!ret || ret == -EAGAIN)
+		return 0;
+	if (give_up(l, s, wt))
+		return ret;
+	wait_through(wt);
+	pl__wait_repend(ret);
+	return 0;
+}
+
+/* ---- leaving ---- */
+
+/* In the queues' lock, by the last one: nobody else moves the word now. */
+static void hand_on(struct pl_rwlock *l, const struct share *s,
+		    struct pl__list *taken)
+{
+	uint32_t v = WRITER;
+
+	if (s == &writer && l->readers)
+		v = take_readers(l, taken);
+	else
+		take_writer(l, taken);
+	if (l->readers || l->writers)
+		v |= WAITED_FOR;
+	atomic_store(&l->word.value, v);
+}
+
+/* False if meanwhile nobody waits any more, or others have the lock too. */
+static bool hand_on_if_last(struct pl_rwlock *l, const struct share *s)
+{
+	struct pl__list taken = PL__LIST_INIT(taken);
+	bool is_last;
+
+	pl__lock(queues_of(l));
+	is_last = atomic_load(&l->word.value) == (s->mine | WAITED_FOR);
+	if (is_last)
+		hand_on(l, s, &taken);
+	pl__unlock(queues_of(l));
+	PL_INJECT("rwlock-b");
+	let_go(&taken);
+	return is_last;
+}
+
+static void leave(struct pl_rwlock *l, const struct share *s)
+{
+	uint32_t v = load_relaxed(&l->word.value);
+
+	for (;;) {
+		if (v == (s->mine | WAITED_FOR)) {
+			if (hand_on_if_last(l, s))
+				return;
+			v = load_relaxed(&l->word.value);
+		/* [rwlock-b] pairs with [rwlock-a] in take_or_mark(). */
+		} else if (moves(l, &v, v - s->mine)) {
+			PL_INJECT("rwlock-b");
+			return;
+		}
+	}
+}
+
+/* ---- what is public ---- */
+
+static void lock(struct pl_rwlock *l, const struct share *s)
+{
+	struct rw_waiter wt = { .state = QUEUED };
+
+	if (!take(l, s) && !take_or_queue(l, s, &wt))
+		wait_through(&wt);
+}
+
+static int lock_until(struct pl_rwlock *l, const struct share *s,
+		      uint64_t deadline_ns)
+{
+	struct rw_waiter wt = { .state = QUEUED };
+	int ret = l ? pl__wait_pending() : -EINVAL;
+
+	if (ret || take(l, s))
+		return ret;
+	/* Who only looks keeps nobody out. */
+	if (deadline_ns != PL_FOREVER && deadline_ns <= pl__now_ns())
+		return -ETIMEDOUT;
+	if (take_or_queue(l, s, &wt))
+		return 0;
+	return wait_until(l, s, &wt, deadline_ns);
+}
+
+static int trylock(struct pl_rwlock *l, const struct share *s)
+{
+	if (!l)
+		return -EINVAL;
+	return take(l, s) ? 0 : -EBUSY;
+}
+
+void pl_rwlock_rdlock(struct pl_rwlock *l)
+{
+	lock(l, &reader);
+}
+
+int pl_rwlock_tryrdlock(struct pl_rwlock *l)
+{
+	return trylock(l, &reader);
+}
+
+int pl_rwlock_rdlock_until(struct pl_rwlock *l, uint64_t deadline_ns)
+{
+	return lock_until(l, &reader, deadline_ns);
+}
+
+void pl_rwlock_rdunlock(struct pl_rwlock *l)
+{
+	leave(l, &reader);
+}
+
+void pl_rwlock_wrlock(struct pl_rwlock *l)
+{
+	lock(l, &writer);
+}
+
+int pl_rwlock_trywrlock(struct pl_rwlock *l)
+{
+	return trylock(l, &writer);
+}
+
+int pl_rwlock_wrlock_until(struct pl_rwlock *l, uint64_t deadline_ns)
+{
+	return lock_until(l, &writer, deadline_ns);
+}
+
+void pl_rwlock_wrunlock(struct pl_rwlock *l)
+{
+	leave(l, &writer);
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * select: one of several cases, as soon as one can be done
+ *
+ * All their channels are locked together, in order of address, so that two
+ * selects do not cross: what is ready, or that nothing is and all are listed,
+ * is one step to everybody else.  Nobody can claim us while we look for one to
+ * claim, so no two have to be claimed at once.
+ *
+ * The orders, of locks and of turns, are kept in the cases, whose nth fields
+ * say which case is the nth.
+ */
+#include "sync/chan.h"
+
+/* Shell's sort: of few it is an insertion sort. */
+static void order_locks(struct pl_chan_case *cases, size_t nr)
+{
+	uint32_t nth, prev;
+	size_t gap, i, k;
+
+	for (i = 0; i < nr; i++)
+		cases[i].waiting.nth_lock = (uint32_t)i;
+	for (gap = nr / 2; gap; gap /= 2) {
+		for (i = gap; i < nr; i++) {
+			nth = cases[i].waiting.nth_lock;
+			for (k = i; k >= gap; k -= gap) {
+				prev = cases[k - gap].waiting.nth_lock;
+				if ((uintptr_t)cases[prev].ch <=
+				    (uintptr_t)cases[nth].ch)
+					break;
+				cases[k].waiting.nth_lock = prev;
+			}
+			cases[k].waiting.nth_lock = nth;
+		}
+	}
+}
+
+/* The nth channel to lock; NULL: none, or it is the one before. */
+static struct pl_chan *nth_to_lock(struct pl_chan_case *cases, size_t n)
+{
+	struct pl_chan *ch = cases[cases[n].waiting.nth_lock].ch;
+
+	if (n && cases[cases[n - 1].waiting.nth_lock].ch == ch)
+		return NULL;
+	return ch;
+}
+
+static void lock_all(struct pl_chan_case *cases, size_t nr)
+{
+	struct pl_chan *ch;
+	size_t i;
+
+	for (i = 0; i < nr; i++) {
+		ch = nth_to_lock(cases, i);
+		if (ch)
+			pl__lock(&ch->lock);
+	}
+}
+
+static void unlock_all(struct pl_chan_case *cases, size_t nr)
+{
+	struct pl_chan *ch;
+	size_t i;
+
+	for (i = 0; i < nr; i++) {
+		ch = nth_to_lock(cases, i);
+		if (ch)
+			pl__unlock(&ch->lock);
+	}
+}
+
+/* Of a channel that is locked. */
+static uint64_t next_random(struct pl_chan *ch)
+{
+	ch->rng ^= ch->rng << 13;
+	ch->rng ^= ch->rng >> 7;
+	ch->rng ^= ch->rng << 17;
+	return ch->rng;
+}
+
+/* All are shuffled as far as they are looked at; their index, or -EAGAIN. */
+static int try_in_turn(struct pl_chan_case *cases, size_t nr,
+		       struct pl_chan_case **peer)
+{
+	struct pl_chan *any = cases[cases[nr - 1].waiting.nth_lock].ch;
+	struct pl_chan_case *c;
+	size_t i, k;
+
+	for (i = 0; i < nr; i++)
+		cases[i].waiting.nth_turn = (uint32_t)i;
+	for (i = 0; i < nr && any; i++) {
+		k = i + next_random(any) % (nr - i);
+		c = &cases[cases[k].waiting.nth_turn];
+		cases[k].waiting.nth_turn = cases[i].waiting.nth_turn;
+		if (!c->ch)
+			continue;
+		c->result = pl__chan_try(c, peer);
+		if (c->result != -EAGAIN)
+			return (int)(c - cases);
+	}
+	return -EAGAIN;
+}
+
+static void list_all(struct pl_chan_case *cases, size_t nr,
+		     struct pl__chan_call *call)
+{
+	size_t i;
+
+	for (i = 0; i < nr; i++)
+		if (cases[i].ch)
+			pl__chan_list(&cases[i], call);
+}
+
+/* But those of @done, which may be gone. */
+static void unlist_all(struct pl_chan_case *cases, size_t nr,
+		       struct pl_chan *done)
+{
+	size_t i;
+
+	for (i = 0; i < nr; i++)
+		if (cases[i].ch && cases[i].ch != done)
+			pl__chan_unlist(&cases[i]);
+}
+
+static int try_all(struct pl_chan_case *cases, size_t nr,
+		   struct pl__chan_call *call)
+{
+	struct pl_chan_case *peer = NULL;
+	int ret = -EAGAIN;
+
+	if (!nr)
+		return ret;
+	order_locks(cases, nr);
+	lock_all(cases, nr);
+	ret = try_in_turn(cases, nr, &peer);
+	if (ret == -EAGAIN)
+		list_all(cases, nr, call);
+	unlock_all(cases, nr);
+	if (peer)
+		pl__chan_let_go(peer);
+	return ret;
+}
+
+static int check(const struct pl_chan_case *cases, size_t nr)
+{
+	size_t i;
+
+	if ((nr && !cases) || nr > INT32_MAX)
+		return -EINVAL;
+	for (i = 0; i < nr; i++)
+		if (cases[i].op > PL_CHAN_SEND)
+			return -EINVAL;
+	return pl__wait_pending();
+}
+
+int pl_chan_select(struct pl_chan_case *cases, size_t nr, uint64_t deadline_ns)
+{
+	struct pl__chan_call call = { .cases = cases, .nr = nr };
+	int ret = check(cases, nr);
+
+	if (ret)
+		return ret;
+	ret = try_all(cases, nr, &call);
+	if (ret != -EAGAIN)
+		return ret;
+	ret = pl__chan_wait(&call, deadline_ns);
+	unlist_all(cases, nr, ret ? NULL : call.chosen->ch);
+	return ret ? ret : (int)(call.chosen - cases);
+}

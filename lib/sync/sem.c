@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * sem: units, and whether somebody may wait for one
+ *
+ *	taker				poster
+ *	no unit: set WAITED_FOR	[sem-a]	add units, clear it	[sem-b]
+ *	wait while it is all there is	if (it was set)
+ *						wake as many
+ *
+ * Changes of one word have one order: the poster sees the mark, or the taker
+ * the unit.  The poster's change is its last touch of the semaphore, which
+ * whoever takes the unit may free.
+ *
+ * A poster clears the mark for all but wakes some, so that the next poster may
+ * find no mark though others wait.  Whoever was woken makes up for it: it
+ * leaves the mark as it takes a unit, or as it finds none and waits again; and
+ * if it leaves units, wakes one more.
+ */
+#include "wait/wait.h"
+#include "base/inject.h"
+
+#define WAITED_FOR	(PL_SEM_MAX + 1U)
+#define UNITS		PL_SEM_MAX
+
+/* Takes a unit and leaves @mark; false if there is none. */
+static bool take(struct pl_sem *s, uint32_t mark)
+{
+	uint32_t old = load_relaxed(&s->word.value);
+
+	do {
+		if (!(old & UNITS))
+			return false;
+	} while (!atomic_compare_exchange_weak_explicit(&s->word.value, &old,
+							(old - 1) | mark,
+							memory_order_acquire,
+							memory_order_relaxed));
+	PL_INJECT("sem-a");
+	if (mark && (old & UNITS) > 1)
+		pl__wake(&s->word.value, 1);
+	return true;
+}
+
+/* Leaves the mark that somebody waits; false if there are units. */
+static bool mark_waited_for(struct pl_sem *s)
+{
+	uint32_t old = 0;
+
+	/* [sem-a] pairs with [sem-b] in pl_sem_post(). */
+	return atomic_compare_exchange_strong_explicit(&s->word.value, &old,
+						       WAITED_FOR,
+						       memory_order_relaxed,
+						       memory_order_relaxed) ||
+	       old == WAITED_FOR;
+}
+
+static int take_or_wait(struct pl_sem *s, uint64_t deadline_ns)
+{
+	uint32_t mark = 0;
+	int ret;
+
+	while (!take(s, mark)) {
+		if (!mark_waited_for(s))
+			continue;
+		PL_INJECT("sem-a");
+		ret = pl__wait(&s->word.value, WAITED_FOR, deadline_ns,
+			      PL__FOR_SEM);
+		if (ret && ret != -EAGAIN)
+			return ret;
+		if (!ret)
+			mark = WAITED_FOR;
+	}
+	return 0;
+}
+
+int pl_sem_init(struct pl_sem *s, uint32_t nr)
+{
+	if (!s || nr > UNITS)
+		return -EINVAL;
+	*s = (struct pl_sem)PL_SEM_INIT(nr);
+	return 0;
+}
+
+int pl_sem_trywait(struct pl_sem *s)
+{
+	if (!s)
+		return -EINVAL;
+	return take(s, 0) ? 0 : -EAGAIN;
+}
+
+int pl_sem_wait_until(struct pl_sem *s, uint64_t deadline_ns)
+{
+	int ret = s ? pl__wait_pending() : -EINVAL;
+
+	return ret ? ret : take_or_wait(s, deadline_ns);
+}
+
+int pl_sem_wait(struct pl_sem *s)
+{
+	return pl_sem_wait_until(s, PL_FOREVER);
+}
+
+int pl_sem_post(struct pl_sem *s, uint32_t nr)
+{
+	uint32_t old;
+
+	if (!s)
+		return -EINVAL;
+	if (!nr)
+		return 0;
+	old = load_relaxed(&s->word.value);
+	do {
+		if (nr > UNITS - (old & UNITS))
+			return -EOVERFLOW;
+		/* [sem-b] pairs with [sem-a] in mark_waited_for(). */
+	} while (!atomic_compare_exchange_weak_explicit(&s->word.value, &old,
+							(old & UNITS) + nr,
+							memory_order_release,
+							memory_order_relaxed));
+	PL_INJECT("sem-b");
+	if (old & WAITED_FOR)
+		pl__wake(&s->word.value, nr);
+	return 0;
+}

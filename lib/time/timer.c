@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * timer: what callers do: reserve, arm, add, delete
+ */
+#include "time/timer.h"
+#include "base/inject.h"
+#include "time/timer_impl.h"
+
+#define TIMERS_MAX	(1U << 26)
+#define SWEEP_NR	256	/* looked at by one adder, under the lock */
+#define PULL_NR		4096	/* a longer list is pulled at leisure */
+
+void pl__timers_kick(struct pl__timers *t, uint64_t ns)
+{
+	uint64_t next;
+
+	/* [timer-a], [timer-b] pair with the thread's, in sleep_until(). */
+	atomic_fetch_add(&t->seq, 1);
+	PL_INJECT("timer-a");
+	next = atomic_load(&t->next_ns);
+	do {
+		if (next <= ns)
+			return;
+		PL_INJECT("timer-b");
+		/* From here on others need not wake it for a later one. */
+	} while (!atomic_compare_exchange_weak(&t->next_ns, &next, ns));
+	PL_INJECT("timer-b");
+	/*
+	 * Once more: by now the thread may have seen the first, fired for us
+	 * and be about to sleep again, on a next_ns that is ours.
+	 */
+	atomic_fetch_add(&t->seq, 1);
+	pl__futex_wake(&t->seq, 1);
+}
+
+static void append(struct bucket *b, struct pl__slab_obj *obj)
+{
+	obj->next = NULL;
+	*b->tail = obj;
+	b->tail = &obj->next;
+}
+
+static struct pl__slab_obj *detach_first(struct bucket *b)
+{
+	struct pl__slab_obj *obj = b->head;
+
+	b->head = obj->next;
+	if (!b->head)
+		b->tail = &b->head;
+	return obj;
+}
+
+/* The dead among the oldest go, the living queue up again; L. */
+static void sweep(struct pl__timers *t, struct bucket *b)
+{
+	uint32_t i = b->nr < SWEEP_NR ? b->nr : SWEEP_NR;
+	struct pl__slab_obj *obj;
+
+	while (i--) {
+		obj = detach_first(b);
+		if (!is_dead(container_of(obj, struct pl__timer, obj))) {
+			append(b, obj);
+			continue;
+		}
+		pl__slab_free(&t->slab, &b->cache, obj);
+		b->swept++;
+		b->nr--;
+	}
+}
+
+/* Returns when the thread must hear of it, or UINT64_MAX; L. */
+static uint64_t enlist(struct pl__timers *t, struct bucket *b,
+		       struct pl__timer *r)
+{
+	uint64_t ns = UINT64_MAX;
+
+	append(b, &r->obj);
+	b->nr++;
+	counter_inc(&b->added);
+	if (unlikely(2 * nr_dead(b) > (int64_t)b->nr + TIMER_DEAD_MAX))
+		sweep(t, b);
+
+	if (unlikely(r->deadline_ns < load_relaxed(&b->earliest_ns))) {
+		ns = r->deadline_ns;
+		store_relaxed(&b->earliest_ns, ns);
+	}
+	/* So that no pull takes long when it must be made. */
+	if (unlikely(b->nr == PULL_NR)) {
+		ns = 0;
+		store_relaxed(&b->is_long, true);
+	}
+	return ns;
+}
+
+static pl_timer_t set(struct pl__timer *r, uint32_t bucket,
+		      uint64_t deadline_ns, void (*fn)(void *arg), void *arg)
+{
+	uint32_t version = load_relaxed(&r->version) + LISTED;
+
+	r->deadline_ns = deadline_ns;
+	r->fn = fn;
+	r->arg = arg;
+	store_relaxed(&r->bucket, bucket);
+	store_relaxed(&r->version, version);
+	return r->obj.slot | (uint64_t)version << 32;
+}
+
+pl_timer_t pl__timer_arm(struct pl__timers *t, struct pl__timer *r,
+			 uint32_t bucket, uint64_t deadline_ns,
+			 void (*fn)(void *arg), void *arg)
+{
+	struct bucket *b;
+	uint64_t news_ns;
+	pl_timer_t id;
+
+	if (unlikely(bucket >= t->nr_buckets))
+		bucket %= t->nr_buckets;
+	b = &t->buckets[bucket];
+	id = set(r, bucket, deadline_ns, fn, arg);
+
+	/* It may run and be gone as soon as the lock is dropped. */
+	pl__lock(&b->lock);
+	news_ns = enlist(t, b, r);
+	pl__unlock(&b->lock);
+	if (unlikely(news_ns != UINT64_MAX))
+		pl__timers_kick(t, news_ns);
+	return id;
+}
+
+pl_timer_t pl__timer_add(struct pl__timers *t, uint32_t bucket,
+			 uint64_t deadline_ns, void (*fn)(void *arg),
+			 void *arg)
+{
+	uint64_t news_ns = UINT64_MAX;
+	struct pl__timer *r;
+	pl_timer_t id = 0;
+	struct bucket *b;
+
+	if (unlikely(bucket >= t->nr_buckets))
+		bucket %= t->nr_buckets;
+	b = &t->buckets[bucket];
+
+	pl__lock(&b->lock);
+	/* First what its own sweep has freed. */
+	r = pl__timer_reserve(t, &b->cache);
+	if (likely(r)) {
+		id = set(r, bucket, deadline_ns, fn, arg);
+		news_ns = enlist(t, b, r);
+	}
+	pl__unlock(&b->lock);
+	if (unlikely(news_ns != UINT64_MAX))
+		pl__timers_kick(t, news_ns);
+	return id;
+}
+
+static uint64_t nr_dead_in_heap(struct pl__timers *t)
+{
+	uint64_t nr = 0;
+	uint32_t i;
+
+	for (i = 0; i < t->nr_buckets; i++)
+		nr += load_relaxed(&t->buckets[i].died_heaped);
+	return nr - load_relaxed(&t->reclaimed);
+}
+
+/* Only now and then is it counted whether half the heap is dead. */
+static void died_heaped(struct pl__timers *t, struct bucket *b)
+{
+	uint64_t nr = atomic_fetch_add_explicit(&b->died_heaped, 1,
+						memory_order_relaxed);
+	int64_t dead;
+
+	if (likely((nr + 1) % TIMER_DEAD_MAX))
+		return;
+	dead = (int64_t)nr_dead_in_heap(t);
+	if (2 * dead <= (int64_t)load_relaxed(&t->heap_nr) + TIMER_DEAD_MAX)
+		return;
+	store_relaxed(&t->want_compact, true);
+	pl__timers_kick(t, 0);
+}
+
+int pl__timer_del(struct pl__timers *t, pl_timer_t id)
+{
+	struct pl__timer *r = pl__slab_get(&t->slab, (uint32_t)id);
+	uint32_t listed = (uint32_t)(id >> 32), version = listed;
+	struct bucket *b;
+
+	if (!r || state_of(listed) != LISTED)
+		return -ENOENT;
+	/* Before: afterwards it may be another timer. */
+	b = &t->buckets[load_relaxed(&r->bucket)];
+
+	PL_INJECT("timer-c");
+	/* [timer-c] pairs with advance(); [timer-d] with fire(), is_dead(). */
+	while (!atomic_compare_exchange_weak_explicit(&r->version, &version,
+						      (listed | STATE_MASK) + 1,
+						      memory_order_acq_rel,
+						      memory_order_acquire)) {
+		if (version == listed + (RUNNING - LISTED))
+			return -EBUSY;
+		if (version != listed && version != listed + (HEAPED - LISTED))
+			return -ENOENT;
+		PL_INJECT("timer-c");
+	}
+	PL_INJECT("timer-d");
+	if (version == listed)
+		atomic_fetch_add_explicit(&b->died_listed, 1,
+					  memory_order_relaxed);
+	else
+		died_heaped(t, b);
+	return 0;
+}
+
+void pl__timers_remind(struct pl__timers *t, uint64_t deadline_ns,
+		       void (*fn)(void))
+{
+	uint64_t old = load_relaxed(&t->remind_ns);
+
+	atomic_store(&t->remind, fn);
+	do {
+		if (old <= deadline_ns)
+			return;
+	} while (!atomic_compare_exchange_weak(&t->remind_ns, &old,
+					       deadline_ns));
+	pl__timers_kick(t, deadline_ns);
+}
+
+static struct bucket *new_buckets(uint32_t nr)
+{
+	struct bucket *buckets;
+	uint32_t i;
+
+	buckets = pl__alloc_aligned(PL_CACHELINE, nr * sizeof(*buckets));
+	for (i = 0; buckets && i < nr; i++) {
+		buckets[i].tail = &buckets[i].head;
+		store_relaxed(&buckets[i].earliest_ns, UINT64_MAX);
+	}
+	return buckets;
+}
+
+static void free_timers(struct pl__timers *t)
+{
+	pl__heap_fini(&t->heap);
+	pl__free(t->buckets);
+	pl__slab_fini(&t->slab);
+	pl__free(t);
+}
+
+int pl__timers_start(struct pl__timers **out, uint32_t nr_buckets,
+		     void (*thread_start)(void *arg), void *arg)
+{
+	struct pl__timers *t;
+	int ret;
+
+	if (!nr_buckets || nr_buckets > PL__TIMER_BUCKETS_MAX)
+		return -EINVAL;
+	t = pl__alloc_aligned(PL_CACHELINE, sizeof(*t));
+	if (!t)
+		return -ENOMEM;
+	ret = pl__slab_init(&t->slab, sizeof(struct pl__timer), TIMERS_MAX);
+	if (ret) {
+		pl__free(t);
+		return ret;
+	}
+
+	t->nr_buckets = nr_buckets;
+	/* Ahead of those before us, whose versions moved by 4 in 20 ns. */
+	t->first_version = (uint32_t)pl__now_ns() & ~STATE_MASK;
+	t->thread_start = thread_start;
+	t->arg = arg;
+	t->pulled_ns = UINT64_MAX;
+	store_relaxed(&t->remind_ns, UINT64_MAX);
+	t->buckets = new_buckets(nr_buckets);
+	ret = -ENOMEM;
+	if (t->buckets)
+		ret = pl__thread_start(&t->thread, pl__timers_thread, t);
+	if (ret) {
+		free_timers(t);
+		return ret;
+	}
+	*out = t;
+	return 0;
+}
+
+void pl__timers_batch(struct pl__timers *t, void (*fn)(void *arg),
+		      void (*end)(void))
+{
+	t->batch_fn = fn;
+	t->batch_end = end;
+}
+
+void pl__timers_halt(struct pl__timers *t)
+{
+	if (t->halted)
+		return;
+	t->halted = true;
+	store_relaxed(&t->stopping, true);
+	pl__timers_kick(t, 0);
+	pthread_join(t->thread, NULL);
+}
+
+void pl__timers_stop(struct pl__timers *t)
+{
+	pl__timers_halt(t);
+	free_timers(t);
+}
+
+/* pthread_self() is const to the compiler: not to be merged into a task. */
+__pl_noinline bool pl__timers_is_thread(struct pl__timers *t)
+{
+	return load_relaxed(&t->self) == pthread_self();
+}
+
+struct pl__timer *pl__timer_reserve(struct pl__timers *t,
+				    struct pl__slab_cache *c)
+{
+	struct pl__timer *r = pl__slab_alloc(&t->slab, c);
+
+	if (unlikely(!r))
+		return NULL;
+	if (unlikely(!load_relaxed(&r->version)))
+		store_relaxed(&r->version, t->first_version);
+	/* A slot is in the heap once at most: so all of them have room. */
+	if (likely(pl__heap_reserve(&t->heap, r->obj.slot + 1)))
+		return r;
+	pl__slab_free(&t->slab, c, r);
+	return NULL;
+}
+
+void pl__timer_release(struct pl__timers *t, struct pl__slab_cache *c,
+		       struct pl__timer *r)
+{
+	pl__slab_free(&t->slab, c, r);
+}
+
+static uint64_t busy_ns_of(struct pl__timers *t)
+{
+	uint64_t ns;
+
+	/* The thread takes the lock before it ends: it can still be asked. */
+	pl__lock(&t->exit_lock);
+	ns = t->exited ? t->busy_ns : pl__thread_cpu_ns(t->thread);
+	pl__unlock(&t->exit_lock);
+	return ns;
+}
+
+void pl__timers_stat(struct pl__timers *t, uint64_t *added, uint64_t *fired,
+		     uint64_t *deleted, uint64_t *busy_ns, uint32_t *alive)
+{
+	struct bucket *b;
+	uint64_t ended;
+
+	/* Ends before beginnings: else there were fewer than none alive. */
+	*added = *deleted = 0;
+	*fired = load_acquire(&t->fired);
+	for (b = t->buckets; b < t->buckets + t->nr_buckets; b++)
+		*deleted += load_acquire(&b->died_listed) +
+			    load_acquire(&b->died_heaped);
+	for (b = t->buckets; b < t->buckets + t->nr_buckets; b++)
+		*added += load_relaxed(&b->added);
+	*busy_ns = busy_ns_of(t);
+	ended = *fired + *deleted;
+	*alive = *added > ended ? (uint32_t)(*added - ended) : 0;
+}
+
+bool pl__timer_deadline(struct pl__timers *t, pl_timer_t id,
+			uint64_t *deadline_ns)
+{
+	const struct pl__timer *at = pl__slab_get(&t->slab, (uint32_t)id);
+	struct pl__timer r;
+	uint32_t version;
+
+	if (!id || !at || !pl__peek(&r, at, sizeof(r)))
+		return false;
+	version = load_relaxed(&r.version);
+	*deadline_ns = r.deadline_ns;
+	/* The handle has the generation, with LISTED. */
+	return (version ^ (uint32_t)(id >> 32)) <= STATE_MASK &&
+	       state_of(version) != IDLE;
+}

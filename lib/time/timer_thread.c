@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * timer: what the thread does: pull, fire, sleep
+ */
+#include "time/timer_impl.h"
+#include "base/inject.h"
+#include "base/probe.h"
+#include "ctx/self.h"
+
+/* Timers of long ago hold up one that is due for no longer than this. */
+#define LATE_MAX_NS	(100 * 1000 * 1000)
+
+/* One state on, unless a deleter is first. */
+static bool advance(struct pl__timer *r, enum timer_state from)
+{
+	uint32_t version = load_relaxed(&r->version);
+
+	if (state_of(version) != from)
+		return false;
+	PL_INJECT("timer-c");
+	/* [timer-c] pairs with pl__timer_del(): one of both gets it. */
+	return atomic_compare_exchange_strong(&r->version, &version,
+					      version + 1);
+}
+
+/* Frees it if it is dead; counts as due at floor_ns if it is before. */
+static bool to_heap(struct pl__timers *t, struct pl__timer *r)
+{
+	uint64_t ns = r->deadline_ns;
+
+	if (!advance(r, LISTED)) {
+		/* [timer-d] pairs with pl__timer_del(): it is done with r. */
+		PL_BUG_ON(!is_dead(r));
+		pl__slab_free(&t->slab, &t->cache, r);
+		return false;
+	}
+	pl__heap_push(&t->heap, ns > t->floor_ns ? ns : t->floor_ns, r);
+	return true;
+}
+
+/* All of a bucket goes to the heap, at its earliest's behest. */
+static void pull(struct pl__timers *t, struct bucket *b, uint64_t now)
+{
+	struct pl__slab_obj *obj, *next;
+	int64_t dead, known;
+	uint64_t earliest;
+
+	pl__lock(&b->lock);
+	obj = b->head;
+	b->head = NULL;
+	b->tail = &b->head;
+	b->nr = 0;
+	known = nr_dead(b);
+	b->swept += (uint64_t)known;
+	earliest = load_relaxed(&b->earliest_ns);
+	store_relaxed(&b->earliest_ns, UINT64_MAX);
+	store_relaxed(&b->is_long, false);
+	pl__unlock(&b->lock);
+
+	for (dead = 0; obj; obj = next) {
+		next = obj->next;
+		dead += !to_heap(t, container_of(obj, struct pl__timer, obj));
+	}
+	store_relaxed(&t->heap_nr, t->heap.nr);
+	if (earliest > now && earliest < t->pulled_ns)
+		t->pulled_ns = earliest;
+	if (dead == known)
+		return;
+	pl__lock(&b->lock);
+	b->swept += (uint64_t)(dead - known);
+	pl__unlock(&b->lock);
+}
+
+/* Leaves in buckets only what is later than the heap's first; how late? */
+static uint64_t pull_early(struct pl__timers *t, uint64_t now)
+{
+	uint64_t ns, left = UINT64_MAX;
+	struct bucket *b;
+
+	for (b = t->buckets; b < t->buckets + t->nr_buckets; b++) {
+		ns = load_relaxed(&b->earliest_ns);
+		if (ns < pl__heap_deadline(&t->heap))
+			pull(t, b, now);
+		else if (ns < left)
+			left = ns;
+	}
+	return left;
+}
+
+static bool is_due_by(struct bucket *b, uint64_t ns)
+{
+	bool is_due;
+
+	pl__lock(&b->lock);
+	is_due = load_relaxed(&b->earliest_ns) <= ns;
+	pl__unlock(&b->lock);
+	return is_due;
+}
+
+/*
+ * To a time before @now, which was read before any bucket is locked.  What is
+ * due by then and in a bucket goes to the heap first, with its own deadline.
+ */
+static void raise_floor(struct pl__timers *t, uint64_t now)
+{
+	uint64_t floor_ns = now - LATE_MAX_NS / 2;
+	struct bucket *b;
+
+	for (b = t->buckets; b < t->buckets + t->nr_buckets; b++)
+		if (is_due_by(b, floor_ns))
+			pull(t, b, now);
+	t->floor_ns = floor_ns;
+}
+
+/* Whether old timers, which count as due at floor_ns, hold up others. */
+static bool floor_is_low(struct pl__timers *t, uint64_t next, uint64_t now)
+{
+	return next < now && now - next > LATE_MAX_NS &&
+	       now - t->floor_ns > LATE_MAX_NS;
+}
+
+/* One at a time: something may be due after each. */
+static bool pull_long(struct pl__timers *t, uint64_t now)
+{
+	struct bucket *b;
+
+	for (b = t->buckets; b < t->buckets + t->nr_buckets; b++) {
+		if (load_relaxed(&b->is_long)) {
+			pull(t, b, now);
+			return true;
+		}
+	}
+	return false;
+}
+
+static void reclaim(struct pl__timers *t, struct pl__timer *r)
+{
+	counter_inc(&t->reclaimed);
+	pl__slab_free(&t->slab, &t->cache, r);
+}
+
+static bool keep_alive(void *ptr, void *arg)
+{
+	if (!is_dead(ptr))
+		return true;
+	reclaim(arg, ptr);
+	return false;
+}
+
+static void compact(struct pl__timers *t)
+{
+	store_relaxed(&t->want_compact, false);
+	pl__heap_filter(&t->heap, keep_alive, t);
+	store_relaxed(&t->heap_nr, t->heap.nr);
+}
+
+static void end_batch(struct pl__timers *t)
+{
+	if (!t->nr_batched)
+		return;
+	t->nr_batched = 0;
+	t->batch_end();
+}
+
+static void call(struct pl__timers *t, struct pl__timer *r)
+{
+	bool is_batched = r->fn == t->batch_fn;
+
+	PL_PROBE3(timer, r->fn, r->arg, r->deadline_ns);
+	if (!is_batched)
+		end_batch(t);
+	r->fn(r->arg);
+	pl__self_end_orphan();
+	if (is_batched && ++t->nr_batched == TIMER_BATCH)
+		end_batch(t);
+}
+
+static void fire(struct pl__timers *t, struct pl__timer *r)
+{
+	store_relaxed(&t->heap_nr, t->heap.nr);
+	if (!advance(r, HEAPED)) {
+		PL_BUG_ON(!is_dead(r));
+		reclaim(t, r);
+		return;
+	}
+	counter_inc(&t->fired);
+	call(t, r);
+	PL_INJECT("timer-d");
+	/* [timer-d] pairs with pl__timer_del(): what fn did is seen. */
+	store_release(&r->version, load_relaxed(&r->version) + 1);
+	pl__slab_free(&t->slab, &t->cache, r);
+}
+
+/* Returns when it is due. */
+static uint64_t remind(struct pl__timers *t)
+{
+	uint64_t ns = atomic_load(&t->remind_ns);
+
+	if (likely(ns == UINT64_MAX) || ns > pl__now_ns())
+		return ns;
+	atomic_store(&t->remind_ns, UINT64_MAX);
+	atomic_load(&t->remind)();
+	return atomic_load(&t->remind_ns);
+}
+
+static uint64_t earliest(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* What is due at @now and not after @left; false: seq has changed. */
+static bool fire_due(struct pl__timers *t, uint32_t seq, uint64_t now,
+		     uint64_t left)
+{
+	uint64_t next;
+	bool same;
+
+	do {
+		fire(t, pl__heap_pop(&t->heap));
+		/* [timer-a]: there may be an earlier one now. */
+		same = load_acquire(&t->seq) == seq;
+		next = pl__heap_deadline(&t->heap);
+	} while (same && next <= now && next <= left);
+	end_batch(t);
+	return same;
+}
+
+/*
+ * Fires what is due, in order, until there is nothing, or seq changes.
+ * Returns what to sleep until; 0: not at all.
+ */
+static uint64_t run(struct pl__timers *t, uint32_t seq)
+{
+	uint64_t reminder = remind(t);
+	uint64_t left, next, now = pl__now_ns();
+
+	if (load_relaxed(&t->want_compact))
+		compact(t);
+	for (;;) {
+		left = pull_early(t, now);
+		next = pl__heap_deadline(&t->heap);
+		PL_INJECT("pulled");
+		if (next > now) {
+			now = pl__now_ns();
+			/* An earlier one may have come before this now. */
+			if (next <= now)
+				continue;
+			if (pull_long(t, now))
+				return 0;
+			break;
+		}
+		if (unlikely(floor_is_low(t, next, now))) {
+			raise_floor(t, now);
+			continue;
+		}
+		if (!fire_due(t, seq, now, left))
+			return 0;
+	}
+	if (t->pulled_ns <= now)
+		t->pulled_ns = UINT64_MAX;
+	return earliest(earliest(next, t->pulled_ns), reminder);
+}
+
+static void sleep_until(struct pl__timers *t, uint32_t seq, uint64_t ns)
+{
+	/* [timer-b] pairs with pl__timers_kick(). */
+	atomic_store(&t->next_ns, ns);
+	PL_INJECT("timer-b");
+	if (atomic_load(&t->seq) == seq)
+		pl__futex_wait(&t->seq, seq, ns);
+	store_relaxed(&t->next_ns, 0);
+}
+
+void *pl__timers_thread(void *arg)
+{
+	struct pl__timers *t = arg;
+	uint64_t next;
+	uint32_t seq;
+
+	pl__thread_name("pl-timer");
+	pl__thread_slack(1);
+	store_relaxed(&t->self, pthread_self());
+	pl__self_is_own();
+	if (t->thread_start)
+		t->thread_start(t->arg);
+	pl__self_end_orphan();
+
+	for (;;) {
+		/* [timer-a] pairs with pl__timers_kick(): we see its news. */
+		seq = load_acquire(&t->seq);
+		PL_INJECT("timer-a");
+		if (load_relaxed(&t->stopping))
+			break;
+		next = run(t, seq);
+		if (next)
+			sleep_until(t, seq, next);
+	}
+
+	pl__lock(&t->exit_lock);
+	t->busy_ns = pl__thread_cpu_ns(pthread_self());
+	t->exited = true;
+	pl__unlock(&t->exit_lock);
+	return NULL;
+}

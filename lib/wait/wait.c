@@ -1,0 +1,567 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+#include "wait/wait.h"
+#include "base/fork.h"
+#include "base/inject.h"
+#include "base/sys.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#define BUCKET_BITS	16
+
+/* 32 bytes: two to a line, few of which are ever touched. */
+struct bucket {
+	struct pl__lock		lock;
+	struct pl__list		waiters;	/* L: longest waiting first */
+} __pl_aligned(32);
+
+static struct bucket buckets[1U << BUCKET_BITS];
+
+/* Whose time is out, off their lists.  T: the timer thread. */
+static struct timed_out {
+	struct pl__link		*newest;	/* T */
+	struct pl__link		*oldest;	/* T */
+} timed_out;
+
+/*
+ * Whole pages are given back, which makes them zeroes; an emulator may only
+ * say so.
+ */
+static void forget(void)
+{
+	uintptr_t page = pl__page_size(), end = (uintptr_t)(&buckets + 1);
+	uintptr_t first = ((uintptr_t)buckets + page - 1) & ~(page - 1);
+	uintptr_t last = end & ~(page - 1);
+	struct bucket *probe = (struct bucket *)first;
+
+	timed_out = (struct timed_out){ NULL, NULL };
+	memset(buckets, 0, first - (uintptr_t)buckets);
+	memset((void *)last, 0, end - last);
+	store_relaxed(&probe->lock.state, PL__LOCK_HELD);
+	pl__advise((void *)first, last - first, MADV_DONTNEED);
+	if (load_relaxed(&probe->lock.state))
+		memset((void *)first, 0, last - first);
+}
+
+PL_IN_CHILD(forget);
+
+static struct bucket *bucket_of(_Atomic uint32_t *word)
+{
+	uint64_t key = (uintptr_t)word >> 2;
+
+	return &buckets[key * 0x9e3779b97f4a7c15ULL >> (64 - BUCKET_BITS)];
+}
+
+static struct bucket *lock_bucket(_Atomic uint32_t *word)
+{
+	struct bucket *b = bucket_of(word);
+
+	pl__lock(&b->lock);
+	if (unlikely(!b->waiters.next))
+		list_init(&b->waiters);
+	return b;
+}
+
+static struct pl__task *task_of(struct pl__waiter *wt)
+{
+	return container_of(wt, struct pl__task, waiter);
+}
+
+/* ---- letting go ---- */
+
+/* Under its bucket's lock. */
+static void take_off(struct pl__waiter *wt, int reason)
+{
+	list_del_init(&wt->list);
+	wt->is_listed = false;
+	wt->reason = reason;
+	/* Who kicks looks again under the lock. */
+	store_release(&wt->word, NULL);
+}
+
+/* Not under it: from here on the waiter runs. */
+static void let_go(struct pl__waiter *wt)
+{
+	if (wt->is_thread)
+		pl__sleeper_wake(&wt->sleeper);
+	else
+		pl__ready_quietly(task_of(wt));
+}
+
+static uint32_t let_all_go(struct pl__list *taken)
+{
+	struct pl__waiter *wt;
+	uint32_t nr = 0, nr_tasks = 0;
+
+	while (!list_empty(taken)) {
+		wt = list_entry(taken->next, struct pl__waiter, list);
+		list_del_init(&wt->list);
+		nr_tasks += !wt->is_thread;
+		let_go(wt);
+		nr++;
+	}
+	if (nr_tasks)
+		pl__signal();
+	return nr;
+}
+
+/* Up to @nr waiters of @word go from @b to @taken. */
+static void take_some(struct bucket *b, _Atomic uint32_t *word, uint32_t nr,
+		      struct pl__list *taken)
+{
+	struct pl__list *pos, *n;
+	struct pl__waiter *wt;
+
+	list_for_each_safe(pos, n, &b->waiters) {
+		if (!nr)
+			break;
+		wt = list_entry(pos, struct pl__waiter, list);
+		if (load_relaxed(&wt->word) != word)
+			continue;
+		take_off(wt, 0);
+		list_add_tail(&wt->list, taken);
+		nr--;
+	}
+}
+
+/* Tasks that are made ready need the runtime; without it there are none. */
+static uint32_t let_taken_go(struct pl__list *taken)
+{
+	bool outside = !pl__self() && pl__rt_enter();
+	uint32_t nr = let_all_go(taken);
+
+	if (outside)
+		pl__rt_exit();
+	return nr;
+}
+
+uint32_t pl__wake(_Atomic uint32_t *word, uint32_t nr)
+{
+	struct pl__list taken = PL__LIST_INIT(taken);
+	/* [word-b] pairs with [word-a] in link(). */
+	struct bucket *b = lock_bucket(word);
+
+	take_some(b, word, nr, &taken);
+	pl__unlock(&b->lock);
+	PL_INJECT("word-b");
+	return list_empty(&taken) ? 0 : let_taken_go(&taken);
+}
+
+void pl__wake_quietly(_Atomic uint32_t *word)
+{
+	struct pl__list taken = PL__LIST_INIT(taken);
+	struct bucket *b = lock_bucket(word);
+
+	take_some(b, word, 1, &taken);
+	/* [word-b] pairs with [word-a] in link(). */
+	pl__unlock(&b->lock);
+	PL_INJECT("word-b");
+	if (!list_empty(&taken))
+		let_go(list_entry(taken.next, struct pl__waiter, list));
+}
+
+uint32_t pl__nr_waiting(_Atomic uint32_t *word)
+{
+	struct bucket *b = lock_bucket(word);
+	struct pl__list *pos, *n;
+	uint32_t nr = 0;
+
+	list_for_each_safe(pos, n, &b->waiters)
+		nr += load_relaxed(&list_entry(pos, struct pl__waiter,
+					       list)->word) == word;
+	pl__unlock(&b->lock);
+	return nr;
+}
+
+/* ---- moving ---- */
+
+static void lock_two(_Atomic uint32_t *w1, _Atomic uint32_t *w2)
+{
+	struct bucket *b1 = bucket_of(w1), *b2 = bucket_of(w2);
+
+	/* In order of address, so that two of us do not cross. */
+	lock_bucket(b1 < b2 ? w1 : w2);
+	if (b1 != b2)
+		lock_bucket(b1 < b2 ? w2 : w1);
+}
+
+static uint32_t move_some(_Atomic uint32_t *from, _Atomic uint32_t *to,
+			  uint32_t nr)
+{
+	struct bucket *src = bucket_of(from), *dst = bucket_of(to);
+	struct pl__list moved = PL__LIST_INIT(moved);
+	struct pl__list *pos, *n;
+	struct pl__waiter *wt;
+	uint32_t nr_moved = 0;
+
+	list_for_each_safe(pos, n, &src->waiters) {
+		if (nr_moved == nr)
+			break;
+		wt = list_entry(pos, struct pl__waiter, list);
+		if (load_relaxed(&wt->word) != from)
+			continue;
+		list_del_init(&wt->list);
+		list_add_tail(&wt->list, &moved);
+		atomic_store(&wt->word, to);
+		nr_moved++;
+	}
+	list_for_each_safe(pos, n, &moved) {
+		list_del_init(pos);
+		list_add_tail(pos, &dst->waiters);
+	}
+	return nr_moved;
+}
+
+uint32_t pl__requeue(_Atomic uint32_t *from, _Atomic uint32_t *to,
+		     uint32_t nr_wake, uint32_t nr_move)
+{
+	struct bucket *src = bucket_of(from), *dst = bucket_of(to);
+	struct pl__list taken = PL__LIST_INIT(taken);
+	uint32_t nr;
+
+	lock_two(from, to);
+	take_some(src, from, nr_wake, &taken);
+	nr = move_some(from, to, nr_move);
+	if (src != dst)
+		pl__unlock(&dst->lock);
+	pl__unlock(&src->lock);
+	return nr + (list_empty(&taken) ? 0 : let_taken_go(&taken));
+}
+
+/* ---- interrupting ---- */
+
+typedef bool may_fn(struct pl__task *t, uint64_t arg);
+
+static void let_one_go(struct pl__waiter *wt)
+{
+	struct pl__list one = PL__LIST_INIT(one);
+
+	list_add(&wt->list, &one);
+	let_taken_go(&one);
+}
+
+/* Taken out first, and then asked: without leave it looks again. */
+static bool take_alone(struct pl__task *t, pl__place *place, int reason,
+		       may_fn *may, uint64_t arg)
+{
+	if (!pl__alone_take_back(place, &t->waiter, -EAGAIN))
+		return false;
+	if (may(t, arg))
+		t->waiter.reason = reason;
+	return true;
+}
+
+/*
+ * Takes @t off what it waits on with @reason, if @may, asked under the lock,
+ * says so: true, and the caller lets it go.  A wait that is moved or ends
+ * meanwhile is looked at again.
+ */
+static bool take(struct pl__task *t, int reason, may_fn *may, uint64_t arg)
+{
+	struct pl__waiter *wt = &t->waiter;
+	_Atomic uint32_t *word;
+	struct bucket *b;
+	bool same, taken;
+
+	do {
+		word = atomic_load(&wt->word);
+		if (!word)
+			return false;
+		if (pl__alone_place(word))
+			return take_alone(t, pl__alone_place(word), reason,
+					  may, arg);
+		b = lock_bucket(word);
+		PL_INJECT("intr-b");
+		same = atomic_load(&wt->word) == word;
+		/* Who is not listed yet looks for itself, after us. */
+		taken = same && wt->is_listed && may(t, arg);
+		if (taken)
+			take_off(wt, reason);
+		pl__unlock(&b->lock);
+	} while (!same);
+	return taken;
+}
+
+static void kick(struct pl__task *t, int reason, may_fn *may, uint64_t arg)
+{
+	if (take(t, reason, may, arg))
+		let_one_go(&t->waiter);
+}
+
+static bool consume(struct pl__task *t)
+{
+	return atomic_fetch_and(&t->state, ~PL__TASK_INTERRUPTED) &
+	       PL__TASK_INTERRUPTED;
+}
+
+static bool may_interrupt(struct pl__task *t, uint64_t version)
+{
+	return load_relaxed(&t->version) == version &&
+	       !t->waiter.uninterruptible && consume(t);
+}
+
+static bool may_cancel(struct pl__task *t, uint64_t version)
+{
+	return load_relaxed(&t->version) == version &&
+	       !t->waiter.uninterruptible;
+}
+
+static bool may_stop(struct pl__task *t, uint64_t arg)
+{
+	(void)arg;
+	return !t->waiter.uninterruptible;
+}
+
+static bool may_time_out(struct pl__task *t, uint64_t nr)
+{
+	return t->waiter.nr == nr;
+}
+
+/* Sets @flag if the task that @h names is alive. */
+static int mark(struct pl__task *t, pl_task_t h, uint64_t flag)
+{
+	uint64_t old = t ? atomic_load(&t->state) : 0;
+
+	do {
+		if (!t || old >> 32 != pl__task_version(h) || !(old >> 32 & 1))
+			return -ESRCH;
+		/* [intr-b] pairs with [intr-a] in link(). */
+	} while (!atomic_compare_exchange_weak(&t->state, &old, old | flag));
+	PL_INJECT("intr-b");
+	return 0;
+}
+
+int pl_interrupt(pl_task_t h)
+{
+	struct pl__task *t = pl__task_slot(h);
+	int ret = h ? mark(t, h, PL__TASK_INTERRUPTED) : -EINVAL;
+
+	if (!ret)
+		kick(t, -EINTR, may_interrupt, pl__task_version(h));
+	return ret;
+}
+
+int pl_cancel(pl_task_t h)
+{
+	struct pl__task *t = pl__task_slot(h);
+	int ret = h ? mark(t, h, PL__TASK_CANCELLED) : -EINVAL;
+
+	if (!ret)
+		kick(t, -ECANCELED, may_cancel, pl__task_version(h));
+	return ret;
+}
+
+static int pending_of(struct pl__task *t)
+{
+	if (unlikely(t->is_ending))
+		return 0;
+	if (atomic_load(&t->state) & PL__TASK_CANCELLED ||
+	    pl__rt_is_stopping())
+		return -ECANCELED;
+	if (atomic_load(&t->state) & PL__TASK_INTERRUPTED && consume(t))
+		return -EINTR;
+	return 0;
+}
+
+int pl__wait_pending(void)
+{
+	struct pl__task *t = pl__current();
+
+	if (!t)
+		t = pl__self_thread();
+	if (!t)
+		return pl__rt_is_stopping() ? -ECANCELED : 0;
+	return pending_of(t);
+}
+
+void pl__wait_repend(int reason)
+{
+	struct pl__task *t = pl__current();
+
+	if (t && reason == -EINTR)
+		atomic_fetch_or(&t->state, PL__TASK_INTERRUPTED);
+}
+
+bool pl_cancelled(void)
+{
+	struct pl__task *t = pl__current();
+
+	return t && (atomic_load(&t->state) & PL__TASK_CANCELLED ||
+		     pl__rt_is_stopping());
+}
+
+void pl__wait_cancel_all(void)
+{
+	uint32_t nr = pl__slab_nr_slots(&pl__rt.tasks), i;
+
+	for (i = pl__rt.first_slot; i < nr; i++)
+		kick(pl__slab_get(&pl__rt.tasks, i), -ECANCELED, may_stop, 0);
+}
+
+/* ---- waiting ---- */
+
+/*
+ * A timer carries which wait of which slot it is for, so that it may come as
+ * late as it likes.
+ */
+static void *timer_arg(struct pl__waiter *wt)
+{
+	uint64_t arg = task_of(wt)->obj.slot | (uint64_t)wt->nr << 32;
+
+	_Static_assert(sizeof(void *) == 8, "a slot and a number");
+	return (void *)(uintptr_t)arg;
+}
+
+static void time_out(void *arg)
+{
+	uint64_t a = (uintptr_t)arg;
+	struct pl__task *t = pl__slab_get(&pl__rt.tasks, (uint32_t)a);
+
+	if (!take(t, -ETIMEDOUT, may_time_out, a >> 32))
+		return;
+	t->link.next = timed_out.newest;
+	timed_out.newest = &t->link;
+	if (!timed_out.oldest)
+		timed_out.oldest = &t->link;
+}
+
+/* The runtime is not stopped before this thread is: no need to enter it. */
+static void let_timed_out_go(void)
+{
+	if (timed_out.newest)
+		pl__ready_chain(timed_out.newest, timed_out.oldest);
+	timed_out = (struct timed_out){ NULL, NULL };
+}
+
+void pl__wait_start(struct pl__timers *t)
+{
+	pl__timers_batch(t, time_out, let_timed_out_go);
+}
+
+/* On the stack of who waits. */
+struct wait {
+	struct pl__task		*t;
+	_Atomic uint32_t	*word;
+	uint32_t		expected;
+	uint64_t		deadline_ns;
+	struct pl__timer	*timer;		/* to be armed, or NULL */
+};
+
+static void arm(struct wait *w)
+{
+	struct pl__waiter *wt = &w->t->waiter;
+
+	wt->timer = pl__timer_arm(pl__rt.timers, w->timer, pl__self_number(),
+				  w->deadline_ns, time_out, timer_arg(wt));
+	w->timer = NULL;
+}
+
+/*
+ * Lists the waiter; or returns why it need not wait, which its reason is then.
+ * The timer is armed within, so that who takes the waiter off finds it there.
+ */
+static int link(struct wait *w)
+{
+	struct pl__waiter *wt = &w->t->waiter;
+	struct bucket *b;
+	int reason = 0;
+
+	/* [intr-a] pairs with [intr-b] in mark(). */
+	store_before_rmw(&wt->word, w->word);
+	PL_INJECT("intr-a");
+	b = lock_bucket(w->word);
+	if (load_relaxed(w->word) != w->expected)
+		reason = -EAGAIN;
+	else if (!wt->uninterruptible)
+		reason = pending_of(w->t);
+	wt->reason = reason;
+	wt->is_listed = !reason;
+	if (reason) {
+		store_release(&wt->word, NULL);
+	} else {
+		list_add_tail(&wt->list, &b->waiters);
+		if (w->timer)
+			arm(w);
+	}
+	/* [word-a] pairs with [word-b] in pl__wake(). */
+	pl__unlock(&b->lock);
+	return reason;
+}
+
+/* After the switch: only now may somebody make the task ready. */
+static void link_after(void *arg)
+{
+	struct wait *w = arg;
+	struct pl__task *t = w->t;
+
+	/* Once it is listed its stack is its own again. */
+	if (link(w))
+		pl__ready(t);
+}
+
+static int wait_as_task(struct wait *wait)
+{
+	struct pl__waiter *wt = &wait->t->waiter;
+	struct pl__worker *w = pl__self();
+
+	wt->is_thread = false;
+	wt->timer = 0;
+	if (wait->deadline_ns != PL_FOREVER) {
+		wait->timer = pl__timer_reserve(pl__rt.timers, &w->timers);
+		if (!wait->timer)
+			return -ENOMEM;
+	}
+
+	pl__block(link_after, wait);
+
+	w = pl__self();
+	if (wait->timer)
+		pl__timer_release(pl__rt.timers, &w->timers, wait->timer);
+	if (wt->timer && wt->reason != -ETIMEDOUT)
+		pl__timer_del(pl__rt.timers, wt->timer);
+	else if (wt->timer && !(w->nr_deadlines++ % PL__DELAY_EVERY))
+		pl__delay_add(&w->deadline_delays, wait->deadline_ns);
+	return wt->reason;
+}
+
+static int wait_as_thread(struct wait *wait)
+{
+	struct pl__waiter *wt = &wait->t->waiter;
+	struct pl__worker *w = pl__self();
+
+	wt->is_thread = true;
+	pl__sleeper_arm(&wt->sleeper, pl__sleep_bell(w));
+	if (link(wait))
+		return wt->reason;
+	if (pl__sleep(w, &wt->sleeper, wait->deadline_ns))
+		return wt->reason;
+
+	/* Too late, unless somebody is just about to wake us. */
+	kick(wait->t, -ETIMEDOUT, may_time_out, wt->nr);
+	pl__sleep(w, &wt->sleeper, PL_FOREVER);
+	return wt->reason;
+}
+
+int pl__wait(_Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns,
+	     uint32_t flags)
+{
+	struct wait wait = { pl__current(), word, expected, deadline_ns, NULL };
+	bool is_thread = !wait.t || wait.t->cls == PL_STACK_WORKER;
+	struct pl__waiter *wt;
+
+	if (!wait.t)
+		wait.t = pl__thread_task();
+	if (!wait.t)
+		return -ENOMEM;
+	if (load_acquire(word) != expected)
+		return -EAGAIN;
+	if (deadline_ns != PL_FOREVER && deadline_ns <= pl__now_ns())
+		return -ETIMEDOUT;
+
+	wt = &wait.t->waiter;
+	wt->uninterruptible = flags & PL__WAIT_UNINTERRUPTIBLE ||
+			      wait.t->is_ending;
+	wt->what = flags & PL__WAIT_FOR;
+	wt->nr++;
+	return is_thread ? wait_as_thread(&wait) : wait_as_task(&wait);
+}
