@@ -83,12 +83,17 @@ INCLUDE_FROM_CMAKE = $(shell realpath -m --relative-to='$(CMAKEDIR)' \
 			'$(INCLUDEDIR)')
 
 programs	= $(patsubst %.c,$(O)/%,$(sort $(wildcard $(1))))
-LIB_TESTS	:= $(call programs,selftests/lib_*.c)
-MOD_TESTS	:= $(call programs,selftests/mod_*.c)
+LIB_TEST_SRCS	:= $(sort $(wildcard selftests/lib/*/lib_*.c))
+MOD_TEST_SRCS	:= $(sort $(wildcard selftests/device/mod_*.c))
+TEST_SRCS	:= $(LIB_TEST_SRCS) $(MOD_TEST_SRCS)
+# The program of a test has its name, and no part of its directory's.
+tests		= $(sort $(addprefix $(O)/selftests/,$(basename $(notdir $(1)))))
+LIB_TESTS	:= $(call tests,$(LIB_TEST_SRCS))
+MOD_TESTS	:= $(call tests,$(MOD_TEST_SRCS))
 EXAMPLES	:= $(call programs,examples/*.c)
 BENCHES		:= $(call programs,bench/*.c)
 TOOLS		:= $(call programs,tools/pl*.c)
-PROGRAMS	:= $(LIB_TESTS) $(MOD_TESTS) $(EXAMPLES) $(BENCHES) $(TOOLS)
+PROGRAMS	:= $(EXAMPLES) $(BENCHES) $(TOOLS)
 
 MODULE_SRCS	:= Kbuild dkms.conf module include
 HEADERS		:= $(sort $(wildcard include/parklot/*.h))
@@ -112,7 +117,7 @@ examples: $(EXAMPLES) ## examples/*
 benches: $(BENCHES) ## bench/*, to be run by bench
 lib-tests: $(LIB_TESTS)
 mod-tests: $(MOD_TESTS)
-selftests: lib-tests mod-tests ## selftests/lib_* and mod_*
+selftests: lib-tests mod-tests ## the tests of the library and of the device
 
 # A change of compiler or flags rebuilds everything.
 BUILT_WITH	:= $(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS)
@@ -162,23 +167,28 @@ $(PC) $(CMAKE): $(O)/%: lib/%.in Makefile FORCE
 		-e 's|@VERSION@|$(VERSION)|' $< >$@
 
 # Each program is one file and the library's archive, hidden symbols included.
-$(LIB_TESTS) $(EXAMPLES) $(BENCHES) $(TOOLS): $(O)/%: $(O)/%.c.o $(LIB_A)
+$(EXAMPLES) $(BENCHES) $(TOOLS): $(O)/%: $(O)/%.c.o $(LIB_A)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(LIBURING_LIBS)
 
-$(MOD_TESTS): $(O)/%: $(O)/%.c.o
+$(O)/selftests/%.o: override CPPFLAGS += -iquote selftests/include
+$(foreach f,$(TEST_SRCS),$(eval $(call tests,$(f)): $(O)/$(f).o))
+$(LIB_TESTS): $(LIB_A)
+$(LIB_TESTS) $(MOD_TESTS):
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(LIBURING_LIBS)
+	$(Q)$(CC) $(CFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) \
+		$(LDFLAGS) $(LIBURING_LIBS)
 
 # What the manual shows of the device, for the test that runs it there.
 $(O)/man/parklot.4.c: man/parklot.4
 	@mkdir -p $(@D)
 	$(Q)tools/check-examples --print $< >$@
 
-$(O)/selftests/mod_manual.c.o: $(O)/man/parklot.4.c
-$(O)/selftests/mod_manual.c.o: override CPPFLAGS += -iquote $(O)/man
+$(O)/selftests/device/mod_manual.c.o: $(O)/man/parklot.4.c
+$(O)/selftests/device/mod_manual.c.o: override CPPFLAGS += -iquote $(O)/man
 
--include $(LIB_OBJS:.o=.d) $(PIC_OBJS:.o=.d) $(PROGRAMS:=.c.d)
+-include $(LIB_OBJS:.o=.d) $(PIC_OBJS:.o=.d) $(PROGRAMS:=.c.d) \
+	$(patsubst %,$(O)/%.d,$(TEST_SRCS))
 
 # ---- the module ----
 

@@ -204,7 +204,7 @@ part_repeat-inject() {
 }
 
 part_model-larger() {
-	selftests/model/run --larger
+	selftests/models/run --larger
 }
 
 part_vm-6.1-rt() {
