@@ -182,7 +182,7 @@ $(LIB_TESTS) $(MOD_TESTS):
 # What the manual shows of the device, for the test that runs it there.
 $(O)/man/parklot.4.c: man/parklot.4
 	@mkdir -p $(@D)
-	$(Q)tools/check-examples --print $< >$@
+	$(Q)scripts/check-examples --print $< >$@
 
 $(O)/selftests/device/mod_manual.c.o: $(O)/man/parklot.4.c
 $(O)/selftests/device/mod_manual.c.o: override CPPFLAGS += -iquote $(O)/man
@@ -203,45 +203,45 @@ module: ## parklot.ko for KVER, this kernel by default
 
 .PHONY: sparse
 sparse: ## the module with W=1 C=2 for 6.1, 6.12, 7.2; warnings fail
-	$(Q)O='$(O)' tools/check kbuild
+	$(Q)O='$(O)' scripts/check kbuild
 
 # ---- check ----
 
 .PHONY: setup
 setup: ## install the packages that check needs (root), or name them
-	$(Q)tools/setup check
+	$(Q)scripts/setup check
 
 .PHONY: check
 check: ## everything that gates
-	$(Q)O='$(O)' tools/check
+	$(Q)O='$(O)' scripts/check
 
 .PHONY: check-long
-check-long: ## hours of stress: TIME= SEEDS= SEED= REPEAT=, tools/long.sh
+check-long: ## hours of stress: TIME= SEEDS= SEED= REPEAT=, scripts/long.sh
 	$(Q)O='$(O)' TIME='$(TIME)' SEEDS='$(SEEDS)' SEED='$(SEED)' \
-		REPEAT='$(REPEAT)' tools/check --long
+		REPEAT='$(REPEAT)' scripts/check --long
 
 # As vm/run calls it, too.
 VM_KERNEL	:= $(patsubst rt,6.12-rt,$(KERNEL))
 
 .PHONY: check-vm
 check-vm: ## the machine: KERNEL=6.1|6.12|7.2|6.1-rt|rt|debug|debug-7.2|kcsan SMP=
-	$(Q)O='$(O)' SMP='$(SMP)' tools/check vm-$(VM_KERNEL); status=$$?; \
-		tools/matrix '$(O)/check/vm-$(VM_KERNEL).log'; exit $$status
+	$(Q)O='$(O)' SMP='$(SMP)' scripts/check vm-$(VM_KERNEL); status=$$?; \
+		scripts/matrix '$(O)/check/vm-$(VM_KERNEL).log'; exit $$status
 
 .PHONY: fuzz
 fuzz: ## the whole device at random: TIME=600 SEED= KERNEL=6.12 SMP=8
 	$(Q)O='$(O)' TIME='$(or $(TIME),600)' SEED='$(SEED)' SMP='$(SMP)' \
-		KERNEL='$(or $(KERNEL),6.12)' tools/check fuzz
+		KERNEL='$(or $(KERNEL),6.12)' scripts/check fuzz
 
 .PHONY: coverage
 coverage: ## the lines of lib/ that its tests run: 90 % at least
-	$(Q)O='$(O)' tools/check coverage; status=$$?; \
+	$(Q)O='$(O)' scripts/check coverage; status=$$?; \
 		cat $(O)/check/coverage.txt; exit $$status
 
 .PHONY: coverage-module
 coverage-module: ## the lines of module/ run in a guest: TIME=600 SEED= KERNEL= SMP=
 	$(Q)O='$(O)' TIME='$(or $(TIME),600)' SEED='$(SEED)' SMP='$(SMP)' \
-		KERNEL='$(or $(KERNEL),debug)' tools/check coverage-module; \
+		KERNEL='$(or $(KERNEL),debug)' scripts/check coverage-module; \
 		status=$$?; cat $(O)/check/coverage-module.txt; exit $$status
 
 .PHONY: style
@@ -249,19 +249,19 @@ style: check-style ## codespell, shellcheck, sizes, SPDX lines
 
 .PHONY: check-docs check-tools
 check-docs: ## the manual: style, all that is public in it, its examples run
-	$(Q)O='$(O)' tools/check docs abi examples
+	$(Q)O='$(O)' scripts/check docs abi examples
 check-tools: ## plstat, gdb, probes, valgrind, and the checks themselves
-	$(Q)O='$(O)' tools/check see tools
+	$(Q)O='$(O)' scripts/check see tools
 
 # check-native check-asan check-tsan check-inject ...: one part of check.
 check-%: FORCE
-	$(Q)O='$(O)' tools/check $*
+	$(Q)O='$(O)' scripts/check $*
 
 .PHONY: demo
 demo: ## an echo server of tasks under load
-	$(Q)tools/setup demo
+	$(Q)scripts/setup demo
 	$(Q)$(MAKE) --no-print-directory -j$$(nproc) lib examples benches
-	$(Q)O='$(O)' tools/demo
+	$(Q)O='$(O)' scripts/demo
 
 # ---- bench ----
 
@@ -270,7 +270,7 @@ PEERS		:= $(patsubst %.c,$(O)/%,$(wildcard bench/peers/*.c)) \
 		   $(O)/bench/peers/go/peers
 GO_SRCS		:= $(wildcard bench/peers/go/*.go) bench/peers/go/go.mod
 
-# They need what "tools/setup bench" installs, and none of the library.
+# They need what "scripts/setup bench" installs, and none of the library.
 .PHONY: peers
 peers: $(PEERS)
 
@@ -297,19 +297,19 @@ measured_by	= $(Q)$(MAKE) --no-print-directory -j$$(nproc) $(1) >&2
 
 .PHONY: bench
 bench: ## measure everything: $(O)/bench/results.tsv and charts
-	$(Q)tools/setup bench >&2
+	$(Q)scripts/setup bench >&2
 	$(call measured_by,examples benches)
 	$(Q)O='$(O)' bench/run all
 
 .PHONY: bench-peers
 bench-peers: ## the same in turn with futexes, epoll, Boost, Go
-	$(Q)tools/setup bench >&2
+	$(Q)scripts/setup bench >&2
 	$(call measured_by,examples benches peers)
 	$(Q)O='$(O)' bench/compare
 
 .PHONY: bench-growth bench-cliff
 bench-growth: ## what one costs as they become more, and charts
-	$(Q)tools/setup bench >&2
+	$(Q)scripts/setup bench >&2
 	$(call measured_by,examples benches)
 	$(Q)O='$(O)' bench/run growth
 bench-cliff: ## growth, and all subjects with 1, 2, 4, 8 workers: what jumps?
@@ -319,20 +319,20 @@ bench-cliff: ## growth, and all subjects with 1, 2, 4, 8 workers: what jumps?
 # For the guest, as check builds it.
 .PHONY: bench-vm
 bench-vm: ## the module against futex in virtual machines: KERNELS=
-	$(Q)tools/setup bench-vm >&2
+	$(Q)scripts/setup bench-vm >&2
 	$(call measured_by,O=$(O)/vm VARIANT=static WERROR=1 \
 		$(O)/vm/bench/device $(O)/vm/bench/peers/futex)
 	$(Q)O='$(O)' bench/vm $(KERNELS)
 
 .PHONY: bench-blocked
 bench-blocked: ## tasks that block their workers: what others notice, and a chart
-	$(Q)tools/setup bench >&2
+	$(Q)scripts/setup bench >&2
 	$(call measured_by,examples benches)
 	$(Q)O='$(O)' bench/run blocking blocked
 
 .PHONY: bench-echo
 bench-echo: ## echo servers side by side, 1 to 1000 connections, and a chart
-	$(Q)tools/setup bench >&2
+	$(Q)scripts/setup bench >&2
 	$(call measured_by,examples benches peers)
 	$(Q)O='$(O)' bench/echo
 
@@ -340,7 +340,7 @@ bench-echo: ## echo servers side by side, 1 to 1000 connections, and a chart
 .PHONY: bench-check bench-baseline
 bench-check: check-bench ## hot paths take no more instructions than they did
 bench-baseline: ## what they take from now on
-	$(Q)tools/part bench-baseline
+	$(Q)scripts/part bench-baseline
 
 # bench-yield bench-spawn bench-wake ...: one subject, RUNS=5 times.
 bench-%: FORCE
@@ -413,13 +413,13 @@ dkms-uninstall: ## take the module from all kernels, and its source
 
 .PHONY: dist distcheck
 dist: ## $(O)/parklot-VERSION.tar.gz of what git tracks
-	$(Q)O='$(O)' tools/dist $(O)/$(DISTNAME).tar.gz
+	$(Q)O='$(O)' scripts/dist $(O)/$(DISTNAME).tar.gz
 distcheck: check-dist ## unpack it: it builds, checks itself, makes the same
 
 .PHONY: deb
 deb: ## $(O)/deb: Debian's packages, of what dist packs
-	$(Q)tools/setup deb
-	$(Q)O='$(O)' tools/deb $(O)/deb
+	$(Q)scripts/setup deb
+	$(Q)O='$(O)' scripts/deb $(O)/deb
 
 .PHONY: clean
 clean: ## what was built
@@ -429,7 +429,7 @@ clean: ## what was built
 help: ## this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' \
 		Makefile
-	@printf '  %-15s %s\n' check-PART 'one part of check: tools/check -l'
+	@printf '  %-15s %s\n' check-PART 'one part of check: scripts/check -l'
 	@printf '  %-15s %s\n' bench-SUBJECT 'one of bench/run'
 	@echo 'Variables: O= V=1 CC= CFLAGS= LDFLAGS= PREFIX= DESTDIR= KVER=' \
 		'KDIR= KERNEL= KERNELS= RUNS= SMP= TIME= SEED='

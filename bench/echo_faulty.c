@@ -3,8 +3,8 @@
  * An echo server that errs on purpose, to see that echo_load finds it out
  *
  * A thread a connection, no parklot. Of all that is received, piece number
- * --at is treated as --fault says; all else is echoed. tools/test-load is
- * its user.
+ * --at is treated as --fault says; all else is echoed. scripts/test/test-load
+ * is its user.
  */
 #include <errno.h>
 #include <getopt.h>

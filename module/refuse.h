@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Configurations that parklot is not built for. Includes nothing, so that
- * tools/test-kbuild can ask it.
+ * scripts/test/test-kbuild can ask it.
  */
 #ifndef PARKLOT_REFUSE_H
 #define PARKLOT_REFUSE_H

@@ -38,7 +38,7 @@ TEST_F(query, tells_limits)
 #define ALL_FEATURES	(PARKLOT_FEAT_CREW | PARKLOT_FEAT_HANDOFF | \
 			 PARKLOT_FEAT_POLLFD | PARKLOT_FEAT_URING)
 
-/* It is read by tools/matrix as well. */
+/* It is read by scripts/matrix as well. */
 TEST_F(query, has_only_known_features)
 {
 	uint64_t features = dev_features(self->fd);
