@@ -68,10 +68,9 @@ endif
 
 # ---- what ----
 
-LAYERS		:= $(shell sed 's/[[:space:]]*\#.*//' lib/LAYERS)
-LIB_SRCS	:= $(wildcard $(addprefix lib/,$(filter %.c,$(LAYERS)))) \
-		   $(wildcard $(addprefix lib/,\
-			$(filter ctx/arch/$(MACHINE)/%.S,$(LAYERS))))
+ROOMS		:= $(shell sed 's/[[:space:]]*\#.*//' lib/LAYERS)
+LIB_SRCS	:= $(foreach r,$(ROOMS),$(sort $(wildcard lib/$(r)/*.c))) \
+		   $(sort $(wildcard lib/ctx/arch/$(MACHINE)/*.S))
 LIB_OBJS	:= $(addprefix $(O)/,$(addsuffix .o,$(LIB_SRCS)))
 PIC_OBJS	:= $(addprefix $(O)/pic/,$(addsuffix .o,$(LIB_SRCS)))
 LIB_A		:= $(O)/libparklot.a
@@ -119,11 +118,15 @@ lib-tests: $(LIB_TESTS)
 mod-tests: $(MOD_TESTS)
 selftests: lib-tests mod-tests ## the tests of the library and of the device
 
-# A change of compiler or flags rebuilds everything.
+# A change of compiler or flags rebuilds everything, a file that comes or goes
+# the library.
 BUILT_WITH	:= $(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS)
+changed		= @mkdir -p $(@D) && \
+		  { echo '$(1)' | cmp -s - $@ || echo '$(1)' >$@; }
 $(O)/flags: FORCE
-	@mkdir -p $(@D)
-	@echo '$(BUILT_WITH)' | cmp -s - $@ || echo '$(BUILT_WITH)' >$@
+	$(call changed,$(BUILT_WITH))
+$(O)/sources: FORCE
+	$(call changed,$(LIB_SRCS))
 
 $(O)/%.c.o: %.c $(O)/flags
 	$(call say,CC,$@)
@@ -145,12 +148,12 @@ $(O)/pic/%.S.o: %.S $(O)/flags
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -fPIC -MMD -MP -c -o $@ $<
 
-$(LIB_A): $(LIB_OBJS) lib/LAYERS
+$(LIB_A): $(LIB_OBJS) $(O)/sources
 	$(call say,AR,$@)
 	@rm -f $@
 	$(Q)$(AR) rcs $@ $(LIB_OBJS)
 
-$(LIB_SO): $(PIC_OBJS) lib/parklot.map lib/LAYERS
+$(LIB_SO): $(PIC_OBJS) lib/parklot.map $(O)/sources
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) -shared -Wl,-soname,$(@F) \
 		-Wl,--version-script=lib/parklot.map -Wl,-z,now \
@@ -244,8 +247,10 @@ coverage-module: ## the lines of module/ run in a guest: TIME=600 SEED= KERNEL= 
 		KERNEL='$(or $(KERNEL),debug)' scripts/check coverage-module; \
 		status=$$?; cat $(O)/check/coverage-module.txt; exit $$status
 
-.PHONY: style
+.PHONY: style lint
 style: check-style ## codespell, shellcheck, sizes, SPDX lines
+lint: ## all that looks at the source, and runs nothing of it
+	$(Q)O='$(O)' scripts/check layers pairs version docs style abi
 
 .PHONY: check-docs check-tools
 check-docs: ## the manual: style, all that is public in it, its examples run

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 #
 # awk -f layers.awk lib/LAYERS lib/*/*.[ch] lib/ctx/arch/*/*
-# A file includes only headers that stand above it in LAYERS, each file
-# stands there once, and a header's .c on the line after it.
+# Each file lies in a room that LAYERS lists, and each room has files.  A file
+# includes headers with their room, "room/x.h", of its own room and of those
+# that stand above it in LAYERS, and never in a circle.
 
 function bad(what) { print what; failed = 1 }
 
@@ -18,34 +19,61 @@ FILENAME ~ /LAYERS$/ {
 	at[nr] = $0
 	next
 }
-FNR == 1 { name = substr(FILENAME, length(dir) + 1) }
+FNR == 1 {
+	name = substr(FILENAME, length(dir) + 1)
+	room = name
+	sub(/\/.*/, "", room)
+}
 /^[ \t]*#[ \t]*include[ \t]*"/ {
 	split($0, part, "\"")
-	beside = name
-	sub(/[^\/]*$/, part[2], beside)
-	header = beside in place ? beside : part[2]
+	header = part[2]
 	if (header == "parklot.h")	# the public one
 		next
-	if (!(header in place))
-		bad(FILENAME ":" FNR ": " header " is not in LAYERS")
-	else if (name in place && place[header] >= place[name])
-		bad(FILENAME ":" FNR ": " header " stands below " name)
+	of = header
+	if (!sub(/\/.*/, "", of) || !(of in place))
+		bad(FILENAME ":" FNR ": " header " is in no room")
+	else if (room in place && place[of] > place[room])
+		bad(FILENAME ":" FNR ": " of " stands below " room)
+	includes[name] = includes[name] " " header
 }
+
+# What includes nothing, then what includes only that, until no more is found:
+# what is left is in a circle, or includes such a header.
+function look_for_circles(	file, i, n, list, more, is_open)
+{
+	do {
+		more = 0
+		for (file in includes) {
+			n = split(includes[file], list, " ")
+			is_open = 0
+			for (i = 1; i <= n; i++)
+				if (list[i] in includes)
+					is_open = 1
+			if (!is_open) {
+				delete includes[file]
+				more = 1
+				break
+			}
+		}
+	} while (more)
+	for (file in includes)
+		if (file ~ /\.h$/)
+			bad(file " is included in a circle")
+}
+
 END {
 	for (i = 1; i < ARGC; i++) {
 		name = substr(ARGV[i], length(dir) + 1)
-		seen[name] = 1
-		if (name != "LAYERS" && !(name in place))
-			bad(ARGV[i] " is not in LAYERS")
+		if (name == "LAYERS")
+			continue
+		room = name
+		if (!sub(/\/.*/, "", room) || !(room in place))
+			bad(ARGV[i] " is in no room of LAYERS")
+		has_files[room] = 1
 	}
-	for (i = 1; i <= nr; i++) {
-		if (!(at[i] in seen))
-			bad("LAYERS: there is no " at[i])
-		header = at[i]
-		if (sub(/\.c$/, ".h", header) && header in place && \
-		    at[i - 1] != header)
-			bad("LAYERS: " header " is not on the line before " \
-			    at[i])
-	}
+	for (i = 1; i <= nr; i++)
+		if (!(at[i] in has_files))
+			bad("LAYERS: there is nothing in " at[i])
+	look_for_circles()
 	exit failed
 }

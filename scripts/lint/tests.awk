@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+#
+# awk -v built="NAME..." -f tests.awk lib/LAYERS FILE...
+# Of FILEs, each lib_*.c lies in selftests/lib/ROOM, of a room that LAYERS
+# lists, and each mod_*.c in selftests/device.  No two have the same name, and
+# each is a program that is built.
+
+function bad(what) { print what; failed = 1 }
+
+BEGIN {
+	n = split(built, list, " ")
+	for (i = 1; i <= n; i++)
+		is_built[list[i]] = 1
+	while ((getline line <ARGV[1]) > 0) {
+		sub(/[ \t]*#.*/, "", line)
+		if (line != "")
+			dir["selftests/lib/" line] = "lib"
+	}
+	dir["selftests/device"] = "mod"
+	for (i = 2; i < ARGC; i++)
+		check(ARGV[i])
+	if (!nr)
+		bad("there are no tests")
+	exit failed
+}
+
+function check(path,	name, where)
+{
+	name = where = path
+	sub(/.*\//, "", name)
+	sub(/\/[^\/]*$/, "", where)
+	if (name !~ /^(lib|mod)_.*\.c$/)
+		return
+	nr++
+	sub(/\.c$/, "", name)
+	if (dir[where] != substr(name, 1, 3))
+		bad(path " is in no room for it")
+	if (name in seen)
+		bad(path " and " seen[name] " have the same name")
+	seen[name] = path
+	if (!(name in is_built))
+		bad(path " is not built")
+}
