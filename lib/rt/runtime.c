@@ -51,8 +51,10 @@ static int open_lots(struct pl__rt *rt)
 	if (want == PL_BACKEND_MODULE) {
 		if (pl__config_backend_is_env())
 			fprintf(stderr,
-				"parklot: PARKLOT_BACKEND=module: cannot use /dev/parklot: %s\n",
-				strerror(-ret));
+				"parklot: PARKLOT_BACKEND=module: cannot use /dev/parklot: %s%s\n",
+				strerror(-ret), ret == -ENOMEM ?
+				"; its pages count against RLIMIT_MEMLOCK" :
+				"");
 		return -ENODEV;
 	}
 	rt->backend = PL_BACKEND_FUTEX;
