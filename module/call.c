@@ -167,6 +167,10 @@ bool parklot_call_is_lost(struct parklot_lot *lot, u32 nr_interrupts,
  *
  * If none is left there, the space's sleepers are interrupted. Those who
  * parked by another table, which has one, park again.
+ *
+ * To look for the last one takes as long as the table is: that is spared to
+ * spaces without lots, of which a user may have as many as there are
+ * descriptors. Of the others RLIMIT_MEMLOCK allows few.
  */
 void parklot_call_closed(struct file *file, struct files_struct *files)
 {
@@ -175,7 +179,8 @@ void parklot_call_closed(struct file *file, struct files_struct *files)
 	/* [close-c] pairs with [close-d] in parklot_call_is_lost(). */
 	smp_mb();
 	PARKLOT_INJECT("close-c");
-	if (!files || (files != space->files && !READ_ONCE(space->has_others)))
+	if (!files || !parklot_space_yard(space) ||
+	    (files != space->files && !READ_ONCE(space->has_others)))
 		return;
 	if (!table_has(files, space, file))
 		parklot_space_interrupt(space);

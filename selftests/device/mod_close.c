@@ -133,6 +133,29 @@ TEST_F_TIMEOUT(close, of_many_duplicates_takes_linear_time, 120)
 	EXPECT_STILL_PARKED(last);
 }
 
+#define NR_SPACES	20000
+
+/* None has another descriptor, so that each search would be of all there are. */
+TEST_F_TIMEOUT(close, of_many_spaces_takes_linear_time, 120)
+{
+	struct rlimit limit = { NR_SPACES + 100, NR_SPACES + 100 };
+	int i, first = -1, last = -1;
+	uint64_t begin;
+
+	if (setrlimit(RLIMIT_NOFILE, &limit))
+		SKIP(return, "not root");
+	for (i = 0; i < NR_SPACES; i++) {
+		last = dev_open();
+		ASSERT_LE(0, last);
+		if (first < 0)
+			first = last;
+	}
+	begin = now_ns();
+	EXPECT_EQ(0, syscall(SYS_close_range, first, last, 0));
+	EXPECT_GT(LINEAR_NS, now_ns() - begin);
+	EXPECT_STILL_PARKED(self->s.fd);
+}
+
 /* A thread whose table of descriptors is its own, with one parked by it. */
 struct apart {
 	struct space	*s;
@@ -168,6 +191,8 @@ TEST_F(close, thread_with_its_own_table_ends_the_sleeps_of_that)
 	pthread_join(thread, NULL);
 	EXPECT_EQ(0, apart.closed);
 	EXPECT_EQ(PARKLOT_INTERRUPTED, parker_join(&apart.parker));
+	/* It leaves its lot to look into its own table, and parks again. */
+	UNTIL(nr_parked(&self->s, 0) == 1);
 	EXPECT_STILL_PARKED(self->s.fd);
 }
 
