@@ -6,6 +6,7 @@
 #ifndef PARKLOT_COMPAT_H
 #define PARKLOT_COMPAT_H
 
+#include <linux/gfp.h>
 #include <linux/hrtimer.h>
 #include <linux/mm.h>
 #include <linux/sched.h>
@@ -20,6 +21,13 @@
 #ifndef TASK_FREEZABLE
 #error "parklot needs Linux 6.1 or later"
 #endif
+
+/*
+ * Charged to the caller's cgroup. A caller is told that there is no memory: it
+ * is not killed for it, and the log says nothing.
+ */
+#define PARKLOT_GFP \
+	(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
 
 /* What a class is asked by: not constant in 6.1.192. */
 #ifdef PARKLOT_HAS_CONST_DEVNODE

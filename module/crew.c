@@ -258,11 +258,11 @@ parklot_roster_create(u32 nr_slots, struct parklot_counters *counters,
 {
 	struct parklot_roster *roster;
 
-	roster = kzalloc(sizeof(*roster), GFP_KERNEL_ACCOUNT);
+	roster = kzalloc(sizeof(*roster), PARKLOT_GFP);
 	if (!roster)
 		return ERR_PTR(-ENOMEM);
 	roster->hand = kvcalloc(nr_slots, sizeof(*roster->hand),
-				GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+				PARKLOT_GFP);
 	if (!roster->hand) {
 		kfree(roster);
 		return ERR_PTR(-ENOMEM);

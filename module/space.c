@@ -27,6 +27,7 @@
 #include <linux/wait.h>
 
 #include "charge.h"
+#include "compat.h"
 #include "crew.h"
 #include "feature.h"
 #include "hand.h"
@@ -88,11 +89,11 @@ static int area_alloc(struct parklot_area *area, u32 nr_lines)
 	struct page *page;
 
 	area->pages = kcalloc(nr_pages, sizeof(*area->pages),
-			      GFP_KERNEL_ACCOUNT);
+			      PARKLOT_GFP);
 	if (!area->pages)
 		return -ENOMEM;
 	while (area->nr_pages < nr_pages) {
-		page = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+		page = alloc_page(PARKLOT_GFP | __GFP_ZERO);
 		if (!page)
 			return -ENOMEM;
 		area->pages[area->nr_pages++] = page;
@@ -182,7 +183,7 @@ static struct parklot_yard *yard_create(u32 nr_lots, u32 nr_workers)
 	int err;
 	u32 i;
 
-	yard = kzalloc(sizeof(*yard), GFP_KERNEL_ACCOUNT);
+	yard = kzalloc(sizeof(*yard), PARKLOT_GFP);
 	if (!yard)
 		return ERR_PTR(-ENOMEM);
 	yard->nr_lots = nr_lots;
@@ -193,7 +194,7 @@ static struct parklot_yard *yard_create(u32 nr_lots, u32 nr_workers)
 	}
 	/* The caller is told if it cannot be had, and need not fill the log. */
 	yard->lot = kvzalloc(lots_size(nr_lots),
-			     GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+			     PARKLOT_GFP);
 	if (!yard->lot || area_alloc(&yard->counters, 1 + nr_lots) ||
 	    area_alloc(&yard->words, 1 + nr_lots + nr_workers) ||
 	    yard_man(yard, nr_workers)) {
@@ -222,7 +223,7 @@ struct parklot_space *parklot_space_create(void)
 
 	if (!current->mm)
 		return ERR_PTR(-EINVAL);
-	space = kzalloc(sizeof(*space), GFP_KERNEL_ACCOUNT);
+	space = kzalloc(sizeof(*space), PARKLOT_GFP);
 	if (!space)
 		return ERR_PTR(-ENOMEM);
 	mutex_init(&space->setup_lock);

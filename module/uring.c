@@ -18,7 +18,7 @@
  *	    if (reason) refuse		    if (is_listed) take off
  *	    is_listed = true		    reason = -ECANCELED
  *	if (refused)			if (taken off)
- *	    complete			    complete
+ *	    complete			    have the task complete
  *
  *	submission			who ends it
  *	onto the lot			off the lot, reason	[ring-a]
@@ -135,7 +135,7 @@ static struct parklot_request *request_create(struct io_uring_cmd *cmd,
 {
 	struct parklot_request *request;
 
-	request = kzalloc(sizeof(*request), GFP_KERNEL_ACCOUNT);
+	request = kzalloc(sizeof(*request), PARKLOT_GFP);
 	if (!request)
 		return NULL;
 	request->sleeper.awake = request_awake;
@@ -222,13 +222,15 @@ static int uring_park(struct io_uring_cmd *cmd, struct parklot_yard *yard,
 /*
  * The end of the ring, or of the process; with the ring's lock held. io_uring
  * may cancel a command more than once, and before it is on its lot: [ring-c].
+ * As a ring of DEFER_TASKRUN belongs to one task, the command is not completed
+ * here, where another may be at work.
  */
-static int uring_cancel(struct io_uring_cmd *cmd, unsigned int issue_flags)
+static int uring_cancel(struct io_uring_cmd *cmd)
 {
 	struct parklot_request *request = pdu_of(cmd)->request;
 
 	if (parklot_lot_give_up(request->lot, &request->sleeper, -ECANCELED))
-		request_done(request, -ECANCELED, issue_flags);
+		io_uring_cmd_complete_in_task(cmd, done_by_task);
 	return 0;
 }
 
@@ -247,7 +249,7 @@ int parklot_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
 	void __user *uarg;
 
 	if (issue_flags & IO_URING_F_CANCEL)
-		return uring_cancel(cmd, issue_flags);
+		return uring_cancel(cmd);
 	if (!parklot_space_is_own(space))
 		return -EIO;
 	if (!parklot_has(PARKLOT_FEAT_URING))

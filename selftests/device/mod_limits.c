@@ -6,7 +6,10 @@
  */
 #include "harness.h"
 
+#include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include "mod.h"
 
 #define USER		65533	/* no other test's */
@@ -190,6 +193,61 @@ TEST_F(limits, largest_space_takes_less_than_5_mib)
 	TH_LOG("%ld kB", taken);
 	EXPECT_LT(0, taken);
 	EXPECT_GE(LARGEST_KB + 5 * sysconf(_SC_PAGESIZE) / 1024, taken);
+}
+
+/* -errno of opening or writing. */
+static int write_file(const char *dir, const char *name, const char *text)
+{
+	char path[128];
+	int fd, err = 0;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (write(fd, text, strlen(text)) < 0)
+		err = -errno;
+	close(fd);
+	return err;
+}
+
+/* In a cgroup of 8 MiB: the -errno that ends it. */
+static void take_all(const char *cgroup)
+{
+	int err = 0, fd, i;
+
+	if (write_file(cgroup, "cgroup.procs", "0"))
+		_exit(1);
+	for (i = 0; i < 64 && !err; i++)
+		err = make_space(1024, 30000, &fd);
+	_exit(-err);
+}
+
+/* Not killed, and nothing is said in the kernel's log. */
+TEST_F(limits, setup_beyond_the_memory_of_a_cgroup_is_enomem)
+{
+	char dir[] = "/tmp/mod_limits.XXXXXX", cgroup[64];
+	int status = 0;
+	pid_t pid;
+
+	mkdir("/tmp", 01777);
+	if (!mkdtemp(dir) || mount("none", dir, "cgroup2", 0, NULL))
+		SKIP(return, "no cgroup2");
+	snprintf(cgroup, sizeof(cgroup), "%s/limits", dir);
+	if (write_file(dir, "cgroup.subtree_control", "+memory") ||
+	    mkdir(cgroup, 0755) || write_file(cgroup, "memory.max", "8M")) {
+		umount(dir);
+		SKIP(return, "no memory cgroup");
+	}
+	pid = fork();
+	if (!pid)
+		take_all(cgroup);
+	EXPECT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_TRUE(WIFEXITED(status));
+	EXPECT_EQ(ENOMEM, WEXITSTATUS(status));
+	rmdir(cgroup);
+	umount(dir);
+	rmdir(dir);
 }
 
 TEST_F(limits, cap_ipc_lock_is_exempt)

@@ -374,6 +374,26 @@ TEST_F(uring, cancel_and_link_timeout_leave_it_parked)
 	EXPECT_EQ(PARKLOT_WOKEN, result(&self->ring, NULL));
 }
 
+/* Such a ring belongs to its task, but another thread ends it. */
+TEST_F(uring, end_of_a_deferring_ring_cancels)
+{
+	uint64_t later = now_ns() + 1000 * NSEC_PER_SEC;
+	struct io_uring ring;
+	int i;
+
+	for (i = 0; i < NR_MANY; i++) {
+		ASSERT_EQ(0, io_uring_queue_init(8, &ring,
+						 IORING_SETUP_SINGLE_ISSUER |
+						 IORING_SETUP_DEFER_TASKRUN));
+		ASSERT_EQ(1, submit_park(&ring, &self->s, 0, PARKLOT_FOREVER,
+					 1));
+		ASSERT_EQ(1, submit_park(&ring, &self->s, 0, later, 2));
+		EXPECT_EQ(2, nr_parked(&self->s, 0));
+		io_uring_queue_exit(&ring);
+		UNTIL(!nr_parked(&self->s, 0));
+	}
+}
+
 static void *submit_and_exit(void *arg)
 {
 	FIXTURE_DATA(uring) *self = arg;

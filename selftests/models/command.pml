@@ -265,10 +265,7 @@ proctype ring_end()
 		if
 		:: is_cancelable ->
 			give_up(CANCELED, was);
-			if
-			:: was -> request_done()
-			:: !was
-			fi
+			nr_queued = nr_queued + was
 		:: !is_cancelable
 		fi;
 		ring_unlock()
