@@ -258,7 +258,7 @@ static struct parklot_hand *hand_self(void)
 static struct parklot_hand *hand_create(struct parklot_roster *roster,
 					u32 slot, const u32 *word)
 {
-	struct parklot_hand *hand = kzalloc(sizeof(*hand), GFP_KERNEL_ACCOUNT);
+	struct parklot_hand *hand = kzalloc(sizeof(*hand), PARKLOT_GFP);
 
 	if (!hand)
 		return NULL;
@@ -485,9 +485,11 @@ bool parklot_hand_dismiss(struct parklot_roster *roster)
 	u32 i;
 
 	mutex_lock(&hands_lock);
-	for (i = 0; i < roster->nr_slots; i++)
+	for (i = 0; i < roster->nr_slots; i++) {
 		if (roster->hand[i])
 			hand_detach_other(roster->hand[i]);
+		cond_resched();
+	}
 	needs_grace = roster->needs_grace;
 	mutex_unlock(&hands_lock);
 	return needs_grace;

@@ -494,7 +494,6 @@ TEST_F_TIMEOUT(wake, preempted_waker_of_all_keeps_no_sleeper_from_others, 60)
  */
 TEST_F_TIMEOUT(wake, sleeper_that_parks_during_a_wake_of_all_sleeps_on, 60)
 {
-	uint64_t deadline = now_ns() + 500 * NSEC_PER_MSEC;
 	struct slow_waker slow = { .s = &self->s };
 	struct parker *crowd = self->parker;
 	struct parker late = {
@@ -504,8 +503,9 @@ TEST_F_TIMEOUT(wake, sleeper_that_parks_during_a_wake_of_all_sleeps_on, 60)
 	int i, nr = ARRAY_SIZE(self->parker), nr_late = 0;
 	pthread_t hog, waker;
 
-	ASSERT_EQ(0, parker_start(&crowd[0], &self->s, 0, 0, deadline));
 	PARK(crowd + 1, 0, 0, nr - 1);
+	ASSERT_EQ(0, parker_start(&crowd[0], &self->s, 0, PARKLOT_PARK_FIFO,
+				  now_ns() + 500 * NSEC_PER_MSEC));
 	ASSERT_EQ(0, pthread_create(&hog, NULL, hog_cpu, &slow));
 	ASSERT_EQ(0, pthread_create(&waker, NULL, wake_all_slowly, &slow));
 	pin(1);

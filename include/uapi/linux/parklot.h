@@ -96,8 +96,8 @@ struct parklot_setup {
 
 /*
  * Offsets for mmap(). Both areas are mapped MAP_SHARED, whole, and not
- * executable; they are not inherited by fork() and not dumped. The
- * counters are mapped without PROT_WRITE, for ever.
+ * executable; they are not inherited by fork() (unless madvise(2) with
+ * MADV_DOFORK asks for it) and not dumped. The counters are mapped without PROT_WRITE, for ever.
  */
 #define PARKLOT_OFF_COUNTERS	0x00000000
 #define PARKLOT_OFF_WORDS	0x10000000
@@ -162,8 +162,10 @@ struct parklot_worker_words {
  * leaves the table of descriptors that the thread parked by (its own, see
  * clone(2), CLONE_FILES), whichever thread or process closes it, PARK returns
  * PARKLOT_INTERRUPTED: parking again gives -EBADF. Other closes, of a duplicate
- * or in a child of fork or vfork, end no sleep. A descriptor that is moved at
- * the same time may be missed: parking again is then possible.
+ * or in a child of fork or vfork, end no sleep, but if several tables have
+ * threads parked, the others leave the lot for a moment, and are parked last. A
+ * descriptor that is moved at the same time may be missed: parking again is
+ * then possible.
  *
  * pollfd other than -1 is polled as by poll(2) for poll_events (POLLIN and so
  * on, 16 bits; POLLERR and POLLHUP always): when it is ready, at once or
@@ -297,7 +299,8 @@ struct parklot_worker {
  * woken, which is also written as by the ioctl. pollfd is -1: a ring polls by
  * itself. Nothing but a WAKE, the deadline, the close that ends a PARK (or one
  * like it in another table) and the end of the ring (-ECANCELED) ends such a
- * park: IORING_OP_ASYNC_CANCEL and IORING_OP_LINK_TIMEOUT do not.
+ * park: IORING_OP_ASYNC_CANCEL and IORING_OP_LINK_TIMEOUT do not. A park by a
+ * registered file needs no descriptor, and holds up the unregistering of files.
  */
 struct parklot_uring {
 	__u64	arg;		/* struct parklot_park *, parklot_wake * */
