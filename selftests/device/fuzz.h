@@ -136,6 +136,7 @@ struct closes {
 struct team {
 	bool		is_wild;		/* may be killed: no books */
 	bool		is_loose;
+	bool		is_solo;		/* one thread, nobody else */
 	bool		is_torn;		/* rings are written to */
 	bool		is_failing;		/* memory is refused */
 	struct space	home;			/* its descriptor is desk 0's */

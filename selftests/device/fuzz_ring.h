@@ -15,6 +15,8 @@
 #define SETUP_NO_SQARRAY	(1U << 16)
 #define NR_KNOWN_SETUP_FLAGS	14	/* below that the header has names */
 
+#define NR_PLAIN		16	/* entries of a plain ring */
+
 static inline int ring_setup(uint32_t nr, struct io_uring_params *params)
 {
 	return syscall(SYS_io_uring_setup, nr, params);
@@ -88,6 +90,10 @@ static inline struct io_uring_params params_of(struct player *p, struct dice *d)
 
 	/* So few that they overflow. */
 	params.cq_entries = params.sq_entries << (few == 1);
+	if (p->ring.is_plain) {
+		params.flags = taskrun_flags(d);
+		params.sq_entries = NR_PLAIN;
+	}
 	return params;
 }
 

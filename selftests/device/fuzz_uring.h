@@ -53,11 +53,12 @@ static inline void ring_enable(struct player *p)
 static inline void ring_begin(struct player *p, struct dice *d)
 {
 	bool has_files = !once_in(d, 8), waits = once_in(d, 4);
+	uint32_t few = pick(d, 8);
 	int fd = ring_fd(p->team, p->nr);
 
 	errands_begin(p);
 	p->ring.is_async = once_in(d, 3);
-	p->ring.is_plain = once_in(d, 4);
+	p->ring.is_plain = once_in(d, 4) || (p->team->is_solo && few);
 	ring_open(p, d);
 	if (!p->ring.is_open)
 		return;
@@ -226,30 +227,34 @@ static inline void ring_go_and_exit(struct player *p)
 		pthread_join(sender, NULL);
 }
 
-/*
- * Rings, one after the other, that end as soon as all is submitted, or whose
- * submitter does.
- */
+/* A ring that ends as soon as all is submitted, or whose submitter does. */
+static inline void dash(struct player *p, struct dice *d)
+{
+	uint32_t nr = 1 + pick(d, 20), how = pick(d, 8), way = pick(d, 8);
+	uint32_t nr_yields = pick(d, 8);
+
+	if (!p->ring.is_open)
+		ring_begin(p, d);
+	send_some(p, d, p->ring.is_plain ? NR_PLAIN : nr);
+	if (!way && p->ring.is_open)
+		ring_go_and_exit(p);
+	else if (way < 7 && p->ring.is_open)
+		ring_go(p, 0, 0);
+	while (nr_yields--)
+		sched_yield();
+	if (p->ring.is_open)
+		ring_leave(p, how);
+}
+
+/* One after the other. */
 static void do_dash(struct player *p, struct dice *d)
 {
-	uint32_t i, nr = pick(d, NR_DASHES), nr_sent, how, way;
+	uint32_t i, nr = pick(d, NR_DASHES);
 
 	for (i = 0; i < nr && p->team->is_loose; i++) {
 		struct dice own = dice_of(d->state, i);
 
-		nr_sent = 1 + pick(&own, 20);
-		how = pick(&own, 4);
-		way = pick(&own, 8);
-		if (!p->ring.is_open)
-			ring_begin(p, &own);
-		p->ring.is_plain |= i & 1;
-		send_some(p, &own, nr_sent);
-		if (way < 3 && p->ring.is_open)
-			ring_go_and_exit(p);
-		else if (way < 7 && p->ring.is_open)
-			ring_go(p, 0, 0);
-		if (p->ring.is_open)
-			ring_leave(p, how);
+		dash(p, &own);
 	}
 }
 

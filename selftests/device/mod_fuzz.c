@@ -9,13 +9,14 @@
  * always the same and of one that is not and is printed. The same seed does
  * the same, from its first round or from round R on; fuzz.h says how.
  *
- * A round is a tame team, wild ones one after the other, and a stranger, which
- * gets their descriptors; if root starts it, in three rounds of four they are
- * nobody. When it is over no process and no reference to the module may be
- * left. MOD_FUZZ_MODULE=FILE.ko has the module taken away after each round and
- * loaded anew, and an administrator (fuzz_admin.h) at work meanwhile; that
- * machine had better be ours alone. For what the kernel says of it all, its log
- * has to be read: "make fuzz" does, on a machine of its own.
+ * A round is a process of one thread that is alone, then a tame team beside
+ * wild ones, one after the other, and a stranger, which gets their descriptors.
+ * If root starts it, in three rounds of four they are nobody. When it is over
+ * no process and no reference to the module may be left.
+ * MOD_FUZZ_MODULE=FILE.ko has the module taken away after each round and loaded
+ * anew, and an administrator (fuzz_admin.h) at work meanwhile; that machine had
+ * better be ours alone. For what the kernel says of it all, its log has to be
+ * read: "make fuzz" does, on a machine of its own.
  */
 #include "harness.h"
 
@@ -238,6 +239,7 @@ static void play_teams(struct dice *d)
 
 	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, cast.post));
 	memcpy(root.post, cast.post, sizeof(root.post));
+	wait_end(start(solo_main, &cast, 0, WILD_GROUP, roll(d)));
 	other = start(stranger, &cast, 1, TAME_GROUP, 0);
 	tame = start(tame_main, &cast, 0, TAME_GROUP, roll(d));
 	breeder = start(breeder_main, &cast, 0, WILD_GROUP, roll(d));
