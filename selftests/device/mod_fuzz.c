@@ -142,21 +142,33 @@ static void set_tracing(bool is_on)
 	close(fd);
 }
 
-/* The first who joins has the scheduler's code patched. */
-static void join_once(void)
+static int crew_fd = -1;
+
+/*
+ * The first worker that joins has the scheduler's code patched, and so has the
+ * last one that leaves. A worker of ours is there meanwhile.
+ */
+static void crew_hold(void)
+{
+	struct parklot_setup setup = { .nr_lots = 1, .nr_workers = 1 };
+	struct parklot_worker worker = {};
+	int err;
+
+	crew_fd = dev_open();
+	ASSERT_LE(0, crew_fd);
+	err = dev_ioctl(crew_fd, PARKLOT_IOC_SETUP, &setup);
+	if (!err)
+		err = dev_ioctl(crew_fd, PARKLOT_IOC_WORKER_JOIN, &worker);
+	if (err != -EOPNOTSUPP)
+		EXPECT_EQ(0, err);
+}
+
+static void crew_release(void)
 {
 	struct parklot_worker worker = {};
-	struct space s;
-	int err = space_open_crew(&s, 1, 1);
 
-	if (err == -EOPNOTSUPP) {
-		close(s.fd);
-		return;
-	}
-	ASSERT_EQ(0, err);
-	EXPECT_EQ(0, dev_ioctl(s.fd, PARKLOT_IOC_WORKER_JOIN, &worker));
-	EXPECT_EQ(0, dev_ioctl(s.fd, PARKLOT_IOC_WORKER_LEAVE, &worker));
-	space_close(&s);
+	dev_ioctl(crew_fd, PARKLOT_IOC_WORKER_LEAVE, &worker);
+	close(crew_fd);
 }
 
 /*
@@ -172,6 +184,7 @@ static void reload(const char *file, bool is_traced)
 
 	ASSERT_LE(0, fd);
 	set_online(false);
+	crew_release();
 	set_tracing(false);
 	ASSERT_EQ(0, syscall(SYS_delete_module, "parklot", O_NONBLOCK)) {
 		TH_LOG("round %u: not unloaded, error %d", world->round, errno);
@@ -180,7 +193,7 @@ static void reload(const char *file, bool is_traced)
 		TH_LOG("not loaded, error %d", errno);
 	}
 	set_tracing(is_traced);
-	join_once();
+	crew_hold();
 	set_online(true);
 	close(fd);
 }
@@ -336,14 +349,20 @@ FIXTURE_SETUP(fuzz)
 		     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, world);
 	world->is_ours = module && *module && !geteuid();
-	if (!world->is_ours)
+	if (!world->is_ours) {
+		crew_hold();
 		return;
+	}
+	set_online(false);
+	crew_hold();
+	set_online(true);
 	cgroups_open();
 	fail_prepare();
 }
 
 FIXTURE_TEARDOWN(fuzz)
 {
+	crew_release();
 	cgroups_close();
 	munmap(world, sizeof(*world));
 }
