@@ -135,7 +135,7 @@ TEST_F_TIMEOUT(close, of_many_duplicates_takes_linear_time, 120)
 
 #define NR_SPACES	20000
 
-/* None has another descriptor, so that each search would be of all there are. */
+/* None has another descriptor, so that a search would be of all there are. */
 TEST_F_TIMEOUT(close, of_many_spaces_takes_linear_time, 120)
 {
 	struct rlimit limit = { NR_SPACES + 100, NR_SPACES + 100 };

@@ -173,8 +173,8 @@ TEST_F(limits, largest_space_is_refused_at_4_mib)
 }
 
 /*
- * In kB. It is 4820 with pages of 4 KiB, and 64 more where locks are debugged; a
- * larger page rounds up five times.
+ * In kB. It is 4820 with pages of 4 KiB, and 64 more where locks are debugged;
+ * a larger page rounds up five times.
  */
 #define LARGEST_KB	5120L
 

@@ -97,7 +97,8 @@ struct parklot_setup {
 /*
  * Offsets for mmap(). Both areas are mapped MAP_SHARED, whole, and not
  * executable; they are not inherited by fork() (unless madvise(2) with
- * MADV_DOFORK asks for it) and not dumped. The counters are mapped without PROT_WRITE, for ever.
+ * MADV_DOFORK asks for it) and not dumped. The counters are mapped without
+ * PROT_WRITE, for ever.
  */
 #define PARKLOT_OFF_COUNTERS	0x00000000
 #define PARKLOT_OFF_WORDS	0x10000000
