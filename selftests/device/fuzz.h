@@ -116,7 +116,6 @@ struct world {
 	atomic_int	team_pid;		/* whose fdinfo others read */
 	atomic_int	nr_wild_ops;		/* of the wild team there is */
 	bool		is_ours;		/* the machine, whole */
-	bool		is_wrongly_locked;	/* see deferral_warns() */
 	atomic_int	is_late;		/* the round comes to an end */
 };
 

@@ -11,8 +11,6 @@
 
 #include "fuzz.h"
 
-#include <sys/utsname.h>
-
 /* Newer than the header. */
 #define SETUP_NO_SQARRAY	(1U << 16)
 #define NR_KNOWN_SETUP_FLAGS	14	/* below that the header has names */
@@ -42,23 +40,6 @@ static inline uint32_t word_read(const uint32_t *word)
 
 /* ---- set-up ---- */
 
-/*
- * Where locks are checked, Linux before 6.16 warns of each ring that does its
- * work deferred, ends with commands in it, and whose task goes on: the end
- * completes them in a kernel thread, which io_uring's own assertion does not
- * expect. It is no fault of the device.
- */
-static inline bool deferral_warns(void)
-{
-	unsigned int major = 0, minor = 0;
-	struct utsname name;
-
-	if (uname(&name) || access("/proc/lockdep_stats", F_OK) ||
-	    sscanf(name.release, "%u.%u", &major, &minor) != 2)
-		return false;
-	return major < 6 || (major == 6 && minor < 16);
-}
-
 /* Where and when completions are processed. */
 static inline uint32_t taskrun_flags(struct dice *d)
 {
@@ -69,10 +50,7 @@ static inline uint32_t taskrun_flags(struct dice *d)
 		IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
 	};
 
-	uint32_t some = flags[pick(d, ARRAY_SIZE(flags))];
-
-	return world->is_wrongly_locked ? some & ~IORING_SETUP_DEFER_TASKRUN :
-					  some;
+	return flags[pick(d, ARRAY_SIZE(flags))];
 }
 
 /* Each for itself: some do not go together. */
