@@ -28,6 +28,7 @@
  * by a work item after a grace period; a close does not wait for that.
  */
 #include <linux/atomic.h>
+#include <linux/jiffies.h>
 #include <linux/list.h>
 #include <linux/llist.h>
 #include <linux/lockdep.h>
@@ -54,7 +55,7 @@ static u32 nr_hands;		/* hands_lock held: with a notifier */
 
 /*
  * hands_lock held: the scheduler calls notifiers. All of the machine's context
- * switches pay for that, so it ends QUIET_DELAY after the last hand did. No
+ * switches pay for that, so it ends crew_linger_ms after the last hand did. No
  * sooner: to change it patches the kernel's text, which threads that join and
  * leave in a loop may have done twice in that time at most.
  */
@@ -62,7 +63,9 @@ static bool is_notifying;
 module_param_named(crew_is_watched, is_notifying, bool, 0444);
 MODULE_PARM_DESC(crew_is_watched, "the scheduler tells of workers");
 
-#define QUIET_DELAY	HZ
+static unsigned int crew_linger_ms = 1000;
+module_param(crew_linger_ms, uint, 0644);
+MODULE_PARM_DESC(crew_linger_ms, "that ends so long after the last worker");
 
 static void become_quiet(struct work_struct *work);
 static DECLARE_DELAYED_WORK(quiet_work, become_quiet);
@@ -328,7 +331,8 @@ static void hand_end(struct parklot_hand *hand)
 	if (hand->roster)
 		hand_detach(hand);
 	if (!--nr_hands)
-		mod_delayed_work(bury_wq, &quiet_work, QUIET_DELAY);
+		mod_delayed_work(bury_wq, &quiet_work,
+				 msecs_to_jiffies(READ_ONCE(crew_linger_ms)));
 	mutex_unlock(&hands_lock);
 	hand_free(hand);
 }
