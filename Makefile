@@ -333,7 +333,7 @@ bench-vm: ## the module against futex in virtual machines: KERNELS=
 bench-blocked: ## tasks that block their workers: what others notice, and a chart
 	$(Q)scripts/setup bench >&2
 	$(call measured_by,examples benches)
-	$(Q)O='$(O)' bench/run blocking blocked
+	$(Q)O='$(O)' bench/run blocked_burst blocked_workers
 
 .PHONY: bench-echo
 bench-echo: ## echo servers side by side, 1 to 1000 connections, and a chart

@@ -8,14 +8,14 @@ ECHO_SECONDS=${ECHO_SECONDS:-2}
 
 # shellcheck disable=SC2034 # for who reads this
 SUBJECTS="switch yield spawn pingpong mutex fib skynet wake producer timer
-sleep memory blocking idle fairness echo"
+sleep memory blocked_burst idle fairness echo"
 # Only by its name: it needs the module, and to be root.
 # shellcheck disable=SC2034
 BY_NAME="device"
 
 # Its results are lines, not numbers: what one costs as they become more.
 # shellcheck disable=SC2034
-LINES_OF="growth blocked"
+LINES_OF="growth blocked_workers"
 
 # Everything is started so that it ends with us, even if we are killed.
 bound() {

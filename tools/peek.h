@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * peek: the memory of another process, and the table of show.h in it
+ * peek: the memory of another process, and the table of stat_export.h in it
  *
  * Whatever is in the way ends the program, with a word that says why.
  */
 #ifndef TOOLS_PEEK_H
 #define TOOLS_PEEK_H
 
-#include "debug/show.h"
+#include "debug/stat_export.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -21,8 +21,8 @@
 #define NR_ENTRIES_MAX	256
 
 static pid_t pid;
-static struct pl__show_table table;
-static struct pl__show entries[NR_ENTRIES_MAX];
+static struct pl__stat_export_table table;
+static struct pl__stat_export entries[NR_ENTRIES_MAX];
 
 static void __attribute__((noreturn, format(printf, 1, 2)))
 die(const char *format, ...)
@@ -64,7 +64,7 @@ static bool is_table(uint64_t at)
 	if (!peek(&table, at, sizeof(table)) ||
 	    strncmp(table.magic, "parklot", sizeof(table.magic)))
 		return false;
-	if (table.version != PL__SHOW_VERSION || table.nr > NR_ENTRIES_MAX)
+	if (table.version != PL__EXPORT_VERSION || table.nr > NR_ENTRIES_MAX)
 		die("process %d has parklot %.16s, which this plstat does not know",
 		    pid, table.library);
 	return peek(entries, table.entries, table.nr * sizeof(*entries));
@@ -82,7 +82,7 @@ static bool find_in_notes(uint64_t at, uint64_t size)
 		at += sizeof(note);
 		if (note.n_namesz == sizeof(owner) &&
 		    note.n_descsz == sizeof(offset) &&
-		    note.n_type == PL__SHOW_NOTE &&
+		    note.n_type == PL__EXPORT_NOTE &&
 		    peek(owner, at, sizeof(owner)) &&
 		    !memcmp(owner, "parklot", sizeof(owner)) &&
 		    peek(&offset, at + sizeof(owner), sizeof(offset)))

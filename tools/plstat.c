@@ -3,10 +3,10 @@
  * plstat - what a running program of parklot's does
  *
  * Reads the counters where they are, by process_vm_readv(2), as
- * lib/debug/show.h says: the program does nothing for it, and may as well be
- * stopped.  Who may look is up to the kernel: who may trace.
+ * lib/debug/stat_export.h says: the program does nothing for it, and may as
+ * well be stopped.  Who may look is up to the kernel: who may trace.
  */
-#include "sched/delay.h"
+#include "sched/latency_hist.h"
 #include "peek.h"
 
 #include <getopt.h>
@@ -33,10 +33,10 @@ struct value {
 
 #define NR_DELAYS_MAX	4
 
-/* As in delay.h, of all workers. */
+/* As in latency_hist.h, of all workers. */
 struct delays {
-	char		name[sizeof(((struct pl__show *)0)->name) + 1];
-	uint64_t	bin[PL__DELAY_BINS];
+	char		name[sizeof(((struct pl__stat_export *)0)->name) + 1];
+	uint64_t	bin[PL__LATENCY_BINS];
 };
 
 /* One look at all of it. */
@@ -88,10 +88,10 @@ static void add(struct sample *s, const char *name, uint8_t flags,
 		return;
 	if (!v) {
 		v = &s->value[s->nr++];
-		*v = (struct value){ .is_gauge = flags & PL__SHOW_GAUGE };
+		*v = (struct value){ .is_gauge = flags & PL__EXPORT_GAUGE };
 		snprintf(v->name, sizeof(v->name), "%s", name);
 	}
-	v->now += flags & PL__SHOW_MINUS ? -value : value;
+	v->now += flags & PL__EXPORT_MINUS ? -value : value;
 }
 
 static struct delays *delays_named(struct sample *s, const char *name)
@@ -111,18 +111,18 @@ static struct delays *delays_named(struct sample *s, const char *name)
 static bool add_delays(struct sample *s, const char *name, uint64_t base)
 {
 	struct delays *d = delays_named(s, name);
-	uint32_t bin[PL__DELAY_BINS] = { 0 };
+	uint32_t bin[PL__LATENCY_BINS] = { 0 };
 	size_t i;
 
 	if (base && !peek(bin, base, sizeof(bin)))
 		return false;
-	for (i = 0; d && i < PL__DELAY_BINS; i++)
+	for (i = 0; d && i < PL__LATENCY_BINS; i++)
 		d->bin[i] += bin[i];
 	return true;
 }
 
 /* All entries of one object at @base; @base 0: of none, that they are named. */
-static bool add_object(struct sample *s, enum pl__show_where where,
+static bool add_object(struct sample *s, enum pl__stat_export_where where,
 		       uint64_t base)
 {
 	uint64_t value;
@@ -135,7 +135,7 @@ static bool add_object(struct sample *s, enum pl__show_where where,
 		    entries[i].size > sizeof(value))
 			continue;
 		memcpy(name, entries[i].name, sizeof(entries[i].name));
-		if (entries[i].flags & PL__SHOW_DELAYS) {
+		if (entries[i].flags & PL__EXPORT_HIST) {
 			if (!add_delays(s, name,
 					base ? base + entries[i].offset : 0))
 				return false;
@@ -157,10 +157,10 @@ static bool add_workers(struct sample *s, uint64_t workers, uint32_t nr)
 
 	for (i = 0; i < nr && i < NR_WORKERS_MAX; i++) {
 		if (!peek(&worker, workers + i * 8ULL, 8) ||
-		    !add_object(s, PL__SHOW_WORKER, worker) ||
+		    !add_object(s, PL__EXPORT_WORKER, worker) ||
 		    !peek(&ring, worker + table.ring, 8))
 			return false;
-		if (ring && !add_object(s, PL__SHOW_RING, ring))
+		if (ring && !add_object(s, PL__EXPORT_RING, ring))
 			return false;
 	}
 	return true;
@@ -173,12 +173,12 @@ static bool add_timers(struct sample *s, uint64_t timers)
 
 	if (!timers)
 		return true;
-	if (!add_object(s, PL__SHOW_TIMERS, timers) ||
+	if (!add_object(s, PL__EXPORT_TIMERS, timers) ||
 	    !peek(&buckets, timers + table.buckets, 8) ||
 	    !peek(&nr, timers + table.nr_buckets, 4))
 		return false;
 	for (i = 0; i < nr; i++)
-		if (!add_object(s, PL__SHOW_BUCKET,
+		if (!add_object(s, PL__EXPORT_BUCKET,
 				buckets + (uint64_t)i * table.bucket_size))
 			return false;
 	return true;
@@ -202,7 +202,7 @@ static void add_differences(struct sample *s)
 
 	/* Each was read at a moment of its own. */
 	for (i = 0; i < sizeof(alive) / sizeof(*alive); i++)
-		add(s, names[i], PL__SHOW_GAUGE,
+		add(s, names[i], PL__EXPORT_GAUGE,
 		    alive[i] > 0 ? (uint64_t)alive[i] : 0);
 }
 
@@ -213,19 +213,19 @@ static void add_differences(struct sample *s)
 static uint64_t delay_below(const struct delays *before, const struct delays *d,
 			    unsigned int percent)
 {
-	uint64_t nr[PL__DELAY_BINS], all = 0, sum = 0;
+	uint64_t nr[PL__LATENCY_BINS], all = 0, sum = 0;
 	unsigned int i;
 
-	for (i = 0; i < PL__DELAY_BINS; i++) {
+	for (i = 0; i < PL__LATENCY_BINS; i++) {
 		nr[i] = d->bin[i];
 		if (before && before->bin[i] <= nr[i])
 			nr[i] -= before->bin[i];
 		all += nr[i];
 	}
-	for (i = 0; i < PL__DELAY_BINS && all; i++) {
+	for (i = 0; i < PL__LATENCY_BINS && all; i++) {
 		sum += nr[i];
 		if (sum * 100 >= all * percent)
-			return 1ULL << (i + PL__DELAY_SHIFT);
+			return 1ULL << (i + PL__LATENCY_SHIFT);
 	}
 	return 0;
 }
@@ -241,7 +241,7 @@ static void add_percentiles(struct sample *s)
 		for (k = 0; k < 2; k++) {
 			snprintf(name, sizeof(name), "%s_p%u_ns",
 				 s->delays[i].name, percents[k]);
-			add(s, name, PL__SHOW_GAUGE,
+			add(s, name, PL__EXPORT_GAUGE,
 			    delay_below(NULL, &s->delays[i], percents[k]));
 		}
 }
@@ -278,11 +278,11 @@ static void look(struct sample *s)
 			die("process %d: what it counts cannot be read", pid);
 		memset(s, 0, sizeof(*s));
 		s->at_ns = now_ns();
-		for (i = 0; i < PL__SHOW_NR_WHERE; i++)
-			add_object(s, (enum pl__show_where)i, 0);
+		for (i = 0; i < PL__EXPORT_NR_WHERE; i++)
+			add_object(s, (enum pl__stat_export_where)i, 0);
 		s->is_running = is_in_use();
 	} while (s->is_running && !look_at_running(s));
-	if (!add_object(s, PL__SHOW_RT, table.rt))
+	if (!add_object(s, PL__EXPORT_RT, table.rt))
 		die("process %d: its runtime cannot be read", pid);
 	add_differences(s);
 	add_percentiles(s);

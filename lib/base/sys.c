@@ -77,7 +77,7 @@ int pl__thread_id(void)
 	return (int)syscall(SYS_gettid);
 }
 
-bool pl__peek(void *to, const void *from, size_t size)
+bool pl__read_own_mem(void *to, const void *from, size_t size)
 {
 	struct iovec here = { to, size }, there = { (void *)from, size };
 

@@ -19,7 +19,7 @@ uint64_t pl__tid_cpu_ns(int tid);	/* of one that may have ended; 0 */
 int pl__thread_id(void);
 
 /* What may be unmapped at any moment: false if it is. */
-bool pl__peek(void *to, const void *from, size_t size);
+bool pl__read_own_mem(void *to, const void *from, size_t size);
 void pl__sleep_ns(uint64_t ns);
 void pl__sched_yield(void);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 #include "ctx/self.h"
 #include "base/fault.h"
-#include "base/fork.h"
+#include "base/atfork.h"
 #include "base/lock.h"
 #include "base/sys.h"
 
@@ -11,7 +11,7 @@ static __thread struct pl__worker *self_worker;
 static __thread struct pl__task *self_thread;
 static __thread void *volatile self_locals;
 static __thread uint32_t self_number;
-static __thread uint32_t self_held;
+static __thread uint32_t self_unsignalled;
 static __thread bool self_is_own;
 static __thread bool self_is_orphan;
 
@@ -91,11 +91,11 @@ __pl_noinline void pl__self_end_orphan(void)
 		exit(0);
 }
 
-static void forget(void)
+static void self_atfork_child(void)
 {
 	self_worker = NULL;
 	self_thread = NULL;
-	self_held = 0;
+	self_unsignalled = 0;
 	key_lock = (struct pl__lock){ 0 };
 	if (has_key)
 		pthread_setspecific(key, NULL);
@@ -107,7 +107,7 @@ static void forget(void)
 	pl__signals_restore();
 }
 
-PL_IN_CHILD(forget);
+PL_ATFORK_CHILD(self_atfork_child);
 
 __pl_noinline uint32_t pl__self_number(void)
 {
@@ -118,15 +118,15 @@ __pl_noinline uint32_t pl__self_number(void)
 	return self_number;
 }
 
-__pl_noinline void pl__self_hold(uint32_t nr)
+__pl_noinline void pl__self_add_unsignalled(uint32_t nr)
 {
-	self_held += nr;
+	self_unsignalled += nr;
 }
 
-__pl_noinline uint32_t pl__self_unhold(void)
+__pl_noinline uint32_t pl__self_take_unsignalled(void)
 {
-	uint32_t nr = self_held;
+	uint32_t nr = self_unsignalled;
 
-	self_held = 0;
+	self_unsignalled = 0;
 	return nr;
 }

@@ -47,7 +47,7 @@ void pl__self_unguard(void);
 uint32_t pl__self_number(void);
 
 /* Tasks it spawned without a signal: count them; take the count. */
-void pl__self_hold(uint32_t nr);
-uint32_t pl__self_unhold(void);
+void pl__self_add_unsignalled(uint32_t nr);
+uint32_t pl__self_take_unsignalled(void);
 
 #endif /* PL_SELF_H */

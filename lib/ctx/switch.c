@@ -101,7 +101,7 @@ bool pl__ctx_look(const void *sp, struct pl__ctx_left *left)
 {
 	struct pl__frame frame;
 
-	if (!pl__peek(&frame, sp, sizeof(frame)))
+	if (!pl__read_own_mem(&frame, sp, sizeof(frame)))
 		return false;
 	*left = pl__frame_left(&frame, (uintptr_t)sp);
 	return true;

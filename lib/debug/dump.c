@@ -7,11 +7,11 @@
  * which says no where nothing is mapped; and what has changed by the time that
  * its stack was read is told without what the stack said.
  */
-#include "debug/code.h"
+#include "debug/symbol.h"
 #include "sched/sched.h"
 #include "base/sys.h"
-#include "base/text.h"
-#include "debug/trace.h"
+#include "base/sigsafe_buf.h"
+#include "debug/unwind.h"
 
 #include <unistd.h>
 
@@ -64,8 +64,8 @@ static int runner_of(const struct pl__task *t)
 	struct pl__task *current;
 
 	for (i = 0; i < nr; i++)
-		if (pl__peek(&current, &pl__rt.workers[i]->current,
-			     sizeof(current)) && current == t)
+		if (pl__read_own_mem(&current, &pl__rt.workers[i]->current,
+				     sizeof(current)) && current == t)
 			return (int)i;
 	return -1;
 }
@@ -74,10 +74,11 @@ static bool look(struct view *v, const struct pl__task *at)
 {
 	v->at = at;
 	v->worker = -1;
-	if (!pl__peek(&v->t, at, sizeof(v->t)))
+	if (!pl__read_own_mem(&v->t, at, sizeof(v->t)))
 		return false;
 	v->has_stack = is_task(v) && v->t.stack &&
-		       pl__peek(&v->stack, v->t.stack, sizeof(v->stack));
+		       pl__read_own_mem(&v->stack, v->t.stack,
+					sizeof(v->stack));
 	if (v->has_stack && (!word_of(v) || v->t.cls == PL_STACK_WORKER))
 		v->worker = runner_of(at);
 	return true;
@@ -88,7 +89,7 @@ static bool is_as_it_was(const struct view *v)
 {
 	struct pl__task now;
 
-	return pl__peek(&now, v->at, sizeof(now)) &&
+	return pl__read_own_mem(&now, v->at, sizeof(now)) &&
 	       load_relaxed(&now.version) == load_relaxed(&v->t.version) &&
 	       now.waiter.nr == v->t.waiter.nr && now.ctx.sp == v->t.ctx.sp &&
 	       (uintptr_t)load_relaxed(&now.waiter.word) == word_of(v);
@@ -102,7 +103,7 @@ static bool is_in_stack(const struct view *v, uintptr_t p)
 
 /* ---- telling ---- */
 
-static void put_name(struct pl__text *text, const struct view *v)
+static void put_name(struct pl__sigsafe_buf *text, const struct view *v)
 {
 	char name[sizeof(v->t.waiter.name) + 1] = "";
 
@@ -111,110 +112,110 @@ static void put_name(struct pl__text *text, const struct view *v)
 		memcpy(name, v->stack.user.name, sizeof(v->stack.user.name));
 	else if (!v->t.stack)
 		memcpy(name, v->t.waiter.name, sizeof(v->t.waiter.name));
-	pl__text_hex(text, v->t.obj.slot |
+	pl__sigsafe_hex(text, v->t.obj.slot |
 			   (uint64_t)load_relaxed(&v->t.version) << 32);
-	pl__text_put(text, " '");
-	pl__text_put(text, name);
-	pl__text_put(text, "'");
+	pl__sigsafe_put(text, " '");
+	pl__sigsafe_put(text, name);
+	pl__sigsafe_put(text, "'");
 }
 
-static void put_seconds(struct pl__text *text, uint64_t ns)
+static void put_seconds(struct pl__sigsafe_buf *text, uint64_t ns)
 {
 	uint64_t ms = ns / 1000000 % 1000;
 
-	pl__text_number(text, ns / NSEC_PER_SEC, 10);
-	pl__text_put(text, ms < 10 ? ".00" : ms < 100 ? ".0" : ".");
-	pl__text_number(text, ms, 10);
-	pl__text_put(text, " s");
+	pl__sigsafe_number(text, ns / NSEC_PER_SEC, 10);
+	pl__sigsafe_put(text, ms < 10 ? ".00" : ms < 100 ? ".0" : ".");
+	pl__sigsafe_number(text, ms, 10);
+	pl__sigsafe_put(text, " s");
 }
 
 /* A task in its own place, or as a thread on the worker's stack, has none. */
-static void put_deadline(struct pl__text *text, const struct view *v)
+static void put_deadline(struct pl__sigsafe_buf *text, const struct view *v)
 {
 	uint64_t deadline_ns, now = pl__now_ns();
 
 	if (word_of(v) & 1 || v->t.waiter.is_thread ||
 	    !pl__timer_deadline(pl__rt.timers, v->t.waiter.timer, &deadline_ns))
 		return;
-	pl__text_put(text, ", for ");
+	pl__sigsafe_put(text, ", for ");
 	put_seconds(text, deadline_ns > now ? deadline_ns - now : 0);
-	pl__text_put(text, " more");
+	pl__sigsafe_put(text, " more");
 }
 
-static void put_joined(struct pl__text *text, uintptr_t at)
+static void put_joined(struct pl__sigsafe_buf *text, uintptr_t at)
 {
 	const struct pl__task *t = pl__slab_find(&pl__rt.tasks, (void *)at);
 	struct view joined;
 
 	if (!t || !look(&joined, t))
 		return;
-	pl__text_put(text, " of ");
+	pl__sigsafe_put(text, " of ");
 	put_name(text, &joined);
 }
 
-static void put_wait(struct pl__text *text, const struct view *v)
+static void put_wait(struct pl__sigsafe_buf *text, const struct view *v)
 {
 	uintptr_t word = word_of(v);
 	uint8_t what = word & 1 ? PL__FOR_JOIN : v->t.waiter.what;
 
-	pl__text_put(text, " waits for ");
-	pl__text_put(text, what < PL__NR_FOR ? for_what[what] : "?");
+	pl__sigsafe_put(text, " waits for ");
+	pl__sigsafe_put(text, what < PL__NR_FOR ? for_what[what] : "?");
 	if (what == PL__FOR_JOIN) {
 		put_joined(text, word & ~(uintptr_t)1);
 	} else if (what != PL__FOR_SLEEP && !is_in_stack(v, word)) {
-		pl__text_put(text, " ");
-		pl__text_hex(text, word);
+		pl__sigsafe_put(text, " ");
+		pl__sigsafe_hex(text, word);
 	}
 	put_deadline(text, v);
 }
 
-static void put_state(struct pl__text *text, const struct view *v)
+static void put_state(struct pl__sigsafe_buf *text, const struct view *v)
 {
 	uint64_t state = load_relaxed(&v->t.state);
 
 	if (v->worker >= 0) {
-		pl__text_put(text, " runs on worker ");
-		pl__text_number(text, (uint64_t)v->worker, 10);
-		pl__text_put(text, word_of(v) ? "," : "");
+		pl__sigsafe_put(text, " runs on worker ");
+		pl__sigsafe_number(text, (uint64_t)v->worker, 10);
+		pl__sigsafe_put(text, word_of(v) ? "," : "");
 	}
 	if (word_of(v))
 		put_wait(text, v);
 	else if (v->worker < 0)
-		pl__text_put(text, v->t.stack ? " is ready" :
+		pl__sigsafe_put(text, v->t.stack ? " is ready" :
 						" has not started");
 	if (is_task(v) && state & PL__TASK_CANCELLED)
-		pl__text_put(text, ", cancelled");
+		pl__sigsafe_put(text, ", cancelled");
 	if (is_task(v) && state & PL__TASK_INTERRUPTED)
-		pl__text_put(text, ", interrupted");
-	pl__text_put(text, "\n");
+		pl__sigsafe_put(text, ", interrupted");
+	pl__sigsafe_put(text, "\n");
 }
 
-static void put_pc(struct pl__text *text, uintptr_t pc, bool is_guess)
+static void put_pc(struct pl__sigsafe_buf *text, uintptr_t pc, bool is_guess)
 {
-	pl__text_put(text, is_guess ? "  ? " : "    ");
-	pl__code_put(text, pc, true);
-	pl__text_put(text, "\n");
+	pl__sigsafe_put(text, is_guess ? "  ? " : "    ");
+	pl__symbol_put(text, pc, true);
+	pl__sigsafe_put(text, "\n");
 }
 
-static void put_trace(struct pl__text *text, const struct view *v)
+static void put_trace(struct pl__sigsafe_buf *text, const struct view *v)
 {
-	struct pl__trace tr;
+	struct pl__unwind tr;
 	uint32_t i;
 
 	if (!is_in_stack(v, (uintptr_t)v->t.ctx.sp))
 		return;
-	pl__trace_from(&tr, v->t.ctx.sp, v->t.stack);
+	pl__unwind_from(&tr, v->t.ctx.sp, v->t.stack);
 	if (!is_as_it_was(v)) {
-		pl__text_put(text, "    has run meanwhile\n");
+		pl__sigsafe_put(text, "    has run meanwhile\n");
 		return;
 	}
 	for (i = 0; i < tr.nr; i++)
 		put_pc(text, tr.pc[i], i && tr.is_guess);
 }
 
-static void put_task(struct pl__text *text, const struct view *v)
+static void put_task(struct pl__sigsafe_buf *text, const struct view *v)
 {
-	pl__text_put(text, "task ");
+	pl__sigsafe_put(text, "task ");
 	put_name(text, v);
 	put_state(text, v);
 	if (v->worker >= 0)
@@ -223,12 +224,12 @@ static void put_task(struct pl__text *text, const struct view *v)
 		put_trace(text, v);
 		return;
 	}
-	pl__text_put(text, "    ");
-	pl__code_put(text, (uintptr_t)v->t.fn, false);
-	pl__text_put(text, "\n");
+	pl__sigsafe_put(text, "    ");
+	pl__symbol_put(text, (uintptr_t)v->t.fn, false);
+	pl__sigsafe_put(text, "\n");
 }
 
-static void put_slot(struct pl__text *text, const struct pl__task *at,
+static void put_slot(struct pl__sigsafe_buf *text, const struct pl__task *at,
 		     struct sums *sums)
 {
 	struct view v;
@@ -240,56 +241,56 @@ static void put_slot(struct pl__text *text, const struct pl__task *at,
 		put_task(text, &v);
 	} else if (v.t.waiter.is_thread && word_of(&v)) {
 		sums->threads++;
-		pl__text_put(text, "a thread");
+		pl__sigsafe_put(text, "a thread");
 		put_state(text, &v);
 	}
 }
 
-static void put_head(struct pl__text *text)
+static void put_head(struct pl__sigsafe_buf *text)
 {
-	pl__text_put(text, "parklot: process ");
-	pl__text_number(text, (uint64_t)getpid(), 10);
-	pl__text_put(text, ", ");
-	pl__text_number(text, load_relaxed(&pl__rt.nr_alive), 10);
-	pl__text_put(text, " workers, ");
-	pl__text_number(text, load_relaxed(&pl__rt.nr_idle), 10);
-	pl__text_put(text, " of them idle, ");
-	pl__text_put(text, pl__rt.backend == PL_BACKEND_MODULE ? "module" :
+	pl__sigsafe_put(text, "parklot: process ");
+	pl__sigsafe_number(text, (uint64_t)getpid(), 10);
+	pl__sigsafe_put(text, ", ");
+	pl__sigsafe_number(text, load_relaxed(&pl__rt.nr_alive), 10);
+	pl__sigsafe_put(text, " workers, ");
+	pl__sigsafe_number(text, load_relaxed(&pl__rt.nr_idle), 10);
+	pl__sigsafe_put(text, " of them idle, ");
+	pl__sigsafe_put(text, pl__rt.backend == PL_BACKEND_MODULE ? "module" :
 								  "futex");
-	pl__text_put(text, "\n");
+	pl__sigsafe_put(text, "\n");
 }
 
-static void put_all(struct pl__text *text)
+static void put_all(struct pl__sigsafe_buf *text)
 {
 	uint32_t nr = pl__slab_nr_slots(&pl__rt.tasks), i;
 	struct sums sums = { 0 };
 	enum pl_backend probe;
 
-	if (!pl__peek(&probe, &pl__rt.backend, sizeof(probe))) {
+	if (!pl__read_own_mem(&probe, &pl__rt.backend, sizeof(probe))) {
 		text->error = -EPERM;
 		return;
 	}
 	put_head(text);
 	for (i = pl__rt.first_slot; i < nr && !text->error; i++)
 		put_slot(text, pl__slab_get(&pl__rt.tasks, i), &sums);
-	pl__text_put(text, "parklot: ");
-	pl__text_number(text, sums.tasks, 10);
-	pl__text_put(text, " tasks, and ");
-	pl__text_number(text, sums.threads, 10);
-	pl__text_put(text, " threads that wait\n");
+	pl__sigsafe_put(text, "parklot: ");
+	pl__sigsafe_number(text, sums.tasks, 10);
+	pl__sigsafe_put(text, " tasks, and ");
+	pl__sigsafe_number(text, sums.threads, 10);
+	pl__sigsafe_put(text, " threads that wait\n");
 }
 
 int pl_dump(int fd)
 {
-	struct pl__text text = { .fd = fd };
+	struct pl__sigsafe_buf text = { .fd = fd };
 	bool outside = !pl__self();
 
 	if (outside && !pl__rt_enter()) {
-		pl__text_put(&text, "parklot: does not run\n");
+		pl__sigsafe_put(&text, "parklot: does not run\n");
 	} else {
 		put_all(&text);
 		if (outside)
 			pl__rt_exit();
 	}
-	return pl__text_flush(&text);
+	return pl__sigsafe_flush(&text);
 }

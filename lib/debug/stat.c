@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 #include "debug/stat.h"
-#include "base/fork.h"
+#include "base/atfork.h"
 #include "ring/ring.h"
 #include "base/sys.h"
 
@@ -11,7 +11,7 @@ static struct pl_stat past;
 static struct pl__lock past_lock;
 
 /* A child counts from 0. */
-static void forget(void)
+static void stat_atfork_child(void)
 {
 	memset(&past, 0, sizeof(past));
 	past_lock = (struct pl__lock){ 0 };
@@ -19,7 +19,7 @@ static void forget(void)
 	store_relaxed(&pl__rt.ended_past, 0);
 }
 
-PL_IN_CHILD(forget);
+PL_ATFORK_CHILD(stat_atfork_child);
 
 static uint32_t minus(uint64_t a, uint64_t b)
 {

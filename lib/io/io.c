@@ -16,7 +16,7 @@
  * An ordinary thread has no ring: it sends a task.
  */
 #include "io/io.h"
-#include "ring/call.h"
+#include "ring/sync_op.h"
 #include "ring/ring.h"
 #include "rt/runtime.h"
 #include "base/sys.h"
@@ -42,7 +42,7 @@ static void request_done(struct pl__ring_req *req, int res)
 	struct pl__worker *w = pl__self();
 
 	r->res = res;
-	r->done_ns = req->nr % PL__DELAY_EVERY ? 0 : pl__now_ns();
+	r->done_ns = req->nr % PL__LATENCY_EVERY ? 0 : pl__now_ns();
 	store_release(&r->done, 1);
 	if (w && w->is_reaping)
 		pl__wake_quietly(&r->done);
@@ -64,13 +64,13 @@ static struct pl__ring *ring_of(struct pl__worker *w)
 }
 
 /* What is to be waited for, and by whom it was made. */
-struct ask {
+struct io_op {
 	const struct io_uring_sqe *sqe;
 	uint64_t		deadline_ns;
 	bool			is_callers;	/* for io_uring alone */
 };
 
-static int submit(struct request *r, const struct ask *a)
+static int submit(struct request *r, const struct io_op *a)
 {
 	struct pl__worker *w = pl__self();
 	struct pl__ring *ring = ring_of(w);
@@ -84,7 +84,7 @@ static int submit(struct request *r, const struct ask *a)
 	store_relaxed(&r->done, 0);
 	ret = pl__ring_add(ring, &r->req, a->sqe);
 	if (!ret)
-		pl__watch_io();
+		pl__sysmon_notify_io();
 	return ret;
 }
 
@@ -107,11 +107,11 @@ static bool is_send(const struct io_uring_sqe *sqe)
 }
 
 /* Another descriptor may have the same, or another file the descriptor. */
-static struct pl__guess *guess_of(struct pl__worker *w,
-				  const struct io_uring_sqe *sqe)
+static struct pl__attempt_hint *attempt_hint_of(struct pl__worker *w,
+						const struct io_uring_sqe *sqe)
 {
-	return &w->at_once[((uint32_t)sqe->fd * 2 + is_send(sqe)) %
-			   PL__NR_GUESSES];
+	return &w->attempt_hints[((uint32_t)sqe->fd * 2 + is_send(sqe)) %
+				 PL__NR_ATTEMPT_HINTS];
 }
 
 /*
@@ -119,35 +119,35 @@ static struct pl__guess *guess_of(struct pl__worker *w,
  * on with the rest; and one call in so many, so that a task that never has to
  * wait lets others have their turn.
  */
-static bool had_at_once(const struct ask *a, struct request *r, int *res)
+static bool try_nonblock(const struct io_op *a, struct request *r, int *res)
 {
 	struct pl__worker *w = pl__self();
-	struct pl__guess *guess;
-	struct pl__call call;
+	struct pl__attempt_hint *hint;
+	struct pl__sync_op op;
 	int ret;
 
-	r->req.is_vain = false;
+	r->req.got_eagain = false;
 	if (a->is_callers || !is_of_sockets(a->sqe) ||
 	    a->sqe->msg_flags & MSG_WAITALL ||
-	    ++w->nr_at_once % BY_RING_EVERY == 0)
+	    ++w->nr_attempts % BY_RING_EVERY == 0)
 		return false;
-	guess = guess_of(w, a->sqe);
-	if (!pl__guess_asks(guess))
+	hint = attempt_hint_of(w, a->sqe);
+	if (!pl__attempt_hint_allows(hint))
 		return false;
-	pl__call_init(&call, a->sqe);
-	r->req.is_vain = pl__call_must_wait(&call, &ret);
-	pl__guess_learn(guess, r->req.is_vain);
-	if (!r->req.is_vain)
+	pl__sync_op_init(&op, a->sqe);
+	r->req.got_eagain = pl__sync_op_would_block(&op, &ret);
+	pl__attempt_hint_learn(hint, r->req.got_eagain);
+	if (!r->req.got_eagain)
 		*res = ret;
-	return !r->req.is_vain;
+	return !r->req.got_eagain;
 }
 
 /* It has filled the buffer: most likely there is more. */
-static void learn_from(const struct ask *a, int res)
+static void learn_from(const struct io_op *a, int res)
 {
 	if (a->sqe->opcode == IORING_OP_RECV && !a->is_callers &&
 	    res == (int)a->sqe->len)
-		pl__guess_ask(guess_of(pl__self(), a->sqe));
+		pl__attempt_hint_reset(attempt_hint_of(pl__self(), a->sqe));
 }
 
 static bool is_done(struct request *r)
@@ -162,12 +162,12 @@ static void wait_uninterruptible(struct request *r)
 			PL__WAIT_UNINTERRUPTIBLE | PL__FOR_IO);
 }
 
-static int wait_once(const struct ask *a)
+static int wait_once(const struct io_op *a)
 {
 	struct request r;
 	int ret = pl__wait_pending();
 
-	if (!ret && had_at_once(a, &r, &ret))
+	if (!ret && try_nonblock(a, &r, &ret))
 		return ret;
 	if (!ret)
 		ret = submit(&r, a);
@@ -183,20 +183,21 @@ static int wait_once(const struct ask *a)
 	} while (!is_done(&r) && (!ret || ret == -EAGAIN));
 	if (is_done(&r)) {
 		if (r.done_ns)
-			pl__delay_add(&pl__self()->io_delays, r.done_ns);
+			pl__latency_hist_add(&pl__self()->io_latency,
+					     r.done_ns);
 		learn_from(a, r.res);
-		pl__wait_repend(ret);
+		pl__interrupt_restore(ret);
 		return r.res;
 	}
 	pl__ring_cancel(&r.req);
 	wait_uninterruptible(&r);
 	if (r.res == -ECANCELED || r.res == -EINTR || r.res == -ERESTART)
 		return ret;
-	pl__wait_repend(ret);
+	pl__interrupt_restore(ret);
 	return r.res;
 }
 
-static int wait_as_task(const struct ask *a)
+static int wait_as_task(const struct io_op *a)
 {
 	int ret;
 
@@ -207,29 +208,29 @@ static int wait_as_task(const struct ask *a)
 }
 
 /* What an ordinary thread has done for it. */
-struct errand {
-	const struct ask	*ask;
+struct io_proxy {
+	const struct io_op	*io_op;
 	_Atomic uint32_t	done;
 	int			res;
 };
 
-static void run_errand(void *arg)
+static void run_proxy(void *arg)
 {
-	struct errand *e = arg;
+	struct io_proxy *e = arg;
 
-	e->res = wait_as_task(e->ask);
+	e->res = wait_as_task(e->io_op);
 	store_release(&e->done, 1);
 	pl__wake(&e->done, 1);
 }
 
-static int wait_as_thread(const struct ask *a)
+static int wait_as_thread(const struct io_op *a)
 {
 	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
-	struct errand e = { .ask = a };
+	struct io_proxy e = { .io_op = a };
 	int ret;
 
 	opts.name = "pl-io";
-	ret = pl_spawn(NULL, run_errand, &e, &opts);
+	ret = pl_spawn(NULL, run_proxy, &e, &opts);
 	if (ret)
 		return ret;
 	while (!load_acquire(&e.done))
@@ -239,16 +240,16 @@ static int wait_as_thread(const struct ask *a)
 	return e.res;
 }
 
-static int wait_for_ask(const struct ask *a)
+static int wait_for_op(const struct io_op *a)
 {
 	return pl__current() ? wait_as_task(a) : wait_as_thread(a);
 }
 
 static int wait_for(const struct io_uring_sqe *sqe, uint64_t deadline_ns)
 {
-	struct ask a = { sqe, deadline_ns, false };
+	struct io_op a = { sqe, deadline_ns, false };
 
-	return wait_for_ask(&a);
+	return wait_for_op(&a);
 }
 
 /* Whenever it says @again, once there are @events. */
@@ -283,9 +284,9 @@ void pl_io_sqe_init(struct io_uring_sqe *sqe)
 
 int pl_io_wait(struct io_uring_sqe *sqe, uint64_t deadline_ns)
 {
-	struct ask a = { sqe, deadline_ns, true };
+	struct io_op a = { sqe, deadline_ns, true };
 
-	return sqe ? wait_for_ask(&a) : -EINVAL;
+	return sqe ? wait_for_op(&a) : -EINVAL;
 }
 
 ssize_t pl_read_until(int fd, void *buf, size_t n, uint64_t deadline_ns)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 #include "mem/stack.h"
-#include "base/fork.h"
-#include "mem/grind.h"
+#include "base/atfork.h"
+#include "mem/valgrind.h"
 #include "base/list.h"
 #include "base/sys.h"
 
@@ -30,7 +30,7 @@ struct pl__stack_area {
 	uint64_t		idle;		/* L: a bit each */
 	uint64_t		dirty;		/* L: idle, but has memory */
 	uint64_t		guarded;	/* I: have a guard page */
-	uint32_t		grind[];	/* I: under valgrind only */
+	uint32_t		valgrind[];	/* I: under valgrind only */
 };
 
 struct pl__stack_pool {
@@ -136,14 +136,15 @@ static void area_grind(struct pl__stack_pool *p, struct pl__stack_area *a)
 	uint32_t i;
 
 	for (i = 0; i < p->nr_per_area; i++)
-		a->grind[i] = pl__grind_add(a->base + i * p->size, p->size);
+		a->valgrind[i] = pl__valgrind_add(a->base + i * p->size,
+						  p->size);
 }
 
 static struct pl__stack_area *area_new(struct pl__stack_pool *p)
 {
-	bool is_grind = pl__grind_is_on();
+	bool on_valgrind = pl__valgrind_is_on();
 	struct pl__stack_area *a = pl__alloc(sizeof(*a) +
-			is_grind * p->nr_per_area * sizeof(a->grind[0]));
+			on_valgrind * p->nr_per_area * sizeof(a->valgrind[0]));
 	uint32_t i;
 
 	if (!a)
@@ -161,7 +162,7 @@ static struct pl__stack_area *area_new(struct pl__stack_pool *p)
 		else
 			atomic_fetch_add(&nr_unguarded, 1);
 	}
-	if (is_grind)
+	if (on_valgrind)
 		area_grind(p, a);
 	a->idle = all_of(p);
 	return a;
@@ -172,8 +173,8 @@ static void area_free(struct pl__stack_pool *p, struct pl__stack_area *a)
 	uint64_t guards = (uint64_t)__builtin_popcountll(a->guarded);
 	uint32_t i;
 
-	for (i = 0; pl__grind_is_on() && i < p->nr_per_area; i++)
-		pl__grind_del(a->grind[i]);
+	for (i = 0; pl__valgrind_is_on() && i < p->nr_per_area; i++)
+		pl__valgrind_del(a->valgrind[i]);
 	if (is_by_mprotect())
 		atomic_fetch_add(&mprotects_left, (int64_t)guards);
 	atomic_fetch_sub(&nr_unguarded, p->nr_per_area - guards);
@@ -488,12 +489,12 @@ uint64_t pl__stacks_unguarded(struct pl__stacks *s)
 
 /* ---- a runtime's ---- */
 
-static void forget(void)
+static void stack_atfork_child(void)
 {
 	atomic_store(&nr_unguarded, 0);
 }
 
-PL_IN_CHILD(forget);
+PL_ATFORK_CHILD(stack_atfork_child);
 
 static void pool_init(struct pl__stack_pool *p, uint32_t cls, size_t size)
 {

@@ -13,7 +13,7 @@ static void init_one(struct pl__lot *lot)
 }
 
 int pl__lots_init(struct pl__lots *lots, uint32_t nr, bool device,
-		  uint32_t nr_hands)
+		  uint32_t nr_members)
 {
 	uint32_t i;
 	int ret = 0;
@@ -25,7 +25,7 @@ int pl__lots_init(struct pl__lots *lots, uint32_t nr, bool device,
 	for (i = 0; i < nr; i++)
 		init_one(&lots->lot[i]);
 
-	lots->nr_hands = device ? nr_hands : 0;
+	lots->nr_members = device ? nr_members : 0;
 	if (device)
 		ret = pl__lots_dev_init(lots);
 	else

@@ -28,7 +28,7 @@
 
 #include "base/list.h"
 #include "base/lock.h"
-#include "park/sleeper.h"
+#include "park/parker.h"
 
 struct parklot_words;
 struct parklot_counters;
@@ -52,7 +52,7 @@ struct pl__lot {
 /* An entry of lot->sleepers. */
 struct pl__lot_entry {
 	struct pl__list		list;		/* L */
-	struct pl__sleeper	sleeper;
+	struct pl__parker	parker;
 };
 
 struct pl__lots;
@@ -79,17 +79,17 @@ struct pl__lots {
 	size_t			counters_size;
 	bool			can_poll;	/* I */
 	_Atomic uint64_t	nr_empty;	/* entered the kernel, woke 0 */
-	uint32_t		nr_hands;	/* I: slots of the crew, or 0 */
+	uint32_t		nr_members;	/* I: slots of the crew, or 0 */
 	_Atomic uint32_t	*nr_blocked;	/* I: of the crew */
 	_Atomic uint64_t	nr_called;	/* as another was blocked */
 };
 
 /*
  * @device: -ENODEV, -EACCES, ... if it cannot be used; -ENOMEM.
- * @nr_hands: how many workers may join its crew, if it has one.
+ * @nr_members: how many workers may join its crew, if it has one.
  */
 int pl__lots_init(struct pl__lots *lots, uint32_t nr, bool device,
-		  uint32_t nr_hands);
+		  uint32_t nr_members);
 void pl__lots_fini(struct pl__lots *lots);
 
 /* In a child: the device is the parent's, and its pages are not here. */
@@ -153,7 +153,7 @@ _Atomic uint32_t *pl__crew_join(struct pl__lots *lots, uint32_t slot);
 void pl__crew_leave(struct pl__lots *lots, uint32_t slot);
 
 /* How many are to run at a time. */
-void pl__crew_set(struct pl__lots *lots, uint32_t nr_wanted);
+void pl__crew_set(struct pl__lots *lots, uint32_t target);
 
 /* Whether tasks wait: a hint, and may be late. */
 void pl__crew_set_backlog(struct pl__lots *lots, bool has_work);

@@ -9,7 +9,7 @@
 
 void pl__crew_init(struct pl__lots *lots)
 {
-	if (lots->nr_hands)
+	if (lots->nr_members)
 		lots->nr_blocked = (_Atomic uint32_t *)
 				   (uintptr_t)&lots->counters->nr_blocked;
 }
@@ -18,7 +18,7 @@ _Atomic uint32_t *pl__crew_join(struct pl__lots *lots, uint32_t slot)
 {
 	struct parklot_worker worker = { .slot = slot };
 
-	if (slot >= lots->nr_hands ||
+	if (slot >= lots->nr_members ||
 	    PL_FAULTY(-ENOMEM, pl__ioctl(lots->fd, PARKLOT_IOC_WORKER_JOIN,
 					 &worker)))
 		return NULL;
@@ -33,21 +33,21 @@ void pl__crew_leave(struct pl__lots *lots, uint32_t slot)
 	PL_BUG_ON(pl__ioctl(lots->fd, PARKLOT_IOC_WORKER_LEAVE, &worker));
 }
 
-void pl__crew_set(struct pl__lots *lots, uint32_t nr_wanted)
+void pl__crew_set(struct pl__lots *lots, uint32_t target)
 {
 	struct parklot_crew crew = {
-		.target = nr_wanted,
-		.max = nr_wanted,
+		.target = target,
+		.max = target,
 		.stall_ns = STALL_NS,
 	};
 
-	if (lots->nr_hands)
+	if (lots->nr_members)
 		PL_BUG_ON(pl__ioctl(lots->fd, PARKLOT_IOC_CREW, &crew));
 }
 
 void pl__crew_set_backlog(struct pl__lots *lots, bool has_work)
 {
-	if (lots->nr_hands)
+	if (lots->nr_members)
 		__atomic_store_n(&lots->words->backlog, has_work,
 				 __ATOMIC_SEQ_CST);
 }

@@ -151,7 +151,7 @@ static int map(struct pl__lots *lots)
 {
 	struct parklot_setup setup = {
 		.nr_lots = lots->nr,
-		.nr_workers = lots->nr_hands,
+		.nr_workers = lots->nr_members,
 	};
 	uint32_t i;
 	int ret;
@@ -187,8 +187,8 @@ static int check_version(struct pl__lots *lots)
 	    lots->nr > query.max_lots)
 		return -EOPNOTSUPP;
 	if (!(query.features & PARKLOT_FEAT_CREW) ||
-	    lots->nr_hands > query.max_workers)
-		lots->nr_hands = 0;
+	    lots->nr_members > query.max_workers)
+		lots->nr_members = 0;
 	lots->can_poll = query.features & PARKLOT_FEAT_POLLFD;
 	return 0;
 }

@@ -13,7 +13,7 @@ bool pl__lot_list(struct pl__lots *lots, uint32_t i, struct pl__lot_entry *e,
 	struct pl__lot *lot = &lots->lot[i];
 	bool same;
 
-	pl__sleeper_arm(&e->sleeper, bell);
+	pl__parker_arm(&e->parker, bell);
 	pl__lock(&lot->lock);
 	list_add(&e->list, &lot->sleepers);
 	/* [lot-a] pairs with [lot-b] in pl__lot_list_wake(). */
@@ -70,7 +70,7 @@ uint32_t pl__lot_list_wake(struct pl__lots *lots, uint32_t i, uint32_t nr)
 		if (!e)
 			break;
 		PL_INJECT("lot-b");
-		pl__sleeper_wake(&e->sleeper);
+		pl__parker_unpark(&e->parker);
 		woken++;
 	}
 	return woken;
@@ -82,12 +82,12 @@ static enum pl__lot_reason park(struct pl__lots *lots, uint32_t i,
 {
 	if (!pl__lot_list(lots, i, e, NULL, seq))
 		return PL__LOT_CHANGED;
-	if (pl__sleeper_sleep(&e->sleeper, deadline_ns))
+	if (pl__parker_park(&e->parker, deadline_ns))
 		return PL__LOT_WOKEN;
 	if (pl__lot_unlist(lots, i, e))
 		return PL__LOT_LATE;
 	/* Whoever took us off the list is about to wake us. */
-	pl__sleeper_sleep(&e->sleeper, UINT64_MAX);
+	pl__parker_park(&e->parker, UINT64_MAX);
 	return PL__LOT_WOKEN;
 }
 

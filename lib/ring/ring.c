@@ -220,12 +220,12 @@ uint32_t pl__ring_reap(struct pl__ring *r)
 	return nr;
 }
 
-bool pl__ring_help(struct pl__ring *r)
+bool pl__ring_poll_for_owner(struct pl__ring *r)
 {
 	if (!pl__trylock(&r->lock))
 		return false;
 	/* [rung-b] pairs with [rung-a] in pl__ring_wait(). */
-	r->ops->help(r);
+	r->ops->poll_for_owner(r);
 	PL_INJECT("rung-b");
 	pl__unlock(&r->lock);
 	return true;
@@ -235,7 +235,7 @@ void pl__ring_wait(struct pl__ring *r, uint64_t deadline_ns)
 {
 	PL_INJECT("rung-a");
 	pl__lock(&r->lock);
-	/* [rung-a] pairs with [rung-b] in pl__ring_help(). */
+	/* [rung-a] pairs with [rung-b] in pl__ring_poll_for_owner(). */
 	if (likely(!r->has_rung))
 		r->ops->wait(r, deadline_ns);
 	r->has_rung = false;

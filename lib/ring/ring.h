@@ -19,11 +19,11 @@
 #ifndef PL_RING_H
 #define PL_RING_H
 
-#include "ring/call.h"
+#include "ring/sync_op.h"
 #include "base/list.h"
 #include "base/lock.h"
 #include "ds/mpsc.h"
-#include "park/sleeper.h"
+#include "park/parker.h"
 
 #include "parklot.h"
 
@@ -37,7 +37,7 @@ struct pl__ring;
 struct pl__ring_req {
 	/* L: called once, with the result. */
 	void			(*done)(struct pl__ring_req *req, int res);
-	bool			is_vain;	/* I: was just tried in vain */
+	bool			got_eagain;	/* I: was just tried in vain */
 	struct pl__ring		*ring;		/* I: where it was added */
 	const struct io_uring_sqe *sqe;		/* I: what it asks for */
 	struct pl__list		by_fd;		/* L: in its bucket */
@@ -51,10 +51,10 @@ struct pl__ring_req {
 	struct pl__list		queue;		/* L: its kind's */
 
 	/* Of ring_poll.c. */
-	struct pl__call		call;		/* L */
+	struct pl__sync_op	sync_op;	/* L */
 	uint32_t		round;		/* L: in which it was armed */
 	uint32_t		armed;		/* L: for what */
-	uint32_t		nr_vain;	/* L: events of no use */
+	uint32_t		nr_eagain;	/* L: events of no use */
 };
 
 /*
@@ -66,10 +66,10 @@ int pl__ring_open(struct pl__ring **out, enum pl_io want, enum pl_wait way);
 void pl__ring_close(struct pl__ring *r);
 
 /*
- * Owner: queues @sqe, which stays as long as @req, whose done and is_vain are
- * set; -EAGAIN if the kernel takes no more now.  What was in vain, of a socket,
- * is tried when there is an event.  Files may block the caller, where there is
- * no io_uring.
+ * Owner: queues @sqe, which stays as long as @req, whose done and got_eagain
+ * are set; -EAGAIN if the kernel takes no more now.  What was in vain, of a
+ * socket, is tried when there is an event.  Files may block the caller, where
+ * there is no io_uring.
  */
 int pl__ring_add(struct pl__ring *r, struct pl__ring_req *req,
 		 const struct io_uring_sqe *sqe);
@@ -110,7 +110,7 @@ uint32_t pl__ring_poll(struct pl__ring *r);
  * Anybody: the same for an owner who is held up, and sees to it that messages
  * to it make pl__ring_fd() readable.  False, and nothing: somebody is at it.
  */
-bool pl__ring_help(struct pl__ring *r);
+bool pl__ring_poll_for_owner(struct pl__ring *r);
 
 /* Readable while there is something to be polled. */
 int pl__ring_fd(const struct pl__ring *r);
@@ -159,7 +159,7 @@ struct pl__ring_ops {
 	int (*add)(struct pl__ring *r, struct pl__ring_req *req);
 	uint32_t (*poll)(struct pl__ring *r);
 	uint32_t (*reap)(struct pl__ring *r);
-	uint32_t (*help)(struct pl__ring *r);
+	uint32_t (*poll_for_owner)(struct pl__ring *r);
 	void (*wait)(struct pl__ring *r, uint64_t deadline_ns);
 	int (*pollfd)(struct pl__ring *r, uint64_t *deadline_ns);
 	void (*polled)(struct pl__ring *r, bool is_ready);

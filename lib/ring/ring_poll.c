@@ -26,7 +26,7 @@
 #define NR_EVENTS	32
 #define EVENT		UINT64_MAX	/* the eventfd */
 #define LATER_NS	(1000 * 1000)
-#define NR_VAIN_MAX	8	/* times told that it can, when it cannot */
+#define NR_EAGAIN_MAX	8	/* times told that it can, when it cannot */
 
 /* L: under ring.lock. */
 struct ring_poll {
@@ -87,7 +87,7 @@ static uint32_t wanted(struct ring_poll *p, int fd, uint32_t *armed)
 		req = list_entry(pos, struct pl__ring_req, by_fd);
 		if (req->sqe->fd != fd || !list_empty(&req->queue))
 			continue;
-		events |= req->call.events;
+		events |= req->sync_op.events;
 		if (req->round == p->round)
 			*armed |= req->armed;
 	}
@@ -129,11 +129,11 @@ static void wait_for_events(struct ring_poll *p, struct pl__ring_req *req)
  */
 static bool is_nobody_telling(struct pl__ring_req *req)
 {
-	if (!req->call.events)
+	if (!req->sync_op.events)
 		return true;
-	if (req->call.events != EPOLLOUT || ++req->nr_vain < NR_VAIN_MAX)
+	if (req->sync_op.events != EPOLLOUT || ++req->nr_eagain < NR_EAGAIN_MAX)
 		return false;
-	req->nr_vain = 0;
+	req->nr_eagain = 0;
 	return true;
 }
 
@@ -153,7 +153,7 @@ static void try_fresh(struct ring_poll *p)
 	p->round++;
 	while (!list_empty(&p->fresh)) {
 		req = first_of(&p->fresh);
-		if (pl__call_must_wait(&req->call, &res))
+		if (pl__sync_op_would_block(&req->sync_op, &res))
 			wait_for(p, req);
 		else
 			end(p, req, res);
@@ -166,21 +166,21 @@ static int add(struct pl__ring *r, struct pl__ring_req *req)
 	struct ring_poll *p = poll_of(r);
 	int res;
 
-	pl__call_init(&req->call, req->sqe);
-	req->nr_vain = 0;
+	pl__sync_op_init(&req->sync_op, req->sqe);
+	req->nr_eagain = 0;
 	req->round = p->round - 1;
-	if (req->is_vain) {
+	if (req->got_eagain) {
 		wait_for(p, req);
 		return 0;
 	}
-	if (req->call.kind != PL__CALL_FILE) {
+	if (req->sync_op.kind != PL__SYNC_OP_FILE) {
 		list_add_tail(&req->queue, &p->fresh);
 		return 0;
 	}
 	/* Others may help with the rest meanwhile. */
 	list_add_tail(&req->queue, &p->calling);
 	pl__unlock(&r->lock);
-	pl__call_must_wait(&req->call, &res);
+	pl__sync_op_would_block(&req->sync_op, &res);
 	pl__lock(&r->lock);
 	end(p, req, res);
 	return 0;
@@ -194,10 +194,10 @@ static void cancel(struct ring_poll *p, struct pl__ring_req *req)
 	int res = -EAGAIN;
 
 	if (!req->is_over && !list_empty(&req->queue) &&
-	    !pl__call_must_wait(&req->call, &res))
+	    !pl__sync_op_would_block(&req->sync_op, &res))
 		end(p, req, res);
 	if (!req->is_over)
-		end(p, req, req->call.done ? req->call.done : -ECANCELED);
+		end(p, req, req->sync_op.done ? req->sync_op.done : -ECANCELED);
 	/* The attempt, which counts as well. */
 	pl__ring_finish(&p->ring, req);
 }
@@ -215,8 +215,9 @@ static void take_cancels(struct ring_poll *p)
 /* A call that is being made ends by itself. */
 static void end_closed(struct ring_poll *p, struct pl__ring_req *req)
 {
-	if (req->call.kind != PL__CALL_FILE)
-		end(p, req, req->call.done ? req->call.done : req->verdict);
+	if (req->sync_op.kind != PL__SYNC_OP_FILE)
+		end(p, req,
+		    req->sync_op.done ? req->sync_op.done : req->verdict);
 }
 
 static void take_closes(struct ring_poll *p)
@@ -377,7 +378,7 @@ static const struct pl__ring_ops poll_ops = {
 	.add	= add,
 	.poll	= poll_ring,
 	.reap	= reap,
-	.help	= poll_ring,
+	.poll_for_owner = poll_ring,
 	.wait	= wait_in_ring,
 	.pollfd	= pollfd,
 	.polled	= polled,

@@ -193,7 +193,7 @@ static int add(struct pl__ring *r, struct pl__ring_req *req)
 	if (!sqe)
 		return -EAGAIN;
 	*sqe = *req->sqe;
-	if (req->is_vain && u->can_poll_first)
+	if (req->got_eagain && u->can_poll_first)
 		sqe->ioprio |= IORING_RECVSEND_POLL_FIRST;
 	set_data(sqe, req, TAG_REQ);
 	return 0;
@@ -339,7 +339,7 @@ static uint32_t poll_ring(struct pl__ring *r)
 }
 
 /* The next message will complete the event's read, if it has not yet. */
-static uint32_t help(struct pl__ring *r)
+static uint32_t uring_poll_for_owner(struct pl__ring *r)
 {
 	struct uring *u = uring_of(r);
 	uint32_t nr = poll_ring(r);
@@ -471,7 +471,7 @@ static const struct pl__ring_ops uring_ops = {
 	.add	= add,
 	.poll	= poll_ring,
 	.reap	= reap,
-	.help	= help,
+	.poll_for_owner = uring_poll_for_owner,
 	.wait	= wait_in_ring,
 	.pollfd	= pollfd,
 	.polled	= polled,

@@ -236,11 +236,11 @@ int pl__config_spin(uint32_t nr_cpus, uint32_t *ns)
 	return ret;
 }
 
-int pl__config_watch(bool *is_watched)
+int pl__config_sysmon(bool *has_sysmon)
 {
 	uint32_t yes = 1;
 	int ret = env_number("PARKLOT_WATCH", 0, 1, &yes);
 
-	*is_watched = yes;
+	*has_sysmon = yes;
 	return ret;
 }

@@ -29,7 +29,7 @@ int pl__config_resolve(const struct pl_config *cfg, struct pl_config *out);
 int pl__config_spin(uint32_t nr_cpus, uint32_t *ns);
 
 /* Whether workers that are blocked in the kernel are to be looked for. */
-int pl__config_watch(bool *is_watched);
+int pl__config_sysmon(bool *has_sysmon);
 
 /* enum pl_io, by the environment alone; NONE: whichever is to be had. */
 int pl__config_io(uint32_t *io);

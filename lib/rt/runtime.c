@@ -17,12 +17,12 @@
 #include "rt/runtime.h"
 #include "rt/config.h"
 #include "rt/cpus.h"
-#include "debug/dumper.h"
-#include "base/fork.h"
+#include "debug/dump_signal.h"
+#include "base/atfork.h"
 #include "base/inject.h"
-#include "sched/lend.h"
+#include "sched/orphan_ring.h"
 #include "ring/ring.h"
-#include "debug/show.h"
+#include "debug/stat_export.h"
 #include "debug/stat.h"
 #include "base/sys.h"
 #include "wait/wait.h"
@@ -43,7 +43,7 @@ static int open_lots(struct pl__rt *rt)
 
 	if (want != PL_BACKEND_FUTEX)
 		ret = pl__lots_init(&rt->lots, nr, true,
-				    rt->is_watched ? rt->cfg.max_workers : 0);
+				    rt->has_sysmon ? rt->cfg.max_workers : 0);
 	if (!ret) {
 		rt->backend = PL_BACKEND_MODULE;
 		return 0;
@@ -100,7 +100,7 @@ static int configure(struct pl__rt *rt, const struct pl_config *cfg)
 	if (!ret)
 		ret = pl__config_spin(rt->nr_cpus, &rt->spin_ns_max);
 	if (!ret)
-		ret = pl__config_watch(&rt->is_watched);
+		ret = pl__config_sysmon(&rt->has_sysmon);
 	if (!ret)
 		ret = pl__config_io(&rt->io);
 	if (!ret)
@@ -117,7 +117,7 @@ static int start(struct pl__rt *rt, const struct pl_config *cfg)
 	ret = pl__tasks_init();
 	if (ret)
 		return ret;
-	store_relaxed(&rt->nr_wanted, rt->cfg.nr_workers);
+	store_relaxed(&rt->target, rt->cfg.nr_workers);
 	rt->workers = pl__alloc(rt->cfg.max_workers * sizeof(*rt->workers));
 	if (!rt->workers)
 		return -ENOMEM;
@@ -136,22 +136,22 @@ static int start(struct pl__rt *rt, const struct pl_config *cfg)
 	if (ret)
 		goto err_lots;
 	pl__wait_start(rt->timers);
-	ret = pl__watcher_start();
+	ret = pl__sysmon_start();
 	if (ret)
 		goto err_timers;
-	ret = pl__dumper_start((int)rt->cfg.dump_signal);
+	ret = pl__dump_signal_start((int)rt->cfg.dump_signal);
 	if (ret)
-		goto err_watcher;
+		goto err_sysmon;
 	ret = start_workers(rt);
 	if (ret)
-		goto err_dumper;
-	pl__show_start(pl__now_ns());
+		goto err_dump_signal;
+	pl__stat_export_start(pl__now_ns());
 	return 0;
 
-err_dumper:
-	pl__dumper_stop();
-err_watcher:
-	pl__watcher_stop();
+err_dump_signal:
+	pl__dump_signal_stop();
+err_sysmon:
+	pl__sysmon_stop();
 err_timers:
 	pl__timers_stop(rt->timers);
 err_lots:
@@ -222,14 +222,14 @@ static int set_workers(uint32_t nr)
 		nr = pl__cpus_usable();
 	if (nr > pl__rt.cfg.max_workers)
 		return -EINVAL;
-	old = atomic_exchange(&pl__rt.nr_wanted, nr);
+	old = atomic_exchange(&pl__rt.target, nr);
 	pl__crew_set(&pl__rt.lots, nr);
 	/* Those that are idle or not started yet, if more are wanted. */
 	pl__full_barrier();
-	pl__pass_on_help();
+	pl__notify_if_work();
 	/* If fewer are, those that parked for good when they were wanted. */
-	if (nr < old && pl__are_too_many())
-		pl__stir();
+	if (nr < old && pl__is_end_due())
+		pl__notify_all();
 	return 0;
 }
 
@@ -291,12 +291,12 @@ static void finish(struct pl__rt *rt)
 
 	atomic_store(&rt->state, PL__RT_DRAINED);
 	wait_outside();
-	pl__dumper_stop();
+	pl__dump_signal_stop();
 	pl__timers_halt(rt->timers);
-	pl__watcher_stop();
+	pl__sysmon_stop();
 	pl__lots_stop(&rt->lots);
 	pl__worker_join_all();
-	pl__lend_stop();
+	pl__sysmon_sleep_fini();
 	pl__stat_keep();
 
 	pl__worker_free_all();
@@ -312,8 +312,8 @@ static void finish(struct pl__rt *rt)
 	store_relaxed(&rt->nr_blocked, 0);
 	store_relaxed(&rt->nr_seen, 0);
 	store_relaxed(&rt->nr_in_hook, 0);
-	store_relaxed(&rt->nr_hands_blocked, 0);
-	store_relaxed(&rt->nr_coming, 0);
+	store_relaxed(&rt->nr_crew_blocked, 0);
+	store_relaxed(&rt->nr_starting, 0);
 	atomic_store(&rt->state, PL__RT_STOPPED);
 }
 
@@ -392,14 +392,14 @@ static void close_all(struct pl__rt *rt)
 		rt->workers[i]->ring = NULL;
 		if (ring)
 			pl__ring_close(ring);
-		fd = load_relaxed(&rt->workers[i]->watched.stat_plus_1) - 1;
+		fd = load_relaxed(&rt->workers[i]->sysmon.stat_plus_1) - 1;
 		if (fd >= 0)
 			pl__close(fd);
 	}
 	pl__lots_abandon(&rt->lots);
 }
 
-static void forget(void)
+static void runtime_atfork_child(void)
 {
 	struct pl__slab tasks = pl__rt.tasks;
 	bool has_tasks = pl__rt.has_tasks;
@@ -417,4 +417,4 @@ static void forget(void)
 	store_relaxed(&pl__rt.has_tasks, has_tasks);
 }
 
-PL_IN_CHILD(forget);
+PL_ATFORK_CHILD(runtime_atfork_child);

@@ -10,14 +10,14 @@
 
 #include <string.h>
 
-struct order {
+struct spawn_args {
 	void		(*fn)(void *arg);
 	uint32_t	cls;
 	uint32_t	flags;
 	const char	*name;
 };
 
-static int check_opts(const struct pl_spawn_opts *opts, struct order *o)
+static int check_opts(const struct pl_spawn_opts *opts, struct spawn_args *o)
 {
 	if (!o->fn)
 		return -EINVAL;
@@ -35,7 +35,8 @@ static int check_opts(const struct pl_spawn_opts *opts, struct order *o)
 	return 0;
 }
 
-static struct pl__task *task_new(struct pl__worker *w, const struct order *o,
+static struct pl__task *task_new(struct pl__worker *w,
+				 const struct spawn_args *o,
 				 void *arg)
 {
 	struct pl__task *t;
@@ -67,7 +68,7 @@ static int may_spawn(void)
 }
 
 static int spawn_on(struct pl__worker *w, pl_task_t *out,
-		    const struct order *o, void *arg)
+		    const struct spawn_args *o, void *arg)
 {
 	struct pl__task *t;
 	int ret = may_spawn();
@@ -85,17 +86,18 @@ static int spawn_on(struct pl__worker *w, pl_task_t *out,
 		return 0;
 	pl__ready_quietly(t);
 	if (o->flags & PL_SPAWN_NOSIGNAL) {
-		w->nr_held++;
+		w->nr_unsignalled++;
 		counter_inc(&w->stat.nosignals);
 		return 0;
 	}
 	counter_inc(&w->stat.signals);
-	pl__signal();
+	pl__notify_one();
 	return 0;
 }
 
 /* Inside the runtime, which waits for what was counted as spawned. */
-static int new_outside(struct pl__task **t, const struct order *o, void *arg)
+static int new_outside(struct pl__task **t, const struct spawn_args *o,
+		       void *arg)
 {
 	int ret;
 
@@ -111,7 +113,7 @@ static int new_outside(struct pl__task **t, const struct order *o, void *arg)
 	return ret;
 }
 
-static int spawn_outside(pl_task_t *out, const struct order *o, void *arg)
+static int spawn_outside(pl_task_t *out, const struct spawn_args *o, void *arg)
 {
 	struct pl__task *t;
 	int ret = new_outside(&t, o, arg);
@@ -124,7 +126,7 @@ static int spawn_outside(pl_task_t *out, const struct order *o, void *arg)
 	return 0;
 }
 
-static int spawn_entered(pl_task_t *out, size_t nr, const struct order *o,
+static int spawn_entered(pl_task_t *out, size_t nr, const struct spawn_args *o,
 			 void *const *args)
 {
 	size_t i;
@@ -135,13 +137,14 @@ static int spawn_entered(pl_task_t *out, size_t nr, const struct order *o,
 				    args ? args[i] : NULL);
 	i -= !!ret;
 	if (o->flags & PL_SPAWN_NOSIGNAL)
-		pl__self_hold((uint32_t)i);
+		pl__self_add_unsignalled((uint32_t)i);
 	else if (i)
-		pl__signal();
+		pl__notify_one();
 	return i ? (int)i : ret;
 }
 
-static int spawn_from_thread(pl_task_t *out, size_t nr, const struct order *o,
+static int spawn_from_thread(pl_task_t *out, size_t nr,
+			     const struct spawn_args *o,
 			     void *const *args)
 {
 	int ret = pl__runtime_enter();
@@ -156,7 +159,7 @@ static int spawn_from_thread(pl_task_t *out, size_t nr, const struct order *o,
 int pl_spawn(pl_task_t *out, void (*fn)(void *arg), void *arg,
 	     const struct pl_spawn_opts *opts)
 {
-	struct order o = { .fn = fn };
+	struct spawn_args o = { .fn = fn };
 	struct pl__worker *w;
 	int ret = check_opts(opts, &o);
 
@@ -172,7 +175,7 @@ int pl_spawn(pl_task_t *out, void (*fn)(void *arg), void *arg,
 int pl_spawn_many(pl_task_t *out, size_t nr, void (*fn)(void *arg),
 		  void *const *args, const struct pl_spawn_opts *opts)
 {
-	struct order o = { .fn = fn }, quiet;
+	struct spawn_args o = { .fn = fn }, quiet;
 	struct pl__worker *w;
 	int ret = check_opts(opts, &o);
 	size_t i;
@@ -200,17 +203,17 @@ int pl_flush(void)
 	uint32_t nr;
 
 	if (w) {
-		nr = w->nr_held;
-		w->nr_held = 0;
+		nr = w->nr_unsignalled;
+		w->nr_unsignalled = 0;
 		if (nr) {
 			counter_inc(&w->stat.signals);
-			pl__signal();
+			pl__notify_one();
 		}
 		return (int)nr;
 	}
-	nr = pl__self_unhold();
+	nr = pl__self_take_unsignalled();
 	if (nr && pl__rt_enter()) {
-		pl__signal();
+		pl__notify_one();
 		pl__rt_exit();
 	}
 	return (int)nr;
@@ -218,7 +221,7 @@ int pl_flush(void)
 
 /* ---- in two steps ---- */
 
-static int reserve_outside(struct pl__task **t, const struct order *o,
+static int reserve_outside(struct pl__task **t, const struct spawn_args *o,
 			   void *arg)
 {
 	int ret = pl__runtime_enter();
@@ -234,7 +237,7 @@ static int reserve_outside(struct pl__task **t, const struct order *o,
 int pl__spawn_reserve(struct pl__task **out, void (*fn)(void *arg), void *arg,
 		      const char *name)
 {
-	struct order o = { .fn = fn, .name = name };
+	struct spawn_args o = { .fn = fn, .name = name };
 	struct pl__worker *w = pl__self();
 	int ret;
 

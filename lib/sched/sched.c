@@ -78,13 +78,13 @@ void pl__ready_quietly(struct pl__task *t)
 void pl__ready_chain(struct pl__link *newest, struct pl__link *oldest)
 {
 	queue_outside(newest, oldest);
-	pl__signal();
+	pl__notify_one();
 }
 
 void pl__ready(struct pl__task *t)
 {
 	pl__ready_quietly(t);
-	pl__signal();
+	pl__notify_one();
 }
 
 /* ---- what next ---- */
@@ -106,7 +106,7 @@ void pl__drain(struct pl__worker *w, struct pl__inbox *from)
 		pl__queue_own(w, container_of(l, struct pl__task, link));
 	}
 	if (!is_one)
-		pl__signal();
+		pl__notify_one();
 }
 
 /* The caller takes one of what is ready now, and calls once for the rest. */
@@ -122,7 +122,7 @@ static void look_around(struct pl__worker *w,
 	}
 	pl__drain(w, &w->inbox);
 	if (nr && pl__deque_len(&w->deque) > 1)
-		pl__signal();
+		pl__notify_one();
 }
 
 /* The oldest of all that is ready, by whatever way it came. */
@@ -138,16 +138,16 @@ static struct pl__task *next_of_others(struct pl__worker *w)
 	struct pl__task *t = NULL;
 
 	if (load_relaxed(&w->tick) % OTHERS_EVERY == 0 ||
-	    pl__has_extra_workers() || pl__nr_blocked())
-		t = pl__steal_held(w);
+	    pl__has_surplus_workers() || pl__nr_blocked())
+		t = pl__steal_from_stalled(w);
 	return t ? t : next_oldest(w);
 }
 
-static void flush_held(struct pl__worker *w)
+static void flush_unsignalled(struct pl__worker *w)
 {
-	w->nr_held = 0;
+	w->nr_unsignalled = 0;
 	counter_inc(&w->stat.signals);
-	pl__signal();
+	pl__notify_one();
 }
 
 /* Newest first, but for those that a yield let go first, and now and then. */
@@ -164,17 +164,17 @@ static struct pl__task *next_queued(struct pl__worker *w)
 		if (t)
 			return t;
 	}
-	if (w->nr_before) {
-		w->nr_before--;
+	if (w->nr_ahead_of_yield) {
+		w->nr_ahead_of_yield--;
 		t = pl__deque_steal(&w->deque);
 		if (t)
 			return t;
-		w->nr_before = 0;
+		w->nr_ahead_of_yield = 0;
 	}
 	return pl__deque_pop(&w->deque);
 }
 
-static bool is_one_too_many(struct pl__worker *w)
+static bool is_surplus_now(struct pl__worker *w)
 {
 	pl__unblocked(w);
 	return pl__is_surplus();
@@ -184,9 +184,9 @@ struct pl__task *pl__next(struct pl__worker *w)
 {
 	struct pl__task *t;
 
-	if (unlikely(w->nr_held))
-		flush_held(w);
-	if (unlikely(pl__has_extra_workers()) && is_one_too_many(w)) {
+	if (unlikely(w->nr_unsignalled))
+		flush_unsignalled(w);
+	if (unlikely(pl__has_surplus_workers()) && is_surplus_now(w)) {
 		if (w->ring)
 			pl__ring_reap(w->ring);
 		return NULL;
@@ -244,7 +244,7 @@ static bool wait_for_stack(struct pl__worker *w, struct pl__task *t)
 	if (st)
 		give_stack(t, st);
 	else
-		pl__try_later();
+		pl__retry_later();
 	return st;
 }
 
@@ -321,7 +321,7 @@ static void put_stack(struct pl__worker *w, struct pl__stack *st)
 
 /* ---- switching ---- */
 
-void pl__landed(void)
+void pl__switch_finish(void)
 {
 	struct pl__worker *w = pl__self();
 	void (*after)(void *arg) = w->after;
@@ -332,8 +332,8 @@ void pl__landed(void)
 	after(w->after_arg);
 }
 
-struct pl__ctx *pl__aim(struct pl__worker *w, struct pl__task *next,
-			void (*after)(void *arg), void *arg)
+struct pl__ctx *pl__switch_prepare(struct pl__worker *w, struct pl__task *next,
+				   void (*after)(void *arg), void *arg)
 {
 	PL_BUG_ON(w->after);
 	PL_PROBE3(switch, w->index, w->current, next);
@@ -353,8 +353,8 @@ struct pl__ctx *pl__aim(struct pl__worker *w, struct pl__task *next,
 
 void pl__run(struct pl__worker *w, struct pl__task *t)
 {
-	pl__ctx_switch(&w->loop, pl__aim(w, t, NULL, NULL));
-	pl__landed();
+	pl__ctx_switch(&w->loop, pl__switch_prepare(w, t, NULL, NULL));
+	pl__switch_finish();
 }
 
 static void ready_after(void *arg)
@@ -388,7 +388,7 @@ void pl_yield(void)
 		return;
 	}
 	pl__drain(w, &w->inbox);
-	w->nr_before = pl__deque_len(&w->deque);
+	w->nr_ahead_of_yield = pl__deque_len(&w->deque);
 	next = pl__next_prepared(w);
 	if (!next && !pl__is_surplus()) {
 		next = pl__steal(w, false);
@@ -402,7 +402,7 @@ void pl_yield(void)
 
 /* ---- the end of a task ---- */
 
-static void tell_stopper(void)
+static void notify_stopper(void)
 {
 	/* [stop-b] pairs with [stop-a] in runtime.c. */
 	if (likely(!pl__rt_is_stopping()))
@@ -414,7 +414,7 @@ static void tell_stopper(void)
 void pl__task_take_back(void)
 {
 	atomic_fetch_add(&pl__rt.ended_outside, 1);
-	tell_stopper();
+	notify_stopper();
 }
 
 void pl__task_end_locals(struct pl__task *t)
@@ -426,7 +426,7 @@ void pl__task_end_locals(struct pl__task *t)
 struct pl__task *pl__task_end(struct pl__worker *w, struct pl__task *t)
 {
 	uint32_t version = load_relaxed(&t->version) + 1;
-	struct pl__waiter *joiner;
+	struct pl__wait_entry *joiner;
 	bool others;
 
 	counter_inc_release(&w->stat.ended);
@@ -434,10 +434,10 @@ struct pl__task *pl__task_end(struct pl__worker *w, struct pl__task *t)
 	store_release(&t->version, version);
 	PL_INJECT("join-b");
 	/* [join-b] pairs with [join-a] in join.c. */
-	joiner = pl__alone_take(&t->joiner, &others);
+	joiner = pl__wait_single_take(&t->joiner, &others);
 	if (unlikely(others))
 		pl__wake_joiners(t);
-	tell_stopper();
+	notify_stopper();
 	return joiner ? container_of(joiner, struct pl__task, waiter) : NULL;
 }
 
@@ -462,7 +462,8 @@ static void __attribute__((noreturn)) leave_last(struct pl__worker *w,
 	if (next && !pl__task_prepare(w, next))
 		next = pl__next_prepared(w);
 	pl__stack_check(t->stack);
-	pl__ctx_switch_last(&t->ctx, pl__aim(w, next, pl__task_free, t));
+	pl__ctx_switch_last(&t->ctx,
+			    pl__switch_prepare(w, next, pl__task_free, t));
 }
 
 /*
@@ -476,8 +477,9 @@ static struct pl__task *next_after(struct pl__worker *w,
 
 	if (!joiner)
 		return pl__next(w);
-	if (w->nr_held || w->nr_before || tick % FAIR_EVERY == 0 ||
-	    pl__has_extra_workers()) {
+	if (w->nr_unsignalled || w->nr_ahead_of_yield ||
+	    tick % FAIR_EVERY == 0 ||
+	    pl__has_surplus_workers()) {
 		pl__ready(joiner);
 		return pl__next(w);
 	}
@@ -513,7 +515,7 @@ static void task_main(void *arg)
 {
 	struct pl__task *t = arg;
 
-	pl__landed();
+	pl__switch_finish();
 	for (;;) {
 		t->fn(t->arg);
 		pl__self_end_orphan();

@@ -57,10 +57,10 @@
 #ifndef PL_SCHED_H
 #define PL_SCHED_H
 
-#include "sched/alone.h"
-#include "sched/delay.h"
+#include "sched/wait_single.h"
+#include "sched/latency_hist.h"
 #include "ds/deque.h"
-#include "ring/guess.h"
+#include "ring/attempt_hint.h"
 #include "base/inject.h"
 #include "park/lot.h"
 #include "ds/mpsc.h"
@@ -69,7 +69,7 @@
 #include "mem/stack.h"
 #include "ctx/switch.h"
 #include "time/timer.h"
-#include "sched/waiter.h"
+#include "sched/wait_entry.h"
 
 #include "parklot.h"
 
@@ -111,9 +111,9 @@ struct pl__task {
 	uint8_t			cls;		/* O: enum pl_stack */
 	bool			is_ending;	/* O: in its destructors */
 	/* So far, the line of who spawns it and of who runs it. */
-	pl__place		joiner;		/* A: the first */
+	pl__wait_slot		joiner;		/* A: the first */
 	struct pl__locals	*locals;	/* O: NULL: no key was set */
-	struct pl__waiter	waiter;
+	struct pl__wait_entry	waiter;
 } __pl_cacheline;
 
 /* There are millions of them. */
@@ -135,44 +135,44 @@ struct pl__worker_stat {
 	_Atomic uint64_t	cpu_past_ns;	/* of threads that it had */
 };
 
-/* What a worker is at; BLOCKED is the watcher's word for it, see watch.c. */
+/* What a worker is at; BLOCKED is sysmon's word for it, see sysmon.c. */
 enum pl__duty {
 	PL__RUNS,
 	PL__BLOCKED,		/* by a call of its task's; in nr_blocked */
 	PL__SLEEPS,		/* the task by ours, in pl__sleep(); likewise */
 	PL__IDLE,		/* in nr_idle */
-	PL__COMES,		/* in its start hook; in nr_blocked */
+	PL__IN_START_HOOK,	/* in its start hook; in nr_blocked */
 };
 
-/* How the watcher found a worker when it last had moved. */
-struct pl__watched {
+/* How sysmon found a worker when it last had moved. */
+struct pl__sysmon_view {
 	uint64_t		since_ns;
 	uint64_t		cpu_ns;
 	uint32_t		tick;
-	bool			is_stalled;	/* ever since */
+	bool			may_be_blocked;	/* ever since */
 	_Atomic int		stat_plus_1;	/* descriptor, or 0 */
 	int			stat_tid;	/* whose */
 
-	/* Of lend.c. */
-	uint64_t		held_ns;	/* in the same task since */
-	uint64_t		ripe_ns;	/* its ring became so */
-	uint64_t		ripe_nr;	/* after so many requests */
-	uint32_t		held_tick;
+	/* Of orphan_ring.c. */
+	uint64_t		stalled_since_ns; /* in the same task */
+	uint64_t		ready_ns;	/* its ring became so */
+	uint64_t		ready_nr;	/* after so many requests */
+	uint32_t		stalled_tick;
 	bool			is_readable;	/* its ring, when last asked */
 };
 
-/* Who polls the ring of a worker, see lend.c. */
-enum pl__lent {
-	PL__OWN,		/* it does */
-	PL__LENT,		/* it is held up: others, when there is cause */
-	PL__RIPE,		/* which there is */
+/* Who polls the ring of a worker, see orphan_ring.c. */
+enum pl__ring_state {
+	PL__OWNED,		/* it does */
+	PL__ORPHANED,		/* it is held up: others, when there is cause */
+	PL__ORPHAN_READY,	/* which there is */
 };
 
-#define PL__NR_GUESSES	256	/* a power of 2 */
+#define PL__NR_ATTEMPT_HINTS 256	/* a power of 2 */
 
 /*
  * O: its own thread.  A: atomic, anybody.  I: set at init, then read-only.
- * W: the watcher.  S: pl__rt.start_lock held.
+ * W: sysmon.  S: pl__rt.start_lock held.
  */
 struct pl__worker {
 	/* The owner's line. */
@@ -183,42 +183,42 @@ struct pl__worker {
 	struct pl__ring		*ring;		/* O: NULL before first I/O */
 	_Atomic uint32_t	tick;		/* O writes: tasks taken */
 	_Atomic uint32_t	duty;		/* A: enum pl__duty */
-	uint32_t		nr_held;	/* O: spawned, not signalled */
-	size_t			nr_before;	/* O: so many oldest first */
+	uint32_t		nr_unsignalled;	/* O: spawned, not signalled */
+	size_t			nr_ahead_of_yield; /* O: so many oldest first */
 	uint32_t		rng;		/* O: where to steal first */
 	uint32_t		spin_ns;	/* O: before it parks */
 	bool			is_searching;	/* O: has the token */
 	bool			is_reaping;	/* O: calls for help itself */
-	bool			is_new;		/* O: in nr_coming */
-	bool			has_helped;	/* O: with a ring of others */
+	bool			is_starting;	/* O: in nr_starting */
+	bool			has_reaped_orphan; /* O: a ring of others */
 	int			ring_error;	/* O: why there is none */
-	uint32_t		next_held;	/* O: which may be held up */
-	uint64_t		held_moves;	/* O: its, when last looked */
+	uint32_t		next_stalled;	/* O: which may be held up */
+	uint64_t		stalled_moves;	/* O: its, when last looked */
 	struct pl__ctx		loop;		/* O */
 	struct pl__slab_cache	tasks;		/* O */
 	struct pl__slab_cache	timers;		/* O */
 	struct pl__stack_cache	stacks;		/* O */
 
 	struct pl__worker_stat	stat __pl_cacheline; /* O writes */
-	struct pl__delays	io_delays;	/* O writes */
-	struct pl__delays	deadline_delays; /* O writes */
+	struct pl__latency_hist	io_latency;	/* O writes */
+	struct pl__latency_hist	deadline_latency; /* O writes */
 	uint32_t		nr_deadlines;	/* O: that came */
-	uint32_t		nr_at_once;	/* O: calls, had or tried so */
-	struct pl__guess	at_once[PL__NR_GUESSES]; /* O: see io.c */
+	uint32_t		nr_attempts;	/* O: calls, had or tried so */
+	struct pl__attempt_hint	attempt_hints[PL__NR_ATTEMPT_HINTS]; /* O */
 
 	struct pl__deque	deque __pl_cacheline; /* O pushes, A */
 	struct pl__inbox	inbox __pl_cacheline; /* A */
-	_Atomic uint32_t	lent;		/* A: enum pl__lent, ring's */
+	_Atomic uint32_t	ring_state;	/* A: enum pl__ring_state */
 	struct pl__lot_entry	park __pl_cacheline; /* the lot's */
 	_Atomic(struct pl__ring *) ring_seen;	/* A: ring, for others */
 	_Atomic int		tid;		/* A: 0: not yet known */
-	_Atomic(_Atomic uint32_t *) hand;	/* A: the crew's word, or 0 */
+	_Atomic(_Atomic uint32_t *) crew_word;	/* A: the crew's word, or 0 */
 	pthread_t		thread;		/* S: start_lock held */
 	bool			has_thread;	/* S */
 	uint32_t		index;		/* I */
 	uint32_t		lot;		/* I */
 
-	struct pl__watched	watched __pl_cacheline; /* W */
+	struct pl__sysmon_view	sysmon __pl_cacheline; /* W */
 } __pl_cacheline;
 
 enum pl__rt_state {
@@ -236,11 +236,11 @@ struct pl__stackless {
 	struct pl__link		*head[3];	/* L: by class */
 };
 
-enum pl__watcher {
-	PL__WATCHER_AWAKE,	/* or there is none: nobody is to be woken */
-	PL__WATCHER_UNTOLD,	/* so is the crew: it looks, there is nothing */
-	PL__WATCHER_ASLEEP,
-	PL__WATCHER_OVER,	/* its thread ends */
+enum pl__sysmon_state {
+	PL__SYSMON_AWAKE,	/* or there is none: nobody is to be woken */
+	PL__SYSMON_NO_BACKLOG,	/* so is the crew: it looks, there is nothing */
+	PL__SYSMON_ASLEEP,
+	PL__SYSMON_OVER,	/* its thread ends */
 };
 
 /* A count that many threads change: each the line that its number says. */
@@ -265,22 +265,22 @@ struct pl__rt {
 	uint32_t		nr_cpus;	/* R: that are usable */
 	uint32_t		io;		/* R: enum pl_io, as wanted */
 	uint32_t		wait;		/* R: enum pl_wait, likewise */
-	bool			is_watched;	/* R: who blocks is seen */
+	bool			has_sysmon;	/* R: who blocks is seen */
 
 	_Atomic uint32_t	state __pl_cacheline; /* enum pl__rt_state */
 	_Atomic uint32_t	nr_started;	/* workers[0 .. nr_started) */
 	_Atomic uint32_t	nr_alive;	/* of these, with a thread */
-	_Atomic uint32_t	nr_wanted;	/* that run at a time */
-	_Atomic uint32_t	watcher;	/* enum pl__watcher */
+	_Atomic uint32_t	target;		/* that run at a time */
+	_Atomic uint32_t	sysmon;		/* enum pl__sysmon_state */
 
 	_Atomic uint32_t	nr_idle __pl_cacheline;
 	_Atomic uint32_t	nr_searching;	/* 0 or 1: the token */
 	_Atomic uint32_t	nr_blocked;	/* workers outside of a crew */
-	_Atomic uint32_t	nr_seen;	/* of these, by the watcher */
+	_Atomic uint32_t	nr_seen;	/* of these, by sysmon */
 	_Atomic uint32_t	nr_in_hook;	/* of these, as they start */
-	_Atomic uint32_t	nr_hands_blocked; /* of a crew, for a while */
-	_Atomic uint32_t	nr_coming;	/* alive, did not look yet */
-	_Atomic uint32_t	nr_stirring;	/* nobody is to park */
+	_Atomic uint32_t	nr_crew_blocked; /* of a crew, for a while */
+	_Atomic uint32_t	nr_starting;	/* alive, did not look yet */
+	_Atomic uint32_t	nr_notifying_all;	/* nobody is to park */
 
 	/* Ordinary threads that look at any of this right now. */
 	struct pl__stripe	inside[PL__NR_STRIPES];
@@ -290,7 +290,7 @@ struct pl__rt {
 	_Atomic uint64_t	wakes_outside;
 	_Atomic uint64_t	spawned_past;	/* by workers that are gone */
 	_Atomic uint64_t	ended_past;
-	_Atomic uint64_t	nr_blocks;	/* the watcher writes it */
+	_Atomic uint64_t	nr_blocks;	/* sysmon writes it */
 	_Atomic uint64_t	nr_all_blocked; /* likewise */
 
 	struct pl__stackless	stackless __pl_cacheline;
@@ -337,7 +337,7 @@ struct pl__task *pl__thread_task(void);
 bool pl__rt_enter(void);
 void pl__rt_exit(void);
 
-/* By their tasks, as the crew, the watcher or they themselves say. */
+/* By their tasks, as the crew, sysmon or they themselves say. */
 static inline uint32_t pl__nr_blocked(void)
 {
 	return load_relaxed(&pl__rt.nr_blocked) +
@@ -362,7 +362,7 @@ static inline uint32_t pl__nr_running(void)
 static inline bool pl__is_short(void)
 {
 	return load_relaxed(&pl__rt.nr_alive) <
-	       load_relaxed(&pl__rt.nr_wanted) + pl__nr_off();
+	       load_relaxed(&pl__rt.target) + pl__nr_off();
 }
 
 /*
@@ -375,26 +375,26 @@ static inline bool pl__is_start_due(void)
 
 	return nr < pl__rt.cfg.max_workers &&
 	       nr + load_relaxed(&pl__rt.nr_in_hook) <
-		    load_relaxed(&pl__rt.nr_wanted) +
+		    load_relaxed(&pl__rt.target) +
 		    load_relaxed(&pl__rt.nr_blocked) +
-		    load_relaxed(&pl__rt.nr_hands_blocked);
+		    load_relaxed(&pl__rt.nr_crew_blocked);
 }
 
 /* There are workers that are not wanted at times. */
-static inline bool pl__has_extra_workers(void)
+static inline bool pl__has_surplus_workers(void)
 {
 	return load_relaxed(&pl__rt.nr_alive) >
-	       load_relaxed(&pl__rt.nr_wanted);
+	       load_relaxed(&pl__rt.target);
 }
 
-/* Has a next task: it is not blocked, if the watcher said so. */
+/* Has a next task: it is not blocked, if sysmon said so. */
 void pl__unblocked(struct pl__worker *w);
 
 /* The caller, a running worker, is one too many. */
 static inline bool pl__is_surplus(void)
 {
-	return unlikely(pl__has_extra_workers()) &&
-	       pl__nr_running() > load_relaxed(&pl__rt.nr_wanted);
+	return unlikely(pl__has_surplus_workers()) &&
+	       pl__nr_running() > load_relaxed(&pl__rt.target);
 }
 
 static inline bool pl__rt_is_stopping(void)
@@ -405,7 +405,7 @@ static inline bool pl__rt_is_stopping(void)
 /* Makes @t ready, and calls for help. */
 void pl__ready(struct pl__task *t);
 
-/* The same for many: queue each, then pl__signal() once. */
+/* The same for many: queue each, then pl__notify_one() once. */
 void pl__ready_quietly(struct pl__task *t);
 
 /* By a thread that is no worker: a chain of links, the newest first. */
@@ -427,11 +427,11 @@ void pl__run(struct pl__worker *w, struct pl__task *t);
 struct pl__task *pl__next_prepared(struct pl__worker *w);
 
 /* To be called first on every stack that was switched to. */
-void pl__landed(void);
+void pl__switch_finish(void);
 
 /* What to switch to so that @next runs, or the loop, and calls @after first. */
-struct pl__ctx *pl__aim(struct pl__worker *w, struct pl__task *next,
-			void (*after)(void *arg), void *arg);
+struct pl__ctx *pl__switch_prepare(struct pl__worker *w, struct pl__task *next,
+				   void (*after)(void *arg), void *arg);
 
 /* @t, that runs on @w, until somebody switches back to it. */
 static inline void pl__leave(struct pl__worker *w, struct pl__task *t,
@@ -439,8 +439,8 @@ static inline void pl__leave(struct pl__worker *w, struct pl__task *t,
 			     void *arg)
 {
 	pl__stack_check(t->stack);
-	pl__ctx_switch(&t->ctx, pl__aim(w, next, after, arg));
-	pl__landed();
+	pl__ctx_switch(&t->ctx, pl__switch_prepare(w, next, after, arg));
+	pl__switch_finish();
 }
 
 /* Switches away; @after(@arg) makes the caller ready in its time. */
@@ -462,7 +462,7 @@ bool pl__switch_to(struct pl__task *t);
 void pl__stacks_share(struct pl__worker *w);
 
 /* Memory or threads were refused: tries again in a while. */
-void pl__try_later(void);
+void pl__retry_later(void);
 
 /* Gives those that wait for a stack one of their own, if it can be had. */
 void pl__stacks_retry(void);
@@ -489,16 +489,16 @@ void pl__task_take_back(void);		/* counted as spawned, but was not */
 void pl__task_free(void *t);		/* an after-switch callback */
 void __attribute__((noreturn)) pl__task_exit(struct pl__task *t);
 
-/* ---- help.c ---- */
+/* ---- notify.c ---- */
 
 /* Tasks were queued: calls for help, if too few run. */
-void pl__signal(void);
+void pl__notify_one(void);
 
 /* The same if there are any: what was left to us may be more than we take. */
-void pl__pass_on_help(void);
+void pl__notify_if_work(void);
 
 /* Has all that are parked look for a task, and park once more. */
-void pl__stir(void);
+void pl__notify_all(void);
 
 /* ---- steal.c ---- */
 
@@ -512,26 +512,26 @@ struct pl__task *pl__steal(struct pl__worker *w, bool has_time);
  * The same, but only of one that took none since the call before: it is in a
  * long task, blocked or surplus.  Looks at all others in turn.
  */
-struct pl__task *pl__steal_held(struct pl__worker *w);
+struct pl__task *pl__steal_from_stalled(struct pl__worker *w);
 
-/* Whether there is a task in anybody's queue, or in a ring that is ripe. */
+/* Whether there is a task in anybody's queue, or in a ring that is ready. */
 bool pl__work_anywhere(void);
 
 /* ---- worker_thread.c ---- */
 
 /*
- * Another worker, as the searcher if @has_token; -EBUSY: there are enough, or
+ * Another worker, as the searcher if @is_searcher; -EBUSY: there are enough, or
  * -errno: memory or threads are refused, and asked for again in a while.
  */
-int pl__worker_start(bool has_token);
+int pl__worker_start(bool is_searcher);
 void pl__worker_join_all(void);
 void pl__worker_free_all(void);
 
 /* How long one of too many is idle before it ends. */
-extern _Atomic uint64_t pl__wane_ns;
+extern _Atomic uint64_t pl__idle_timeout_ns;
 
 /* There are more than are wanted and one in reserve: for those that block. */
-bool pl__are_too_many(void);
+bool pl__is_end_due(void);
 
 /*
  * The caller, @w, counted as idle, has been so for long.  True: it is no worker
@@ -549,50 +549,50 @@ void pl__worker_run(struct pl__worker *w);
  * @s is woken (true) or @deadline_ns (false).  Armed before, with this bell.
  */
 struct pl__bell *pl__sleep_bell(struct pl__worker *w);
-bool pl__sleep(struct pl__worker *w, struct pl__sleeper *s,
+bool pl__sleep(struct pl__worker *w, struct pl__parker *s,
 	       uint64_t deadline_ns);
 
 /* Gives up PL__RUNS for @duty, and takes it up again. */
 void pl__worker_leaves(struct pl__worker *w, enum pl__duty duty);
 void pl__worker_runs(struct pl__worker *w);
 
-/* ---- watch.c ---- */
+/* ---- sysmon.c ---- */
 
 /* The thread that sees who is blocked in the kernel; -ENOMEM, -EAGAIN. */
-int pl__watcher_start(void);
-void pl__watcher_stop(void);
+int pl__sysmon_start(void);
+void pl__sysmon_stop(void);
 
 /* True: and the crew, which may not have seen who blocked until now. */
-bool pl__watcher_wake(void);
+bool pl__sysmon_notify_slow(void);
 
 /* It is to look at workers, though no task waits. */
-void pl__watcher_rouse(void);
+void pl__sysmon_kick(void);
 
 /* A worker parks, since there is nothing; true: now there is something. */
-bool pl__watcher_untell(void);
+bool pl__sysmon_clear_backlog(void);
 
 /*
  * After a full barrier: tasks were queued, and enough workers run, if they do;
  * true: look again whether they do.
  */
-static inline bool pl__watch(void)
+static inline bool pl__sysmon_notify(void)
 {
-	/* [watch-b] pairs with [watch-a], [untold-b] with [untold-a]. */
-	return unlikely(load_relaxed(&pl__rt.watcher) != PL__WATCHER_AWAKE) &&
-	       pl__watcher_wake();
+	/* [sysmon-b] pairs with [sysmon-a], [backlog-b] with [backlog-a]. */
+	return unlikely(load_relaxed(&pl__rt.sysmon) != PL__SYSMON_AWAKE) &&
+	       pl__sysmon_notify_slow();
 }
 
 /*
  * The caller runs tasks, or is about to, and has I/O in flight: should it be
  * held up, somebody is to see that.
  */
-static inline void pl__watch_io(void)
+static inline void pl__sysmon_notify_io(void)
 {
-	/* [lend-b] pairs with [lend-a] in watch.c. */
+	/* [orphan-b] pairs with [orphan-a] in sysmon.c. */
 	pl__full_barrier();
-	PL_INJECT("lend-b");
-	if (unlikely(load_relaxed(&pl__rt.watcher) == PL__WATCHER_ASLEEP))
-		pl__watcher_rouse();
+	PL_INJECT("orphan-b");
+	if (unlikely(load_relaxed(&pl__rt.sysmon) == PL__SYSMON_ASLEEP))
+		pl__sysmon_kick();
 }
 
 #endif /* PL_SCHED_H */

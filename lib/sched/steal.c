@@ -7,12 +7,12 @@
  * where its line is.  So who has nothing else to do lets it lie for a while
  * before he takes it.  (Go does so with what a P is to run next.)
  */
-#include "sched/lend.h"
+#include "sched/orphan_ring.h"
 #include "ring/ring.h"
 #include "base/sys.h"
 
 #define NR_STEAL_MORE	8
-#define LONE_NS		1500
+#define STEAL_DEFER_NS	1500
 
 static struct pl__worker *worker_of(uint32_t i)
 {
@@ -26,7 +26,7 @@ bool pl__work_anywhere(void)
 	for (i = 0; i < nr; i++)
 		if (!pl__deque_empty(&worker_of(i)->deque) ||
 		    !pl__inbox_empty(&worker_of(i)->inbox) ||
-		    load_relaxed(&worker_of(i)->lent) == PL__RIPE)
+		    load_relaxed(&worker_of(i)->ring_state) == PL__ORPHAN_READY)
 			return true;
 	return false;
 }
@@ -60,14 +60,14 @@ static void steal_more(struct pl__worker *w, struct pl__worker *victim)
 	if (!nr)
 		return;
 	counter_add(&w->stat.steals, nr);
-	pl__signal();
+	pl__notify_one();
 }
 
 /* Nothing was done to the deque for a while, though its owner may run. */
-static bool is_left_lying(struct pl__deque *d)
+static bool is_deque_unchanged(struct pl__deque *d)
 {
 	int64_t top = load_relaxed(&d->top), bottom = load_relaxed(&d->bottom);
-	uint64_t end = pl__now_ns() + LONE_NS;
+	uint64_t end = pl__now_ns() + STEAL_DEFER_NS;
 
 	do {
 		pl__cpu_relax();
@@ -76,10 +76,10 @@ static bool is_left_lying(struct pl__deque *d)
 	       load_relaxed(&d->bottom) == bottom;
 }
 
-static bool is_to_lie(struct pl__deque *d)
+static bool is_steal_deferred(struct pl__deque *d)
 {
 	return pl__deque_len(d) == 1 && !pl__nr_blocked() &&
-	       !is_left_lying(d);
+	       !is_deque_unchanged(d);
 }
 
 static struct pl__task *steal_one(struct pl__worker *w,
@@ -87,14 +87,15 @@ static struct pl__task *steal_one(struct pl__worker *w,
 {
 	struct pl__task *t = NULL;
 
-	if (!has_time || !is_to_lie(&victim->deque))
+	if (!has_time || !is_steal_deferred(&victim->deque))
 		t = pl__deque_steal(&victim->deque);
 	if (!t && !pl__inbox_empty(&victim->inbox)) {
 		pl__drain(w, &victim->inbox);
 		t = pl__deque_pop(&w->deque);
 	}
-	if (!t && unlikely(load_relaxed(&victim->lent) == PL__RIPE)) {
-		pl__lend_help(w, victim);
+	if (!t &&
+	    unlikely(load_relaxed(&victim->ring_state) == PL__ORPHAN_READY)) {
+		pl__ring_reap_orphan(w, victim);
 		t = pl__deque_pop(&w->deque);
 	}
 	if (t)
@@ -141,16 +142,16 @@ static uint64_t nr_moves(struct pl__worker *w)
 }
 
 /* Only its counts are looked at, unless they stand still: they are one line. */
-struct pl__task *pl__steal_held(struct pl__worker *w)
+struct pl__task *pl__steal_from_stalled(struct pl__worker *w)
 {
-	uint32_t nr = load_acquire(&pl__rt.nr_started), i = w->next_held;
+	uint32_t nr = load_acquire(&pl__rt.nr_started), i = w->next_stalled;
 	struct pl__worker *v = worker_of(i);
-	bool is_held = v != w && nr_moves(v) == w->held_moves;
+	bool is_stalled = v != w && nr_moves(v) == w->stalled_moves;
 
 	i = i + 1 < nr ? i + 1 : 0;
 	if (i == w->index)
 		i = i + 1 < nr ? i + 1 : 0;
-	w->next_held = i;
-	w->held_moves = nr_moves(worker_of(i));
-	return is_held ? steal_one(w, v, false) : NULL;
+	w->next_stalled = i;
+	w->stalled_moves = nr_moves(worker_of(i));
+	return is_stalled ? steal_one(w, v, false) : NULL;
 }

@@ -6,7 +6,7 @@
  * was stopped is stale in the next one, and says so.
  */
 #include "sched/sched.h"
-#include "base/fork.h"
+#include "base/atfork.h"
 
 #define NR_TASKS_MAX	(1U << 26)
 
@@ -26,7 +26,7 @@ static struct pl__lock init_lock;
 
 int pl__tasks_init(void)
 {
-	int ret = pl__fork_watch();
+	int ret = pl__atfork_install();
 
 	if (ret || load_acquire(&pl__rt.has_tasks))
 		return ret;
@@ -43,14 +43,14 @@ int pl__tasks_init(void)
 }
 
 /* A handle from before the fork is nobody's, and never will be. */
-static void forget(void)
+static void task_atfork_child(void)
 {
 	init_lock = (struct pl__lock){ 0 };
 	if (pl__rt.has_tasks)
 		pl__rt.first_slot = pl__slab_abandon(&pl__rt.tasks);
 }
 
-PL_IN_CHILD(forget);
+PL_ATFORK_CHILD(task_atfork_child);
 
 struct pl__task *pl__task_slot(pl_task_t h)
 {

@@ -21,53 +21,53 @@
 
 /*
  *	searcher			whoever queued a task
- *	nr_searching = 0	[token-a]	queue it
+ *	nr_searching = 0	[search-a]	queue it
  *	full barrier			full barrier
- *	look in every queue		if (nr_searching)	[token-b]
+ *	look in every queue		if (nr_searching)	[search-b]
  *						leave it to that one
  */
-static void lay_down_token(struct pl__worker *w)
+static void stop_searching(struct pl__worker *w)
 {
 	w->is_searching = false;
-	/* [token-a] pairs with [token-b] in pl__signal(). */
+	/* [search-a] pairs with [search-b] in pl__notify_one(). */
 	atomic_fetch_sub(&pl__rt.nr_searching, 1);
 	pl__full_barrier();
-	PL_INJECT("token-a");
+	PL_INJECT("search-a");
 }
 
-#define TRY_AGAIN_NS	(10 * 1000 * 1000)
+#define RETRY_NS	(10 * 1000 * 1000)
 
-static void see_to_it(void);
+static void retry_deferred(void);
 
-static void see_to_it_in(uint64_t ns)
+static void retry_deferred_in(uint64_t ns)
 {
-	pl__timers_remind(pl__rt.timers, pl__now_ns() + ns, see_to_it);
+	pl__timers_remind(pl__rt.timers, pl__now_ns() + ns, retry_deferred);
 }
 
 /*
  * By the timer thread: a worker that is blocked cannot try again, and one that
  * is about to park has better to do than to give stacks back.
  */
-static void see_to_it(void)
+static void retry_deferred(void)
 {
 	uint64_t ns;
 
 	if (!pl__rt_enter()) {
-		pl__try_later();
+		pl__retry_later();
 		return;
 	}
 	if (load_relaxed(&pl__rt.stackless.nr))
 		pl__stacks_retry();
-	pl__pass_on_help();
+	pl__notify_if_work();
 	ns = pl__stacks_age(&pl__rt.stacks, pl__now_ns());
 	if (ns != UINT64_MAX)
-		see_to_it_in(ns);
+		retry_deferred_in(ns);
 	pl__rt_exit();
 }
 
-void pl__try_later(void)
+void pl__retry_later(void)
 {
-	see_to_it_in(TRY_AGAIN_NS);
+	retry_deferred_in(RETRY_NS);
 }
 
 static struct pl__task *find(struct pl__worker *w)
@@ -81,8 +81,8 @@ static struct pl__task *find(struct pl__worker *w)
 	} while (t && !pl__task_prepare(w, t));
 
 	if (t && w->is_searching) {
-		lay_down_token(w);
-		pl__pass_on_help();
+		stop_searching(w);
+		pl__notify_if_work();
 	}
 	return t;
 }
@@ -96,7 +96,7 @@ void pl__unblocked(struct pl__worker *w)
 
 	if (likely(load_relaxed(&w->duty) != PL__BLOCKED))
 		return;
-	/* [duty-b] pairs with [duty-a] in watch.c. */
+	/* [duty-b] pairs with [duty-a] in sysmon.c. */
 	if (!atomic_compare_exchange_strong(&w->duty, &blocked, PL__RUNS))
 		return;
 	atomic_fetch_sub(&pl__rt.nr_seen, 1);
@@ -104,18 +104,18 @@ void pl__unblocked(struct pl__worker *w)
 }
 
 /* To its crew it is idle all the while, even if it sleeps elsewhere. */
-static void tell_crew(struct pl__worker *w, bool is_idle)
+static void crew_set_idle(struct pl__worker *w, bool is_idle)
 {
-	_Atomic uint32_t *hand = load_relaxed(&w->hand);
+	_Atomic uint32_t *crew_word = load_relaxed(&w->crew_word);
 
-	if (hand)
-		store_relaxed(hand, is_idle);
+	if (crew_word)
+		store_relaxed(crew_word, is_idle);
 }
 
 void pl__worker_leaves(struct pl__worker *w, enum pl__duty duty)
 {
-	tell_crew(w, true);
-	/* [duty-b] pairs with [duty-a] in watch.c: counted once, not twice. */
+	crew_set_idle(w, true);
+	/* [duty-b] pairs with [duty-a] in sysmon.c: counted once, not twice. */
 	if (likely(atomic_exchange(&w->duty, duty) != PL__BLOCKED))
 		return;
 	atomic_fetch_sub(&pl__rt.nr_seen, 1);
@@ -124,10 +124,10 @@ void pl__worker_leaves(struct pl__worker *w, enum pl__duty duty)
 
 void pl__worker_runs(struct pl__worker *w)
 {
-	tell_crew(w, false);
+	crew_set_idle(w, false);
 	store_release(&w->duty, PL__RUNS);
 	if (w->ring && pl__ring_is_busy(w->ring))
-		pl__watch_io();
+		pl__sysmon_notify_io();
 }
 
 /* ---- spinning ---- */
@@ -208,7 +208,7 @@ static bool park_in_ring(struct pl__worker *w, uint32_t seq)
 	if (pl__lot_unlist(lots, w->lot, &w->park))
 		return false;
 	/* Whoever took us off the list still has the sleeper in hand. */
-	while (!pl__sleeper_is_woken(&w->park.sleeper))
+	while (!pl__parker_is_woken(&w->park.parker))
 		pl__sched_yield();
 	return true;
 }
@@ -235,8 +235,8 @@ static bool park_in_lot(struct pl__worker *w, uint32_t seq, bool *is_late)
 	uint64_t deadline_ns = UINT64_MAX;
 	enum pl__lot_reason reason;
 
-	if (unlikely(pl__has_extra_workers()) && pl__are_too_many())
-		deadline_ns = pl__now_ns() + load_relaxed(&pl__wane_ns);
+	if (unlikely(pl__has_surplus_workers()) && pl__is_end_due())
+		deadline_ns = pl__now_ns() + load_relaxed(&pl__idle_timeout_ns);
 	reason = pl__lot_park(&pl__rt.lots, w->lot, &w->park, deadline_ns,
 			      seq);
 	*is_late = reason == PL__LOT_LATE;
@@ -249,7 +249,7 @@ static bool park(struct pl__worker *w, uint32_t seq)
 	uint64_t since = pl__rt.spin_ns_max ? pl__now_ns() : 0;
 	bool woken, is_late = false;
 
-	while (unlikely(load_relaxed(&pl__rt.nr_stirring)))
+	while (unlikely(load_relaxed(&pl__rt.nr_notifying_all)))
 		pl__sched_yield();
 	counter_inc(&w->stat.parks);
 	PL_PROBE1(park, w->index);
@@ -267,17 +267,17 @@ static bool park(struct pl__worker *w, uint32_t seq)
 
 /*
  * Of others, once we are announced as idle.  Who was called and is not needed
- * leaves what it was called for to them, and so to the watcher.
+ * leaves what it was called for to them, and so to sysmon.
  */
-static bool is_enough_running(bool was_called)
+static bool is_enough_running(bool was_notified)
 {
-	return unlikely(pl__has_extra_workers()) && !pl__is_short() &&
-	       !(was_called && pl__watch() && pl__is_short());
+	return unlikely(pl__has_surplus_workers()) && !pl__is_short() &&
+	       !(was_notified && pl__sysmon_notify() && pl__is_short());
 }
 
 static bool is_nothing_to_do(void)
 {
-	return !pl__work_anywhere() && !pl__watcher_untell();
+	return !pl__work_anywhere() && !pl__sysmon_clear_backlog();
 }
 
 /*
@@ -288,26 +288,26 @@ static bool is_nothing_to_do(void)
  */
 static bool look_and_park(struct pl__worker *w, uint32_t seq)
 {
-	bool had_token = w->is_searching;
+	bool was_searching = w->is_searching;
 	uint32_t none = 0;
 
-	if (had_token)
-		lay_down_token(w);
+	if (was_searching)
+		stop_searching(w);
 	pl__full_barrier();
 	PL_INJECT("idle-a");
-	if (is_enough_running(had_token) || is_nothing_to_do())
+	if (is_enough_running(was_searching) || is_nothing_to_do())
 		return park(w, seq);
-	if (had_token)
+	if (was_searching)
 		w->is_searching = atomic_compare_exchange_strong(
 					&pl__rt.nr_searching, &none, 1);
 	return false;
 }
 
 /* It runs a task, or counts as idle: another one may be started in reserve. */
-static void has_come(struct pl__worker *w)
+static void worker_started(struct pl__worker *w)
 {
-	w->is_new = false;
-	atomic_fetch_sub(&pl__rt.nr_coming, 1);
+	w->is_starting = false;
+	atomic_fetch_sub(&pl__rt.nr_starting, 1);
 }
 
 /* False: the runtime has come to its end, or the worker. */
@@ -320,14 +320,14 @@ static bool idle(struct pl__worker *w)
 	if (unlikely(load_relaxed(&pl__rt.stackless.nr)))
 		pl__stacks_share(w);
 	if (unlikely(pl__stacks_is_trim_due(&pl__rt.stacks)))
-		see_to_it_in(PL__STACKS_AGE_NS);
+		retry_deferred_in(PL__STACKS_AGE_NS);
 	pl__deque_trim(&w->deque);
 
 	pl__worker_leaves(w, PL__IDLE);
-	/* [idle-a] pairs with [idle-b] in pl__signal(). */
+	/* [idle-a] pairs with [idle-b] in pl__notify_one(). */
 	atomic_fetch_add(&pl__rt.nr_idle, 1);
-	if (unlikely(w->is_new))
-		has_come(w);
+	if (unlikely(w->is_starting))
+		worker_started(w);
 	if (look_and_park(w, seq) && pl__worker_end(w))
 		return false;
 	pl__worker_runs(w);
@@ -385,8 +385,8 @@ static void loop(struct pl__worker *w)
 		t = find(w);
 		if (!t)
 			t = spin(w);
-		if (t && unlikely(w->is_new))
-			has_come(w);
+		if (t && unlikely(w->is_starting))
+			worker_started(w);
 		if (t)
 			run(w, t);
 	} while (t || idle(w));
@@ -400,41 +400,41 @@ struct pl__bell *pl__sleep_bell(struct pl__worker *w)
 	       pl__ring_bell(w->ring) : NULL;
 }
 
-static bool sleep_in_ring(struct pl__worker *w, struct pl__sleeper *s,
+static bool sleep_in_ring(struct pl__worker *w, struct pl__parker *s,
 			  uint64_t deadline_ns)
 {
-	while (!pl__sleeper_is_woken(s)) {
+	while (!pl__parker_is_woken(s)) {
 		pl__ring_wait(w->ring, deadline_ns);
 		pl__ring_poll(w->ring);
 		if (pl__now_ns() >= deadline_ns)
-			return pl__sleeper_is_woken(s);
+			return pl__parker_is_woken(s);
 	}
 	return true;
 }
 
-static bool sleep_on_loop(struct pl__worker *w, struct pl__sleeper *s,
+static bool sleep_on_loop(struct pl__worker *w, struct pl__parker *s,
 			  uint64_t deadline_ns)
 {
-	if (load_relaxed(&s->state) > PL__SLEEP_WOKEN)
+	if (load_relaxed(&s->state) > PL__PARKER_WOKEN)
 		return sleep_in_ring(w, s, deadline_ns);
-	return pl__sleeper_sleep(s, deadline_ns);
+	return pl__parker_park(s, deadline_ns);
 }
 
-bool pl__sleep(struct pl__worker *w, struct pl__sleeper *s,
+bool pl__sleep(struct pl__worker *w, struct pl__parker *s,
 	       uint64_t deadline_ns)
 {
 	bool woken;
 
 	if (!w)
-		return pl__sleeper_sleep(s, deadline_ns);
-	if (load_relaxed(&w->duty) == PL__COMES)
+		return pl__parker_park(s, deadline_ns);
+	if (load_relaxed(&w->duty) == PL__IN_START_HOOK)
 		return sleep_on_loop(w, s, deadline_ns);
 
 	/* One runnable worker less: another may have to take its place. */
 	pl__worker_leaves(w, PL__SLEEPS);
 	atomic_fetch_add(&pl__rt.nr_blocked, 1);
 	pl__full_barrier();
-	pl__pass_on_help();
+	pl__notify_if_work();
 	woken = sleep_on_loop(w, s, deadline_ns);
 	pl__worker_runs(w);
 	atomic_fetch_sub(&pl__rt.nr_blocked, 1);
@@ -451,15 +451,15 @@ bool pl__sleep(struct pl__worker *w, struct pl__sleeper *s,
 static void enter_hook(struct pl__worker *w)
 {
 	if (w->is_searching)
-		lay_down_token(w);
-	pl__worker_leaves(w, PL__COMES);
+		stop_searching(w);
+	pl__worker_leaves(w, PL__IN_START_HOOK);
 	/* At once, to who asks whether a start is due. */
 	pl__lock(&pl__rt.start_lock);
 	atomic_fetch_add(&pl__rt.nr_in_hook, 1);
 	atomic_fetch_add(&pl__rt.nr_blocked, 1);
 	pl__unlock(&pl__rt.start_lock);
 	pl__full_barrier();
-	pl__pass_on_help();
+	pl__notify_if_work();
 }
 
 static void leave_hook(struct pl__worker *w)

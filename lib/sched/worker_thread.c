@@ -6,7 +6,7 @@
  * joined by who ends next, the last one by who stops the runtime; so no more
  * than one is left behind at a time.
  */
-#include "sched/lend.h"
+#include "sched/orphan_ring.h"
 #include "base/inject.h"
 #include "ring/ring.h"
 #include "base/sys.h"
@@ -40,7 +40,7 @@ static void *worker_main(void *arg)
 	pl__stack_thread_init(&sigstack);
 	pl__ctx_thread(&w->loop);
 	PL_INJECT("join");
-	atomic_store(&w->hand, pl__crew_join(&pl__rt.lots, w->index));
+	atomic_store(&w->crew_word, pl__crew_join(&pl__rt.lots, w->index));
 	pl__worker_run(w);
 	/* @w may be another thread's by now. */
 
@@ -73,8 +73,8 @@ static void worker_free(struct pl__worker *w)
 	pl__stack_cache_drain(&pl__rt.stacks, &w->stacks);
 	if (w->ring)
 		pl__ring_close(w->ring);
-	if (load_relaxed(&w->watched.stat_plus_1))
-		pl__close(load_relaxed(&w->watched.stat_plus_1) - 1);
+	if (load_relaxed(&w->sysmon.stat_plus_1))
+		pl__close(load_relaxed(&w->sysmon.stat_plus_1) - 1);
 	pl__deque_fini(&w->deque);
 	pl__free(w);
 }
@@ -93,11 +93,11 @@ static struct pl__worker *vacant(void)
 }
 
 /* It waits for the lock, until it is counted. */
-static int begin(struct pl__worker *w, bool has_token)
+static int begin(struct pl__worker *w, bool is_searcher)
 {
 	int ret;
 
-	w->is_searching = has_token;
+	w->is_searching = is_searcher;
 	store_relaxed(&w->duty, PL__RUNS);
 	ret = pl__thread_start(&w->thread, worker_main, w);
 	if (ret) {
@@ -105,12 +105,12 @@ static int begin(struct pl__worker *w, bool has_token)
 		return ret;
 	}
 	w->has_thread = true;
-	w->is_new = true;
-	atomic_fetch_add(&pl__rt.nr_coming, 1);
+	w->is_starting = true;
+	atomic_fetch_add(&pl__rt.nr_starting, 1);
 	return 0;
 }
 
-static int begin_in_new_slot(bool has_token)
+static int begin_in_new_slot(bool is_searcher)
 {
 	uint32_t i = load_relaxed(&pl__rt.nr_started);
 	struct pl__worker *w = worker_new(i);
@@ -119,7 +119,7 @@ static int begin_in_new_slot(bool has_token)
 	if (!w)
 		return -ENOMEM;
 	pl__rt.workers[i] = w;
-	ret = begin(w, has_token);
+	ret = begin(w, is_searcher);
 	if (ret) {
 		pl__rt.workers[i] = NULL;
 		worker_free(w);
@@ -129,7 +129,7 @@ static int begin_in_new_slot(bool has_token)
 	return 0;
 }
 
-static int start_next(bool has_token)
+static int start_next(bool is_searcher)
 {
 	uint32_t nr = load_relaxed(&pl__rt.nr_alive);
 	uint32_t state = load_relaxed(&pl__rt.state);
@@ -137,66 +137,66 @@ static int start_next(bool has_token)
 	int ret;
 
 	/* Those that are started at once nobody has called for. */
-	if (has_token ? !pl__is_start_due() : nr >= pl__rt.cfg.max_workers)
+	if (is_searcher ? !pl__is_start_due() : nr >= pl__rt.cfg.max_workers)
 		return -EBUSY;
 	if (state == PL__RT_DRAINED || state == PL__RT_STOPPED)
 		return -ECANCELED;
 	w = vacant();
-	ret = w ? begin(w, has_token) : begin_in_new_slot(has_token);
+	ret = w ? begin(w, is_searcher) : begin_in_new_slot(is_searcher);
 	if (ret)
-		pl__try_later();
+		pl__retry_later();
 	else
 		atomic_fetch_add(&pl__rt.nr_alive, 1);
 	return ret;
 }
 
-int pl__worker_start(bool has_token)
+int pl__worker_start(bool is_searcher)
 {
 	int ret;
 
 	pl__lock(&pl__rt.start_lock);
-	ret = start_next(has_token);
+	ret = start_next(is_searcher);
 	pl__unlock(&pl__rt.start_lock);
 	return ret;
 }
 
 /* ---- one of too many ---- */
 
-_Atomic uint64_t pl__wane_ns = 5 * NSEC_PER_SEC;
+_Atomic uint64_t pl__idle_timeout_ns = 5 * NSEC_PER_SEC;
 
-static uint32_t nr_too_many(void)
+static uint32_t nr_to_end(void)
 {
 	uint32_t alive = load_relaxed(&pl__rt.nr_alive);
-	uint32_t nr = load_relaxed(&pl__rt.nr_wanted);
+	uint32_t nr = load_relaxed(&pl__rt.target);
 
 	if (nr < pl__rt.cfg.min_workers)
 		nr = pl__rt.cfg.min_workers;
 	return alive > nr + 1 ? alive - (nr + 1) : 0;
 }
 
-bool pl__are_too_many(void)
+bool pl__is_end_due(void)
 {
-	return nr_too_many();
+	return nr_to_end();
 }
 
 /* Under start_lock: gives all up that the next one in this slot is to have. */
 static void give_up(struct pl__worker *w)
 {
-	_Atomic uint32_t *hand = load_relaxed(&w->hand);
+	_Atomic uint32_t *crew_word = load_relaxed(&w->crew_word);
 
 	pl__slab_cache_drain(&pl__rt.tasks, &w->tasks);
 	pl__stack_cache_drain(&pl__rt.stacks, &w->stacks);
-	if (hand) {
+	if (crew_word) {
 		pl__crew_leave(&pl__rt.lots, w->index);
-		store_relaxed(hand, 0);
-		atomic_store(&w->hand, NULL);
+		store_relaxed(crew_word, 0);
+		atomic_store(&w->crew_word, NULL);
 	}
 	counter_add(&w->stat.cpu_past_ns, pl__thread_cpu_ns(pthread_self()));
 	store_relaxed(&w->tid, 0);
 	pl__self_set(NULL);
 	w->has_thread = false;
 
-	/* [end-a] pairs with [idle-b] in pl__signal(). */
+	/* [end-a] pairs with [idle-b] in pl__notify_one(). */
 	atomic_fetch_sub(&pl__rt.nr_alive, 1);
 	PL_INJECT("end-a");
 	atomic_fetch_sub(&pl__rt.nr_idle, 1);
@@ -207,7 +207,7 @@ static void end(pthread_t before, bool has_before)
 {
 	pl__full_barrier();
 	PL_INJECT("end-a");
-	pl__pass_on_help();
+	pl__notify_if_work();
 	if (has_before)
 		pthread_join(before, NULL);
 }
@@ -221,7 +221,7 @@ bool pl__worker_end(struct pl__worker *w)
 	if (!pl__rt_enter())
 		return false;
 	pl__lock(&pl__rt.start_lock);
-	ends = nr_too_many() > pl__nr_blocked() && !pl__lend_keeps(w);
+	ends = nr_to_end() > pl__nr_blocked() && !pl__orphan_ring_keeps(w);
 	if (ends) {
 		before = pl__rt.ended;
 		has_before = pl__rt.has_ended;

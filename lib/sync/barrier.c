@@ -92,7 +92,7 @@ static int wait_for_others(struct pl_barrier *b, uint32_t round)
 
 	if (take_back(b, round))
 		return ret;
-	pl__wait_repend(ret);
+	pl__interrupt_restore(ret);
 	return 0;
 }
 

@@ -103,7 +103,7 @@ int pl__chan_wait(struct pl__chan_call *call, uint64_t deadline_ns)
 		/* [chan-a] pairs with [chan-a] in claim(). */
 		if (move(call, PL__CHAN_GONE))
 			return ret;
-		pl__wait_repend(ret);
+		pl__interrupt_restore(ret);
 	}
 	/* [chan-b] pairs with [chan-b] in pl__chan_let_go(). */
 	while (load_acquire(&call->state) != PL__CHAN_DONE)

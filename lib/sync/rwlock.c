@@ -258,7 +258,7 @@ static int wait_until(struct pl_rwlock *l, const struct share *s,
 	if (give_up(l, s, wt))
 		return ret;
 	wait_through(wt);
-	pl__wait_repend(ret);
+	pl__interrupt_restore(ret);
 	return 0;
 }
 

@@ -370,7 +370,7 @@ bool pl__timer_deadline(struct pl__timers *t, pl_timer_t id,
 	struct pl__timer r;
 	uint32_t version;
 
-	if (!id || !at || !pl__peek(&r, at, sizeof(r)))
+	if (!id || !at || !pl__read_own_mem(&r, at, sizeof(r)))
 		return false;
 	version = load_relaxed(&r.version);
 	*deadline_ns = r.deadline_ns;

@@ -3,8 +3,8 @@
  * join: waiting on a task's version
  *
  * The first task that joins, and has no deadline, waits in the task's place
- * for that (alone.h); others wait on the version in its bucket, and mark the
- * place.
+ * for that (wait_single.h); others wait on the version in its bucket, and mark
+ * the place.
  *
  *	joiner				task that ends
  *	place |= others		[join-a]	version++
@@ -40,7 +40,7 @@ static int wait_with_others(struct pl__task *t, uint32_t version,
 			    uint64_t deadline_ns)
 {
 	/* [join-a] pairs with [join-b] in pl__task_end(). */
-	atomic_fetch_or(&t->joiner, PL__PLACE_OTHERS);
+	atomic_fetch_or(&t->joiner, PL__WAIT_SLOT_OTHERS);
 	PL_INJECT("join-a");
 	return pl__wait(&t->version, version, deadline_ns, PL__FOR_JOIN);
 }
@@ -51,8 +51,8 @@ static inline int wait_once(struct pl__task *t, uint32_t version,
 	int ret = -EBUSY;
 
 	if (deadline_ns == PL_FOREVER)
-		ret = pl__wait_alone(pl__current(), &t->joiner, &t->version,
-				     version);
+		ret = pl__wait_single(pl__current(), &t->joiner, &t->version,
+				      version);
 	return ret == -EBUSY ? wait_with_others(t, version, deadline_ns) : ret;
 }
 

@@ -15,7 +15,7 @@
  * sees that the version has moved.
  */
 #include "sched/sched.h"
-#include "base/fork.h"
+#include "base/atfork.h"
 #include "base/inject.h"
 #include "base/sys.h"
 
@@ -48,12 +48,12 @@ static struct key keys[PL_KEYS_MAX];
 static struct pl__lock keys_lock;
 
 /* Whoever held it is no thread of the child's. */
-static void forget(void)
+static void key_atfork_child(void)
 {
 	keys_lock = (struct pl__lock){ 0 };
 }
 
-PL_IN_CHILD(forget);
+PL_ATFORK_CHILD(key_atfork_child);
 
 /* ---- keys ---- */
 

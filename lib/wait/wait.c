@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 #include "wait/wait.h"
-#include "base/fork.h"
+#include "base/atfork.h"
 #include "base/inject.h"
 #include "base/sys.h"
 
@@ -27,7 +27,7 @@ static struct timed_out {
  * Whole pages are given back, which makes them zeroes; an emulator may only
  * say so.
  */
-static void forget(void)
+static void wait_atfork_child(void)
 {
 	uintptr_t page = pl__page_size(), end = (uintptr_t)(&buckets + 1);
 	uintptr_t first = ((uintptr_t)buckets + page - 1) & ~(page - 1);
@@ -43,7 +43,7 @@ static void forget(void)
 		memset((void *)first, 0, last - first);
 }
 
-PL_IN_CHILD(forget);
+PL_ATFORK_CHILD(wait_atfork_child);
 
 static struct bucket *bucket_of(_Atomic uint32_t *word)
 {
@@ -62,7 +62,7 @@ static struct bucket *lock_bucket(_Atomic uint32_t *word)
 	return b;
 }
 
-static struct pl__task *task_of(struct pl__waiter *wt)
+static struct pl__task *task_of(struct pl__wait_entry *wt)
 {
 	return container_of(wt, struct pl__task, waiter);
 }
@@ -70,7 +70,7 @@ static struct pl__task *task_of(struct pl__waiter *wt)
 /* ---- letting go ---- */
 
 /* Under its bucket's lock. */
-static void take_off(struct pl__waiter *wt, int reason)
+static void dequeue_waiter(struct pl__wait_entry *wt, int reason)
 {
 	list_del_init(&wt->list);
 	wt->is_listed = false;
@@ -80,28 +80,28 @@ static void take_off(struct pl__waiter *wt, int reason)
 }
 
 /* Not under it: from here on the waiter runs. */
-static void let_go(struct pl__waiter *wt)
+static void wake_waiter(struct pl__wait_entry *wt)
 {
 	if (wt->is_thread)
-		pl__sleeper_wake(&wt->sleeper);
+		pl__parker_unpark(&wt->parker);
 	else
 		pl__ready_quietly(task_of(wt));
 }
 
-static uint32_t let_all_go(struct pl__list *taken)
+static uint32_t wake_all_taken(struct pl__list *taken)
 {
-	struct pl__waiter *wt;
+	struct pl__wait_entry *wt;
 	uint32_t nr = 0, nr_tasks = 0;
 
 	while (!list_empty(taken)) {
-		wt = list_entry(taken->next, struct pl__waiter, list);
+		wt = list_entry(taken->next, struct pl__wait_entry, list);
 		list_del_init(&wt->list);
 		nr_tasks += !wt->is_thread;
-		let_go(wt);
+		wake_waiter(wt);
 		nr++;
 	}
 	if (nr_tasks)
-		pl__signal();
+		pl__notify_one();
 	return nr;
 }
 
@@ -110,25 +110,25 @@ static void take_some(struct bucket *b, _Atomic uint32_t *word, uint32_t nr,
 		      struct pl__list *taken)
 {
 	struct pl__list *pos, *n;
-	struct pl__waiter *wt;
+	struct pl__wait_entry *wt;
 
 	list_for_each_safe(pos, n, &b->waiters) {
 		if (!nr)
 			break;
-		wt = list_entry(pos, struct pl__waiter, list);
+		wt = list_entry(pos, struct pl__wait_entry, list);
 		if (load_relaxed(&wt->word) != word)
 			continue;
-		take_off(wt, 0);
+		dequeue_waiter(wt, 0);
 		list_add_tail(&wt->list, taken);
 		nr--;
 	}
 }
 
 /* Tasks that are made ready need the runtime; without it there are none. */
-static uint32_t let_taken_go(struct pl__list *taken)
+static uint32_t wake_taken(struct pl__list *taken)
 {
 	bool outside = !pl__self() && pl__rt_enter();
-	uint32_t nr = let_all_go(taken);
+	uint32_t nr = wake_all_taken(taken);
 
 	if (outside)
 		pl__rt_exit();
@@ -144,7 +144,7 @@ uint32_t pl__wake(_Atomic uint32_t *word, uint32_t nr)
 	take_some(b, word, nr, &taken);
 	pl__unlock(&b->lock);
 	PL_INJECT("word-b");
-	return list_empty(&taken) ? 0 : let_taken_go(&taken);
+	return list_empty(&taken) ? 0 : wake_taken(&taken);
 }
 
 void pl__wake_quietly(_Atomic uint32_t *word)
@@ -157,7 +157,8 @@ void pl__wake_quietly(_Atomic uint32_t *word)
 	pl__unlock(&b->lock);
 	PL_INJECT("word-b");
 	if (!list_empty(&taken))
-		let_go(list_entry(taken.next, struct pl__waiter, list));
+		wake_waiter(list_entry(taken.next, struct pl__wait_entry,
+				       list));
 }
 
 uint32_t pl__nr_waiting(_Atomic uint32_t *word)
@@ -167,7 +168,7 @@ uint32_t pl__nr_waiting(_Atomic uint32_t *word)
 	uint32_t nr = 0;
 
 	list_for_each_safe(pos, n, &b->waiters)
-		nr += load_relaxed(&list_entry(pos, struct pl__waiter,
+		nr += load_relaxed(&list_entry(pos, struct pl__wait_entry,
 					       list)->word) == word;
 	pl__unlock(&b->lock);
 	return nr;
@@ -191,13 +192,13 @@ static uint32_t move_some(_Atomic uint32_t *from, _Atomic uint32_t *to,
 	struct bucket *src = bucket_of(from), *dst = bucket_of(to);
 	struct pl__list moved = PL__LIST_INIT(moved);
 	struct pl__list *pos, *n;
-	struct pl__waiter *wt;
+	struct pl__wait_entry *wt;
 	uint32_t nr_moved = 0;
 
 	list_for_each_safe(pos, n, &src->waiters) {
 		if (nr_moved == nr)
 			break;
-		wt = list_entry(pos, struct pl__waiter, list);
+		wt = list_entry(pos, struct pl__wait_entry, list);
 		if (load_relaxed(&wt->word) != from)
 			continue;
 		list_del_init(&wt->list);
@@ -225,26 +226,26 @@ uint32_t pl__requeue(_Atomic uint32_t *from, _Atomic uint32_t *to,
 	if (src != dst)
 		pl__unlock(&dst->lock);
 	pl__unlock(&src->lock);
-	return nr + (list_empty(&taken) ? 0 : let_taken_go(&taken));
+	return nr + (list_empty(&taken) ? 0 : wake_taken(&taken));
 }
 
 /* ---- interrupting ---- */
 
 typedef bool may_fn(struct pl__task *t, uint64_t arg);
 
-static void let_one_go(struct pl__waiter *wt)
+static void wake_one_taken(struct pl__wait_entry *wt)
 {
 	struct pl__list one = PL__LIST_INIT(one);
 
 	list_add(&wt->list, &one);
-	let_taken_go(&one);
+	wake_taken(&one);
 }
 
 /* Taken out first, and then asked: without leave it looks again. */
-static bool take_alone(struct pl__task *t, pl__place *place, int reason,
-		       may_fn *may, uint64_t arg)
+static bool take_single(struct pl__task *t, pl__wait_slot *slot, int reason,
+			may_fn *may, uint64_t arg)
 {
-	if (!pl__alone_take_back(place, &t->waiter, -EAGAIN))
+	if (!pl__wait_single_withdraw(slot, &t->waiter, -EAGAIN))
 		return false;
 	if (may(t, arg))
 		t->waiter.reason = reason;
@@ -258,7 +259,7 @@ static bool take_alone(struct pl__task *t, pl__place *place, int reason,
  */
 static bool take(struct pl__task *t, int reason, may_fn *may, uint64_t arg)
 {
-	struct pl__waiter *wt = &t->waiter;
+	struct pl__wait_entry *wt = &t->waiter;
 	_Atomic uint32_t *word;
 	struct bucket *b;
 	bool same, taken;
@@ -267,25 +268,26 @@ static bool take(struct pl__task *t, int reason, may_fn *may, uint64_t arg)
 		word = atomic_load(&wt->word);
 		if (!word)
 			return false;
-		if (pl__alone_place(word))
-			return take_alone(t, pl__alone_place(word), reason,
-					  may, arg);
+		if (pl__wait_slot_of(word))
+			return take_single(t, pl__wait_slot_of(word), reason,
+					   may, arg);
 		b = lock_bucket(word);
 		PL_INJECT("intr-b");
 		same = atomic_load(&wt->word) == word;
 		/* Who is not listed yet looks for itself, after us. */
 		taken = same && wt->is_listed && may(t, arg);
 		if (taken)
-			take_off(wt, reason);
+			dequeue_waiter(wt, reason);
 		pl__unlock(&b->lock);
 	} while (!same);
 	return taken;
 }
 
-static void kick(struct pl__task *t, int reason, may_fn *may, uint64_t arg)
+static void wait_abort(struct pl__task *t, int reason, may_fn *may,
+		       uint64_t arg)
 {
 	if (take(t, reason, may, arg))
-		let_one_go(&t->waiter);
+		wake_one_taken(&t->waiter);
 }
 
 static bool consume(struct pl__task *t)
@@ -337,7 +339,7 @@ int pl_interrupt(pl_task_t h)
 	int ret = h ? mark(t, h, PL__TASK_INTERRUPTED) : -EINVAL;
 
 	if (!ret)
-		kick(t, -EINTR, may_interrupt, pl__task_version(h));
+		wait_abort(t, -EINTR, may_interrupt, pl__task_version(h));
 	return ret;
 }
 
@@ -347,7 +349,7 @@ int pl_cancel(pl_task_t h)
 	int ret = h ? mark(t, h, PL__TASK_CANCELLED) : -EINVAL;
 
 	if (!ret)
-		kick(t, -ECANCELED, may_cancel, pl__task_version(h));
+		wait_abort(t, -ECANCELED, may_cancel, pl__task_version(h));
 	return ret;
 }
 
@@ -374,7 +376,7 @@ int pl__wait_pending(void)
 	return pending_of(t);
 }
 
-void pl__wait_repend(int reason)
+void pl__interrupt_restore(int reason)
 {
 	struct pl__task *t = pl__current();
 
@@ -395,7 +397,8 @@ void pl__wait_cancel_all(void)
 	uint32_t nr = pl__slab_nr_slots(&pl__rt.tasks), i;
 
 	for (i = pl__rt.first_slot; i < nr; i++)
-		kick(pl__slab_get(&pl__rt.tasks, i), -ECANCELED, may_stop, 0);
+		wait_abort(pl__slab_get(&pl__rt.tasks, i), -ECANCELED, may_stop,
+			   0);
 }
 
 /* ---- waiting ---- */
@@ -404,7 +407,7 @@ void pl__wait_cancel_all(void)
  * A timer carries which wait of which slot it is for, so that it may come as
  * late as it likes.
  */
-static void *timer_arg(struct pl__waiter *wt)
+static void *timer_arg(struct pl__wait_entry *wt)
 {
 	uint64_t arg = task_of(wt)->obj.slot | (uint64_t)wt->nr << 32;
 
@@ -426,7 +429,7 @@ static void time_out(void *arg)
 }
 
 /* The runtime is not stopped before this thread is: no need to enter it. */
-static void let_timed_out_go(void)
+static void wake_timed_out(void)
 {
 	if (timed_out.newest)
 		pl__ready_chain(timed_out.newest, timed_out.oldest);
@@ -435,7 +438,7 @@ static void let_timed_out_go(void)
 
 void pl__wait_start(struct pl__timers *t)
 {
-	pl__timers_batch(t, time_out, let_timed_out_go);
+	pl__timers_batch(t, time_out, wake_timed_out);
 }
 
 /* On the stack of who waits. */
@@ -449,7 +452,7 @@ struct wait {
 
 static void arm(struct wait *w)
 {
-	struct pl__waiter *wt = &w->t->waiter;
+	struct pl__wait_entry *wt = &w->t->waiter;
 
 	wt->timer = pl__timer_arm(pl__rt.timers, w->timer, pl__self_number(),
 				  w->deadline_ns, time_out, timer_arg(wt));
@@ -462,7 +465,7 @@ static void arm(struct wait *w)
  */
 static int link(struct wait *w)
 {
-	struct pl__waiter *wt = &w->t->waiter;
+	struct pl__wait_entry *wt = &w->t->waiter;
 	struct bucket *b;
 	int reason = 0;
 
@@ -501,7 +504,7 @@ static void link_after(void *arg)
 
 static int wait_as_task(struct wait *wait)
 {
-	struct pl__waiter *wt = &wait->t->waiter;
+	struct pl__wait_entry *wt = &wait->t->waiter;
 	struct pl__worker *w = pl__self();
 
 	wt->is_thread = false;
@@ -519,26 +522,26 @@ static int wait_as_task(struct wait *wait)
 		pl__timer_release(pl__rt.timers, &w->timers, wait->timer);
 	if (wt->timer && wt->reason != -ETIMEDOUT)
 		pl__timer_del(pl__rt.timers, wt->timer);
-	else if (wt->timer && !(w->nr_deadlines++ % PL__DELAY_EVERY))
-		pl__delay_add(&w->deadline_delays, wait->deadline_ns);
+	else if (wt->timer && !(w->nr_deadlines++ % PL__LATENCY_EVERY))
+		pl__latency_hist_add(&w->deadline_latency, wait->deadline_ns);
 	return wt->reason;
 }
 
 static int wait_as_thread(struct wait *wait)
 {
-	struct pl__waiter *wt = &wait->t->waiter;
+	struct pl__wait_entry *wt = &wait->t->waiter;
 	struct pl__worker *w = pl__self();
 
 	wt->is_thread = true;
-	pl__sleeper_arm(&wt->sleeper, pl__sleep_bell(w));
+	pl__parker_arm(&wt->parker, pl__sleep_bell(w));
 	if (link(wait))
 		return wt->reason;
-	if (pl__sleep(w, &wt->sleeper, wait->deadline_ns))
+	if (pl__sleep(w, &wt->parker, wait->deadline_ns))
 		return wt->reason;
 
 	/* Too late, unless somebody is just about to wake us. */
-	kick(wait->t, -ETIMEDOUT, may_time_out, wt->nr);
-	pl__sleep(w, &wt->sleeper, PL_FOREVER);
+	wait_abort(wait->t, -ETIMEDOUT, may_time_out, wt->nr);
+	pl__sleep(w, &wt->parker, PL_FOREVER);
 	return wt->reason;
 }
 
@@ -547,7 +550,7 @@ int pl__wait(_Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns,
 {
 	struct wait wait = { pl__current(), word, expected, deadline_ns, NULL };
 	bool is_thread = !wait.t || wait.t->cls == PL_STACK_WORKER;
-	struct pl__waiter *wt;
+	struct pl__wait_entry *wt;
 
 	if (!wait.t)
 		wait.t = pl__thread_task();

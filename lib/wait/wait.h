@@ -36,7 +36,7 @@
 #ifndef PL_WAIT_H
 #define PL_WAIT_H
 
-#include "sched/alone.h"
+#include "sched/wait_single.h"
 #include "sched/sched.h"
 
 /* Flags: one enum pl__for, and */
@@ -74,42 +74,42 @@ uint32_t pl__nr_waiting(_Atomic uint32_t *word);
 int pl__wait_pending(void);
 
 /* Puts back an interrupt that a call has consumed but did not report. */
-void pl__wait_repend(int reason);
+void pl__interrupt_restore(int reason);
 
 /* Lets whoever waits now go with -ECANCELED, as the runtime stops. */
 void pl__wait_cancel_all(void);
 
-/* Alone: see alone.h. */
-struct pl__alone {
+/* Alone: see wait_single.h. */
+struct pl__wait_single_args {
 	struct pl__task		*t;
-	pl__place		*place;
+	pl__wait_slot		*slot;
 	_Atomic uint32_t	*word;
 	uint32_t		expected;
 	bool			uninterruptible;
 };
 
-/* An after-switch callback, of a struct pl__alone. */
-void pl__alone_sit(void *arg);
+/* An after-switch callback, of a struct pl__wait_single_args. */
+void pl__wait_single_publish(void *arg);
 
 /*
  * Waits while *@word is @expected: 0 once taken, -EAGAIN to look again, -EINTR,
  * -ECANCELED; -EBUSY if @place is taken, or the caller cannot switch away.
  * Inlined: each return from a function that has switched is mispredicted.
  */
-static inline int pl__wait_alone(struct pl__task *t, pl__place *place,
-				 _Atomic uint32_t *word, uint32_t expected)
+static inline int pl__wait_single(struct pl__task *t, pl__wait_slot *slot,
+				  _Atomic uint32_t *word, uint32_t expected)
 {
-	struct pl__alone alone = { t, place, word, expected, false };
+	struct pl__wait_single_args args = { t, slot, word, expected, false };
 
-	if (!t || t->cls == PL_STACK_WORKER || load_relaxed(place))
+	if (!t || t->cls == PL_STACK_WORKER || load_relaxed(slot))
 		return -EBUSY;
 	if (load_acquire(word) != expected)
 		return -EAGAIN;
 	t->waiter.is_thread = false;
-	t->waiter.uninterruptible = alone.uninterruptible = t->is_ending;
+	t->waiter.uninterruptible = args.uninterruptible = t->is_ending;
 	/* A timer of an earlier wait that comes late is not for this one. */
 	t->waiter.nr++;
-	pl__block(pl__alone_sit, &alone);
+	pl__block(pl__wait_single_publish, &args);
 	return t->waiter.reason;
 }
 

@@ -12,9 +12,9 @@
 #include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include "late_page.h"
+#include "uffd_page.h"
 #include "mod_crew.h"
-#include "slow_file.h"
+#include "fuse_fsync.h"
 
 FIXTURE(block)
 {
@@ -155,8 +155,8 @@ static void do_fsync(struct worker *w)
 
 TEST_F(block, in_an_fsync)
 {
-	struct slow_file file;
-	int err = slow_file_open(&file);
+	struct fuse_fsync file;
+	int err = fuse_fsync_open(&file);
 
 	if (err == -ENOENT || err == -ENODEV)
 		SKIP(return, "this kernel has no FUSE built in");
@@ -166,10 +166,10 @@ TEST_F(block, in_an_fsync)
 	ASSERT_EQ(0, worker_start(&self->w, &self->s, 0, do_fsync));
 	worker_begin(&self->w);
 	EXPECT_BLOCKED(&self->s);
-	slow_file_let_through(&file);
+	fuse_fsync_let_through(&file);
 	EXPECT_BACK(&self->s, &self->w);
 	EXPECT_EQ(0, atomic_load(&self->w.result));
-	slow_file_close(&file);
+	fuse_fsync_close(&file);
 }
 
 static void do_touch(struct worker *w)
@@ -179,17 +179,17 @@ static void do_touch(struct worker *w)
 
 TEST_F(block, in_a_page_fault)
 {
-	struct late_page page;
+	struct uffd_page page;
 
-	if (late_page_open(&page, 0))
+	if (uffd_page_open(&page, 0))
 		SKIP(return, "no userfaultfd");
 	self->w.arg = page.mem;
 	ASSERT_EQ(0, worker_start(&self->w, &self->s, 0, do_touch));
 	worker_begin(&self->w);
 	EXPECT_BLOCKED(&self->s);
-	EXPECT_EQ(0, late_page_bring(&page, "", 1));
+	EXPECT_EQ(0, uffd_page_bring(&page, "", 1));
 	EXPECT_BACK(&self->s, &self->w);
-	late_page_close(&page);
+	uffd_page_close(&page);
 }
 
 static void *read_into(void *arg)
@@ -212,10 +212,10 @@ TEST_F(block, on_a_mutex_that_somebody_holds)
 {
 	char path[] = "/tmp/mod_crew.XXXXXX";
 	struct worker *w = &self->w;
-	struct late_page page;
+	struct uffd_page page;
 	pthread_t reader;
 
-	if (late_page_open(&page, 0))
+	if (uffd_page_open(&page, 0))
 		SKIP(return, "no userfaultfd");
 	mkdir("/tmp", 01777);
 	w->fd[0] = mkstemp(path);
@@ -224,14 +224,14 @@ TEST_F(block, on_a_mutex_that_somebody_holds)
 	w->arg = page.mem;
 	ASSERT_EQ(0, pthread_create(&reader, NULL, read_into, w));
 	/* It is in there when the fault has been reported. */
-	late_page_await(&page);
+	uffd_page_await(&page);
 	ASSERT_EQ(0, worker_start(w, &self->s, 0, do_seek));
 	worker_begin(w);
 	EXPECT_BLOCKED(&self->s);
-	EXPECT_EQ(0, late_page_bring(&page, "", 1));
+	EXPECT_EQ(0, uffd_page_bring(&page, "", 1));
 	EXPECT_BACK(&self->s, w);
 	pthread_join(reader, NULL);
-	late_page_close(&page);
+	uffd_page_close(&page);
 	unlink(path);
 }
 

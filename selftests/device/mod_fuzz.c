@@ -20,10 +20,10 @@
  */
 #include "harness.h"
 
-#include "by_hand.h"
+#include "manual_run.h"
 #include "fuzz.h"
 #include "fuzz_admin.h"
-#include "fuzz_team.h"
+#include "fuzz_group.h"
 
 #include <dirent.h>
 #include <grp.h>

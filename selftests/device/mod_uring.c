@@ -3,7 +3,7 @@
 #include "harness.h"
 
 #include <liburing.h>
-#include "late_page.h"
+#include "uffd_page.h"
 #include "mod.h"
 
 #define NR_MANY	20
@@ -208,22 +208,22 @@ TEST_F(uring, last_close_before_a_command_parks)
 	struct parklot_park park = {
 		.deadline_ns = PARKLOT_FOREVER, .pollfd = -1,
 	};
-	struct late_page page;
+	struct uffd_page page;
 	pthread_t thread;
 	void *nr;
 
-	if (late_page_open(&page, 0))
+	if (uffd_page_open(&page, 0))
 		SKIP(return, "no userfaultfd");
 	prep(&self->ring, self->s.fd, PARKLOT_IOC_PARK, page.mem, 0);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, submit, &self->ring));
-	late_page_await(&page);
+	uffd_page_await(&page);
 	EXPECT_EQ(0, close(self->s.fd));
-	EXPECT_EQ(0, late_page_bring(&page, &park, sizeof(park)));
+	EXPECT_EQ(0, uffd_page_bring(&page, &park, sizeof(park)));
 	pthread_join(thread, &nr);
 	EXPECT_EQ(1, (intptr_t)nr);
 	EXPECT_EQ(PARKLOT_INTERRUPTED, result(&self->ring, NULL));
 	self->s.fd = dev_open();
-	late_page_close(&page);
+	uffd_page_close(&page);
 }
 
 /* A file that the ring holds needs no descriptor, to wake by neither. */

@@ -325,7 +325,7 @@ static inline void give_memory_back(void)
 }
 
 /* Whether anybody looks for blocked workers. */
-static inline bool rt_is_watched(void)
+static inline bool rt_has_sysmon(void)
 {
 	const char *s = getenv("PARKLOT_WATCH");
 

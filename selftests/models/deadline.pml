@@ -199,7 +199,7 @@ end:	do
 
 #define is_missed(i)	((listed[i] || heaped[i]) && deadline_of(i) < until)
 
-active proctype watcher()
+active proctype sysmon()
 {
 	atomic {
 		timeout;

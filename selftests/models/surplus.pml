@@ -2,13 +2,13 @@
 /*
  * surplus: a worker that is one too many parks although tasks wait, and is
  * called when too few run (lib/sched/sched.h's second drawing; pl__is_surplus(),
- * pl__next() in sched.c; pl__signal() in help.c; find(), look_and_park() and
- * pl__sleep() in worker.c; pl_runtime_set_workers()).
+ * pl__next() in sched.c; pl__notify_one() in notify.c; find(), look_and_park()
+ * and pl__sleep() in worker.c; pl_runtime_set_workers()).
  *
  * All workers run at first, but one is wanted, then two.  A task ends at once,
  * or blocks its worker until each task has begun; one may compute as long.  So
  * tasks that wait while too few workers run are a deadlock.  Queues are one, as all steal from
- * all; the token is left out: help.pml has it.
+ * all; the token is left out: notify.pml has it.
  *
  * MUTANT 1: [idle-a] is left out: nr_idle is seen late
  * MUTANT 2: [idle-b] is left out: nr_blocked is seen late
@@ -31,14 +31,14 @@ bool changed[NR_WORKERS];	/* seq, since the worker peeked at it */
 bool listed[NR_WORKERS], woken[NR_WORKERS];
 
 #define nr_running	(NR_WORKERS - nr_idle - nr_blocked)
-#define is_help_due	(nr_running < wanted && nr_idle > 0)
+#define is_notify_due	(nr_running < wanted && nr_idle > 0)
 #define all_begun	(nr_begun == NR_TASKS)
 
-/* pl__pass_on_help(): one step a look, as each is one load. */
+/* pl__notify_if_work(): one step a look, as each is one load. */
 inline pass_on_help()
 {
 	do
-	:: queue > 0 && is_help_due ->
+	:: queue > 0 && is_notify_due ->
 		d_step {
 			changed[0] = true;
 			changed[1] = true;

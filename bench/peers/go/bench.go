@@ -117,7 +117,7 @@ var subjects = map[string][]func(){
 	"sleep":    {sleepOften, sleepMany, sleepInTurn},
 	"wake":     {wakeIdle},
 	"memory":   {parked},
-	"blocking": {blocking},
+	"blocked_burst": {blockedBurst},
 }
 
 // on sets how many goroutines run at a time.

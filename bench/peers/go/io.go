@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-func blocking() {
+func blockedBurst() {
 	var pipes [4][2]int
 	var readers sync.WaitGroup
 

@@ -402,15 +402,15 @@ TEST_F(stat, no_wake_is_empty)
 /* ---- delays ---- */
 
 #define HELD_NS		(2 * NSEC_PER_MSEC)
-#define NR_HOLDERS	(4 * PL__DELAY_EVERY)
+#define NR_HOLDERS	(4 * PL__LATENCY_EVERY)
 
 /* How many may have been as long as @ns, as far as bins tell. */
-static uint32_t nr_as_long(const struct pl__delays *d, uint64_t ns)
+static uint32_t nr_as_long(const struct pl__latency_hist *d, uint64_t ns)
 {
 	uint32_t nr = 0, i;
 
-	for (i = 0; i < PL__DELAY_BINS; i++)
-		if (1ULL << (i + PL__DELAY_SHIFT) > ns)
+	for (i = 0; i < PL__LATENCY_BINS; i++)
+		if (1ULL << (i + PL__LATENCY_SHIFT) > ns)
 			nr += load_relaxed(&d->bin[i]);
 	return nr;
 }
@@ -443,9 +443,9 @@ TEST_F(stat, deadlines_count_how_late_they_are)
 		run_in_task(sleep_behind_another, NULL);
 		w = pl__rt.workers[0];
 	} while (!w->nr_deadlines);
-	EXPECT_EQ(1, nr_as_long(&w->deadline_delays, 0));
-	EXPECT_EQ(1, nr_as_long(&w->deadline_delays, HELD_NS));
-	EXPECT_EQ(0, nr_as_long(&w->io_delays, 0));
+	EXPECT_EQ(1, nr_as_long(&w->deadline_latency, 0));
+	EXPECT_EQ(1, nr_as_long(&w->deadline_latency, HELD_NS));
+	EXPECT_EQ(0, nr_as_long(&w->io_latency, 0));
 }
 
 static void hold_others(void *arg)
@@ -471,8 +471,9 @@ TEST_F(stat, completions_count_how_long_their_tasks_wait)
 	for (i = 0; i < NR_HOLDERS; i++)
 		join(t[i]);
 	w = pl__rt.workers[0];
-	EXPECT_EQ(NR_HOLDERS / PL__DELAY_EVERY, nr_as_long(&w->io_delays, 0));
-	EXPECT_LE(1, nr_as_long(&w->io_delays, HELD_NS));
+	EXPECT_EQ(NR_HOLDERS / PL__LATENCY_EVERY,
+		  nr_as_long(&w->io_latency, 0));
+	EXPECT_LE(1, nr_as_long(&w->io_latency, HELD_NS));
 	close(fd[0]);
 	close(fd[1]);
 }

@@ -13,7 +13,7 @@
  */
 #include "harness.h"
 
-#include "by_hand.h"
+#include "manual_run.h"
 #include "rt.h"
 
 #include <arpa/inet.h>

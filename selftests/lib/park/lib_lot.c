@@ -258,7 +258,7 @@ EACH_BACKEND(sleeper_in_a_ring_is_woken_or_leaves)
 	EXPECT_EQ(1, nr_parked(lots, 2));
 	EXPECT_TRUE(pl__lot_unlist(lots, 2, &e));
 	EXPECT_EQ(0, nr_parked(lots, 2));
-	EXPECT_FALSE(pl__sleeper_is_woken(&e.sleeper));
+	EXPECT_FALSE(pl__parker_is_woken(&e.parker));
 	EXPECT_EQ(0, pl__lots_signal(lots, 2, 1));
 
 	/* Is woken: by its bell. */
@@ -266,7 +266,7 @@ EACH_BACKEND(sleeper_in_a_ring_is_woken_or_leaves)
 	EXPECT_TRUE(pl__lot_list(lots, 2, &e, &bell, seq));
 	EXPECT_EQ(1, pl__lots_signal(lots, 0, 5));
 	EXPECT_FALSE(pl__lot_unlist(lots, 2, &e));
-	EXPECT_TRUE(pl__sleeper_is_woken(&e.sleeper));
+	EXPECT_TRUE(pl__parker_is_woken(&e.parker));
 	EXPECT_EQ(8, pl__fd_read(bell.eventfd, &rung, 8));
 	EXPECT_EQ(1, rung);
 	pl__close(bell.eventfd);

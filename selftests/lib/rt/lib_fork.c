@@ -390,8 +390,8 @@ TEST_F(fork, timers_are_the_parents)
 /* Who watches opens a descriptor for each worker, when it comes to it. */
 static bool is_watcher_asleep(void)
 {
-	return !rt_is_watched() ||
-	       atomic_load(&pl__rt.watcher) == PL__WATCHER_ASLEEP;
+	return !rt_has_sysmon() ||
+	       atomic_load(&pl__rt.sysmon) == PL__SYSMON_ASLEEP;
 }
 
 static int fds_before;

@@ -299,11 +299,11 @@ static bool may_be_left_out(const struct pl__fault_site *site)
 	/* What the child of a fork does. */
 	if (RT_ASAN && strstr(site->file, "wait.c"))
 		return true;
-	/* Of a worker that has been blocked for a while; see lib_watch. */
-	if (strstr(site->file, "watch.c") && strstr(site->call, "open"))
+	/* Of a worker that has been blocked for a while; see lib_sysmon. */
+	if (strstr(site->file, "sysmon.c") && strstr(site->call, "open"))
 		return true;
-	/* The same, with I/O in flight; see lib_lend. */
-	if (strstr(site->file, "lend.c"))
+	/* The same, with I/O in flight; see lib_orphan_ring. */
+	if (strstr(site->file, "orphan_ring.c"))
 		return true;
 	/* A hierarchy of groups, or a quota, that this machine has not. */
 	if (strstr(site->file, "cpus.c") && strstr(site->call, "path"))

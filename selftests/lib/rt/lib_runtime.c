@@ -367,7 +367,7 @@ TEST_F(runtime, min_workers_are_started_at_once)
 	ASSERT_EQ(0, pl_runtime_start(&cfg));
 	EXPECT_EQ(3, rt_stat().workers);
 	EXPECT_TRUE(UNTIL(nr_threads_named("pl-") ==
-			  3 + 1 + rt_is_watched()));
+			  3 + 1 + rt_has_sysmon()));
 }
 
 static void spin_until_two(void *arg)
@@ -490,7 +490,7 @@ TEST_F(runtime, threads_have_names)
 	EXPECT_TRUE(UNTIL(nr_threads_named("pl-worker/") == 3));
 	EXPECT_TRUE(UNTIL(nr_threads_named("pl-worker/2\n") == 1));
 	EXPECT_TRUE(UNTIL(nr_threads_named("pl-timer") == 1));
-	EXPECT_TRUE(UNTIL(nr_threads_named("pl-watcher") == rt_is_watched()));
+	EXPECT_TRUE(UNTIL(nr_threads_named("pl-sysmon") == rt_has_sysmon()));
 }
 
 static atomic_int nr_signals;

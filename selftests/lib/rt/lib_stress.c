@@ -11,7 +11,7 @@
  */
 #include "harness.h"
 
-#include "by_hand.h"
+#include "manual_run.h"
 #include "rt.h"
 
 #include <sys/socket.h>

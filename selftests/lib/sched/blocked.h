@@ -17,7 +17,7 @@
 	FIXTURE_SETUP(name) \
 	{ \
 		rt_begin(_metadata); \
-		if (!rt_is_watched()) \
+		if (!rt_has_sysmon()) \
 			SKIP(return, "PARKLOT_WATCH=0"); \
 	} \
 	FIXTURE_TEARDOWN(name) { rt_end(); }

@@ -6,7 +6,7 @@
 
 #include "rt.h"
 #include "blocked.h"
-#include "at_once.h"
+#include "run_at_once.h"
 #include "thread.h"
 #include "work.h"
 

@@ -5,7 +5,7 @@
 #include "harness.h"
 
 #include "rt.h"
-#include "at_once.h"
+#include "run_at_once.h"
 
 #include <sys/socket.h>
 

@@ -6,8 +6,8 @@
 
 #include "rt.h"
 
-#include "duel.h"
-#include "freed.h"
+#include "race_rounds.h"
+#include "uaf_page.h"
 
 RT_FIXTURE(barrier)
 
@@ -273,11 +273,11 @@ static void meet_in_rounds(void *arg)
 	int i, ret, last;
 
 	for (i = 1; i <= d->nr_rounds; i++) {
-		duel_begin(d, i);
+		race_rounds_begin(d, i);
 		ret = last = pl_barrier_wait(&barrier);
 		if (ret == -EINTR)
 			last = pl_barrier_wait(&barrier);
-		duel_end(d, ret);
+		race_rounds_end(d, ret);
 		EXPECT_EQ(1, last + by_striker);
 		EXPECT_EQ((uint64_t)i << 32, barrier.state);
 	}
@@ -286,16 +286,16 @@ static void meet_in_rounds(void *arg)
 TEST_F(barrier, round_and_interrupt_end_a_tasks_wait_once)
 {
 	EXPECT_EQ(0, pl_barrier_init(&barrier, 2));
-	run_duel(PL_STACK_NORMAL, meet_in_rounds,
-		 (void (*[])(struct duel *)){ strike_meet, NULL });
+	run_race_rounds(PL_STACK_NORMAL, meet_in_rounds,
+			(void (*[])(struct duel *)){ strike_meet, NULL });
 }
 
 TEST_F(barrier, round_and_interrupt_end_a_workers_wait_once)
 {
 	start_with(2, 0);
 	EXPECT_EQ(0, pl_barrier_init(&barrier, 2));
-	run_duel(PL_STACK_WORKER, meet_in_rounds,
-		 (void (*[])(struct duel *)){ strike_meet, NULL });
+	run_race_rounds(PL_STACK_WORKER, meet_in_rounds,
+			(void (*[])(struct duel *)){ strike_meet, NULL });
 }
 
 static void meet_to_be_cancelled(void *arg)

@@ -6,8 +6,8 @@
 
 #include "rt.h"
 
-#include "duel.h"
-#include "freed.h"
+#include "race_rounds.h"
+#include "uaf_page.h"
 
 RT_FIXTURE(latch)
 
@@ -251,11 +251,11 @@ static void wait_in_rounds(void *arg)
 
 	for (i = 1; i <= d->nr_rounds; i++) {
 		EXPECT_EQ(0, pl_latch_add(&latch, 2));
-		duel_begin(d, i);
+		race_rounds_begin(d, i);
 		ret = pl_latch_wait_until(&latch, duel_deadline(&seed));
 		if (!ret)
 			EXPECT_EQ(-EINVAL, pl_latch_done(&latch));
-		duel_end(d, ret);
+		race_rounds_end(d, ret);
 		EXPECT_EQ(0, pl_latch_wait_until(&latch, 0));
 	}
 }
@@ -275,24 +275,24 @@ static void strike_done_and_wait(struct duel *d)
 
 TEST_F(latch, done_deadline_and_interrupt_end_a_tasks_wait_once)
 {
-	run_duel(PL_STACK_NORMAL, wait_in_rounds,
-		 (void (*[])(struct duel *)){ strike_done, strike_done,
+	run_race_rounds(PL_STACK_NORMAL, wait_in_rounds,
+			(void (*[])(struct duel *)){ strike_done, strike_done,
 					      NULL });
 }
 
 TEST_F(latch, done_deadline_and_interrupt_end_a_workers_wait_once)
 {
 	start_with(2, 0);
-	run_duel(PL_STACK_WORKER, wait_in_rounds,
-		 (void (*[])(struct duel *)){ strike_done, strike_done,
+	run_race_rounds(PL_STACK_WORKER, wait_in_rounds,
+			(void (*[])(struct duel *)){ strike_done, strike_done,
 					      NULL });
 }
 
 /* The patient one is let go whatever becomes of the other. */
 TEST_F(latch, who_gives_up_keeps_nobody_waiting)
 {
-	run_duel(PL_STACK_NORMAL, wait_in_rounds,
-		 (void (*[])(struct duel *)){ strike_done_and_wait,
+	run_race_rounds(PL_STACK_NORMAL, wait_in_rounds,
+			(void (*[])(struct duel *)){ strike_done_and_wait,
 					      strike_done, NULL });
 }
 

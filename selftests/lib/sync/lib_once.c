@@ -6,7 +6,7 @@
 
 #include "rt.h"
 
-#include "freed.h"
+#include "uaf_page.h"
 
 RT_FIXTURE(once)
 

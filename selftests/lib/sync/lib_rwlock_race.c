@@ -7,8 +7,8 @@
 
 #include "rt.h"
 
-#include "duel.h"
-#include "freed.h"
+#include "race_rounds.h"
+#include "uaf_page.h"
 #include "rwlock.h"
 
 RT_FIXTURE(race)
@@ -193,7 +193,7 @@ static void wait_in_rounds(void *arg)
 			pl_rwlock_wrlock(&lock);
 		else
 			pl_rwlock_rdlock(&lock);
-		duel_begin(d, i);
+		race_rounds_begin(d, i);
 		deadline = duel_deadline(&seed);
 		ret = is_writing ? pl_rwlock_wrlock_until(&lock, deadline) :
 				   pl_rwlock_rdlock_until(&lock, deadline);
@@ -201,7 +201,7 @@ static void wait_in_rounds(void *arg)
 			pl_rwlock_wrunlock(&lock);
 		else if (!ret)
 			pl_rwlock_rdunlock(&lock);
-		duel_end(d, ret);
+		race_rounds_end(d, ret);
 		check_free();
 	}
 }
@@ -231,21 +231,21 @@ static void strike_write(struct duel *d)
 
 TEST_F(race, unlock_deadline_and_interrupt_end_a_tasks_wait_once)
 {
-	run_duel(PL_STACK_NORMAL, wait_in_rounds,
-		 (void (*[])(struct duel *)){ strike_unlock, NULL });
+	run_race_rounds(PL_STACK_NORMAL, wait_in_rounds,
+			(void (*[])(struct duel *)){ strike_unlock, NULL });
 }
 
 TEST_F(race, unlock_deadline_and_interrupt_end_a_workers_wait_once)
 {
 	start_with(2, 0);
-	run_duel(PL_STACK_WORKER, wait_in_rounds,
-		 (void (*[])(struct duel *)){ strike_unlock, NULL });
+	run_race_rounds(PL_STACK_WORKER, wait_in_rounds,
+			(void (*[])(struct duel *)){ strike_unlock, NULL });
 }
 
 TEST_F(race, who_gives_up_keeps_no_reader_and_no_writer_waiting)
 {
-	run_duel(PL_STACK_NORMAL, wait_in_rounds,
-		 (void (*[])(struct duel *)){ strike_read, strike_unlock,
+	run_race_rounds(PL_STACK_NORMAL, wait_in_rounds,
+			(void (*[])(struct duel *)){ strike_read, strike_unlock,
 					      strike_write, NULL });
 }
 

@@ -6,8 +6,8 @@
 
 #include "rt.h"
 
-#include "duel.h"
-#include "freed.h"
+#include "race_rounds.h"
+#include "uaf_page.h"
 
 RT_FIXTURE(sem)
 
@@ -372,9 +372,9 @@ static void wait_in_rounds(void *arg)
 	int i, ret;
 
 	for (i = 1; i <= d->nr_rounds; i++) {
-		duel_begin(d, i);
+		race_rounds_begin(d, i);
 		ret = pl_sem_wait_until(&sem, duel_deadline(&seed));
-		duel_end(d, ret);
+		race_rounds_end(d, ret);
 		/* The unit that it did not take is there. */
 		if (ret)
 			EXPECT_EQ(0, pl_sem_trywait(&sem));
@@ -396,22 +396,22 @@ static void strike_wait(struct duel *d)
 
 TEST_F(sem, post_deadline_and_interrupt_end_a_tasks_wait_once)
 {
-	run_duel(PL_STACK_NORMAL, wait_in_rounds,
-		 (void (*[])(struct duel *)){ strike_post, NULL });
+	run_race_rounds(PL_STACK_NORMAL, wait_in_rounds,
+			(void (*[])(struct duel *)){ strike_post, NULL });
 }
 
 TEST_F(sem, post_deadline_and_interrupt_end_a_workers_wait_once)
 {
 	start_with(2, 0);
-	run_duel(PL_STACK_WORKER, wait_in_rounds,
-		 (void (*[])(struct duel *)){ strike_post, NULL });
+	run_race_rounds(PL_STACK_WORKER, wait_in_rounds,
+			(void (*[])(struct duel *)){ strike_post, NULL });
 }
 
 /* A unit for each of two; one of them is patient, and gets it. */
 TEST_F(sem, who_gives_up_takes_nobodys_unit)
 {
-	run_duel(PL_STACK_NORMAL, wait_in_rounds,
-		 (void (*[])(struct duel *)){ strike_post, strike_wait,
+	run_race_rounds(PL_STACK_NORMAL, wait_in_rounds,
+			(void (*[])(struct duel *)){ strike_post, strike_wait,
 					      strike_post, NULL });
 }
 

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+#include "debug/stat_export.h"
+#include "ring/ring.h"
+#include "sched/sched.h"
+#include "time/timer_impl.h"
+
+#define ENTRY(w, base, field, said, f) {				\
+	.name = #said, .where = (w), .flags = (f),			\
+	.size = sizeof(((base *)0)->field), .offset = offsetof(base, field), \
+}
+#define RT(field, said, f) \
+	ENTRY(PL__EXPORT_RT, struct pl__rt, field, said, f)
+#define WORKER(field, said) \
+	ENTRY(PL__EXPORT_WORKER, struct pl__worker, stat.field, said, 0)
+#define DELAYS(field, said) \
+	ENTRY(PL__EXPORT_WORKER, struct pl__worker, field.bin[0], said, \
+	      PL__EXPORT_HIST)
+#define TIMERS(field, said) \
+	ENTRY(PL__EXPORT_TIMERS, struct pl__timers, field, said, 0)
+#define BUCKET(field, said) \
+	ENTRY(PL__EXPORT_BUCKET, struct bucket, field, said, 0)
+#define RING(field, said) \
+	ENTRY(PL__EXPORT_RING, struct pl__ring, field, said, 0)
+
+/* As pl_stat_read() counts. */
+static const struct pl__stat_export entries[] = {
+	WORKER(spawned, tasks_spawned),
+	RT(spawned_outside, tasks_spawned, 0),
+	RT(spawned_past, tasks_spawned, 0),
+	RT(ended_outside, tasks_spawned, PL__EXPORT_MINUS),
+	WORKER(ended, tasks_ended),
+	RT(ended_past, tasks_ended, 0),
+	WORKER(switches, switches),
+	WORKER(steals, steals),
+	WORKER(parks, parks),
+	WORKER(wakes, wakes),
+	RT(wakes_outside, wakes, 0),
+	RT(lots.nr_empty, wakes_empty, 0),
+	WORKER(signals, signals),
+	WORKER(nosignals, nosignals),
+	BUCKET(added, timers_added),
+	TIMERS(fired, timers_fired),
+	BUCKET(died_listed, timers_deleted),
+	BUCKET(died_heaped, timers_deleted),
+	RING(nr_added, io_submitted),
+	RING(nr_done, io_completed),
+	RING(nr_enters, io_enters),
+	DELAYS(io_latency, io_delay),
+	DELAYS(deadline_latency, timer_delay),
+	RT(nr_blocks, blocks, 0),
+	RT(lots.nr_called, blocks, 0),
+	RT(nr_all_blocked, all_blocked, 0),
+	RT(nr_alive, workers, PL__EXPORT_GAUGE),
+	RT(nr_idle, workers_parked, PL__EXPORT_GAUGE),
+	RT(nr_blocked, workers_blocked, PL__EXPORT_GAUGE),
+};
+
+/* Hidden, but not static: the note below refers to it. */
+extern struct pl__stat_export_table pl__stat_export_table;
+struct pl__stat_export_table pl__stat_export_table __attribute__((used)) = {
+	.magic		= "parklot",
+	.version	= PL__EXPORT_VERSION,
+	.nr		= ARRAY_SIZE(entries),
+	.entries	= (uintptr_t)entries,
+	.rt		= (uintptr_t)&pl__rt,
+	.library	= PARKLOT_VERSION,
+	.state		= offsetof(struct pl__rt, state),
+	.backend	= offsetof(struct pl__rt, backend),
+	.workers	= offsetof(struct pl__rt, workers),
+	.nr_workers	= offsetof(struct pl__rt, nr_started),
+	.timers		= offsetof(struct pl__rt, timers),
+	.ring		= offsetof(struct pl__worker, ring_seen),
+	.buckets	= offsetof(struct pl__timers, buckets),
+	.nr_buckets	= offsetof(struct pl__timers, nr_buckets),
+	.bucket_size	= sizeof(struct bucket),
+};
+
+/* An Elf64_Nhdr, the owner, and what stat_export.h says. */
+__asm__(
+	"	.pushsection .note.parklot, \"a\", %note\n"
+	"	.balign	4\n"
+	"	.long	8, 8, 1\n"
+	"	.asciz	\"parklot\"\n"
+	"1:	.quad	pl__stat_export_table - 1b\n"
+	"	.popsection\n");
+
+void pl__stat_export_start(uint64_t now_ns)
+{
+	pl__stat_export_table.started_ns = now_ns;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * valgrind: valgrind is told of stacks, if its header is there
+ *
+ * It takes a stack pointer that moves a little for calls and returns: a switch
+ * to a stack nearby would leave the other one's frames invalid to it.
+ */
+#ifndef PL_VALGRIND_H
+#define PL_VALGRIND_H
+
+#include "base/base.h"
+
+#if defined(__has_include)
+# if __has_include(<valgrind/valgrind.h>)
+#  include <valgrind/valgrind.h>
+# endif
+#endif
+
+#ifdef RUNNING_ON_VALGRIND
+
+static inline bool pl__valgrind_is_on(void)
+{
+	return RUNNING_ON_VALGRIND;
+}
+
+/* A name for the stack, to be given back. */
+static inline uint32_t pl__valgrind_add(const char *low, size_t size)
+{
+	return (uint32_t)VALGRIND_STACK_REGISTER(low, low + size - 1);
+}
+
+static inline void pl__valgrind_del(uint32_t id)
+{
+	VALGRIND_STACK_DEREGISTER(id);
+}
+
+#else
+
+static inline bool pl__valgrind_is_on(void)
+{
+	return false;
+}
+
+static inline uint32_t pl__valgrind_add(const char *low, size_t size)
+{
+	(void)low;
+	(void)size;
+	return 0;
+}
+
+static inline void pl__valgrind_del(uint32_t id)
+{
+	(void)id;
+}
+
+#endif
+
+#endif /* PL_VALGRIND_H */

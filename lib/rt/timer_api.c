@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * timer_api: the runtime's timers, as programs use them
+ */
+#include "rt/runtime.h"
+
+static int add(pl_timer_t *out, uint64_t deadline_ns, void (*fn)(void *arg),
+	       void *arg)
+{
+	pl_timer_t id = pl__timer_add(pl__rt.timers, pl__self_number(),
+				      deadline_ns, fn, arg);
+
+	if (!id)
+		return -ENOMEM;
+	/* The callback may have run by now: @out is ours alone. */
+	if (out)
+		*out = id;
+	return 0;
+}
+
+int pl_timer_add(pl_timer_t *out, uint64_t deadline_ns, void (*fn)(void *arg),
+		 void *arg)
+{
+	int ret;
+
+	if (!fn)
+		return -EINVAL;
+	if (pl__self())
+		return add(out, deadline_ns, fn, arg);
+	ret = pl__runtime_enter();
+	if (ret)
+		return ret;
+	ret = add(out, deadline_ns, fn, arg);
+	pl__rt_exit();
+	return ret;
+}
+
+int pl_timer_del(pl_timer_t t)
+{
+	int ret;
+
+	if (!t)
+		return -EINVAL;
+	if (pl__self())
+		return pl__timer_del(pl__rt.timers, t);
+	if (!pl__rt_enter())
+		return -ENOENT;
+	ret = pl__timer_del(pl__rt.timers, t);
+	pl__rt_exit();
+	return ret;
+}

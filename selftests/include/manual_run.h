@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A program whose tests are short, unless somebody says by options or in the
+ * environment how it is to be: then it runs the one test that does as it is
+ * told. The harness is included before this.
+ */
+#ifndef SELFTESTS_MANUAL_RUN_H
+#define SELFTESTS_MANUAL_RUN_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct setting {
+	const char	*option, *variable;
+	uint64_t	*value;		/* as it is if nothing is said */
+	uint64_t	unit;		/* may be said in fractions; or 1 */
+};
+
+/* What is said of it by an option or in the environment; or NULL. */
+static inline const char *setting_text(const struct setting *s, int argc,
+				       char **argv)
+{
+	int i;
+
+	for (i = 1; i + 1 < argc; i += 2)
+		if (!strcmp(argv[i], s->option))
+			return argv[i + 1];
+	return getenv(s->variable);
+}
+
+/* 0 unless all of @text is a number above 0. */
+static inline uint64_t setting_value(const struct setting *s, const char *text)
+{
+	uint64_t value;
+	double n;
+	char *end;
+
+	errno = 0;
+	if (s->unit == 1) {
+		value = strtoull(text, &end, 0);
+	} else {
+		n = strtod(text, &end) * (double)s->unit;
+		value = n >= 1 && n < 0x1p63 ? (uint64_t)n : 0;
+	}
+	return errno || *end || strchr(text, '-') ? 0 : value;
+}
+
+/* Whether @s is said; if that is no number the program ends. */
+static inline bool setting_take(const struct setting *s, int argc, char **argv)
+{
+	const char *text = setting_text(s, argc, argv);
+
+	if (!text)
+		return false;
+	*s->value = setting_value(s, text);
+	if (!*s->value) {
+		fprintf(stderr, "%s: %s %s: not a number above 0\n", argv[0],
+			s->option, text);
+		exit(1);
+	}
+	return true;
+}
+
+/* main(), where @test does as the @nr @settings say. */
+static inline int by_hand_main(int argc, char **argv, char *test,
+			       const struct setting *settings, size_t nr)
+{
+	char *by_hand[] = { argv[0], "-t", test, NULL };
+	bool is_said = false, is_option = argc == 1;
+	size_t i;
+
+	for (i = 0; i < nr; i++) {
+		is_said |= setting_take(&settings[i], argc, argv);
+		is_option |= argc > 1 && !strcmp(argv[1], settings[i].option);
+	}
+	if (is_said && is_option)
+		return test_harness_run(3, by_hand);
+	return test_harness_run(argc, argv);
+}
+
+#endif /* SELFTESTS_MANUAL_RUN_H */

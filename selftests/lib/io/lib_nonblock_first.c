@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What sockets give or take at once is had without the ring, and all that the
+ * calls promise holds all the same.
+ */
+#include "harness.h"
+
+#include "rt.h"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+RT_FIXTURE(nonblock_first);
+
+/* One in so many goes by the ring: lib/io/io.c. */
+#define BY_RING_EVERY	16
+
+static void make_pair(int fd[2])
+{
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd));
+}
+
+static void close_pair(int fd[2])
+{
+	EXPECT_EQ(0, pl_close(fd[0]));
+	EXPECT_EQ(0, pl_close(fd[1]));
+}
+
+/* Four calls, none of which has to wait. */
+static void there_and_back(int fd[2])
+{
+	struct iovec iov = { &(char){ 'm' }, 1 };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	char c = 0;
+
+	EXPECT_EQ(1, pl_send(fd[0], "s", 1, 0));
+	EXPECT_EQ(1, pl_recv(fd[1], &c, 1, 0));
+	EXPECT_EQ('s', c);
+	EXPECT_EQ(1, pl_sendmsg(fd[1], &msg, 0));
+	iov.iov_base = &c;
+	EXPECT_EQ(1, pl_recvmsg(fd[0], &msg, 0));
+	EXPECT_EQ('m', c);
+}
+
+static void count_requests(void *arg)
+{
+	uint64_t before = rt_stat().io_submitted;
+	int fd[2], i;
+
+	(void)arg;
+	make_pair(fd);
+	for (i = 0; i < BY_RING_EVERY; i++)
+		there_and_back(fd);
+	EXPECT_EQ(4, rt_stat().io_submitted - before);
+	close_pair(fd);
+}
+
+TEST_F(nonblock_first, takes_no_request)
+{
+	start_with(1, 1);
+	run_in_task(count_requests, NULL);
+	run_as(PL_STACK_WORKER, count_requests, NULL);
+}
+
+/* ---- whether it is tried ---- */
+
+/* Messages, which fill no buffer of two. */
+static void make_message_pair(int fd[2])
+{
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0,
+				fd));
+}
+
+static void receive_one(int fd)
+{
+	char buf[2];
+
+	EXPECT_EQ(1, pl_recv(fd, buf, sizeof(buf), 0));
+}
+
+/* Each question has to be waited for: there are none yet. */
+static void answer(int fd, int nr)
+{
+	for (; nr; nr--) {
+		receive_one(fd);
+		EXPECT_EQ(1, pl_send(fd, "!", 1, 0));
+	}
+}
+
+static void ask(int fd, int nr, const char *question)
+{
+	char c = '?';
+
+	for (; nr; nr--) {
+		EXPECT_TRUE(UNTIL(rt_stat().io_in_flight == 1));
+		EXPECT_EQ(strlen(question),
+			  write(fd, question, strlen(question)));
+		EXPECT_EQ(1, read(fd, &c, 1));
+	}
+}
+
+/* Of as many receives of what is there, how many went by the ring. */
+static uint64_t nr_by_ring(int fd, int nr)
+{
+	uint64_t before = rt_stat().io_submitted;
+
+	for (; nr; nr--)
+		receive_one(fd);
+	return rt_stat().io_submitted - before;
+}
+
+#define NR_THERE	(2 * BY_RING_EVERY)
+
+static uint64_t nr_untried, nr_later;
+static int nr_questions;
+
+static void find_there(void *arg)
+{
+	int *fd = arg, i;
+
+	answer(fd[1], nr_questions);
+	for (i = 0; i < 2 * NR_THERE; i++)
+		ASSERT_EQ(1, write(fd[0], "?", 1));
+	nr_untried += nr_by_ring(fd[1], NR_THERE) - NR_THERE / BY_RING_EVERY;
+	nr_later += nr_by_ring(fd[1], NR_THERE) - NR_THERE / BY_RING_EVERY;
+}
+
+/* How many it lets pass when there is something depends on how many came. */
+TEST_F(nonblock_first, who_waited_each_time_is_mostly_not_asked_until_of_use)
+{
+	pl_task_t t;
+	int fd[2];
+
+	start_with(1, 1);
+	for (nr_questions = 40; nr_questions < 56; nr_questions += 3) {
+		make_message_pair(fd);
+		t = spawn(find_there, fd);
+		ask(fd[0], nr_questions, "?");
+		join(t);
+		close_pair(fd);
+	}
+	EXPECT_LE(6, nr_untried);
+	EXPECT_GE(6 * 17, nr_untried);
+	EXPECT_EQ(0, nr_later);
+}
+
+#define NR_LONG		64
+
+/* One byte at a time of the two that each question has. */
+static void answer_long(void *arg)
+{
+	char c;
+	int fd = *(int *)arg, i;
+
+	for (i = 0; i < NR_LONG; i++) {
+		EXPECT_EQ(1, pl_recv(fd, &c, 1, 0));
+		EXPECT_EQ(1, pl_recv(fd, &c, 1, 0));
+		EXPECT_EQ(1, pl_send(fd, &c, 1, 0));
+	}
+}
+
+TEST_F(nonblock_first, whose_buffer_was_filled_is_asked_for_more)
+{
+	pl_task_t t;
+	int fd[2];
+
+	make_pair(fd);
+	start_with(1, 1);
+	t = spawn(answer_long, &fd[1]);
+	ask(fd[0], NR_LONG, "??");
+	join(t);
+	/* The first of each pair; and of all calls one in so many. */
+	EXPECT_GE(NR_LONG + 3 * NR_LONG / BY_RING_EVERY,
+		  rt_stat().io_submitted);
+	close_pair(fd);
+}
+
+static bool make_tcp_pair(int fd[2])
+{
+	struct sockaddr_in sin = { .sin_family = AF_INET };
+	socklen_t len = sizeof(sin);
+	int l = socket(AF_INET, SOCK_STREAM, 0);
+
+	sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	if (l < 0 || bind(l, (struct sockaddr *)&sin, sizeof(sin)) ||
+	    listen(l, 1))
+		return false;
+	ASSERT_EQ(0, getsockname(l, (struct sockaddr *)&sin, &len));
+	fd[0] = socket(AF_INET, SOCK_STREAM, 0);
+	ASSERT_EQ(0, connect(fd[0], (struct sockaddr *)&sin, sizeof(sin)));
+	fd[1] = accept(l, NULL, NULL);
+	close(l);
+	return true;
+}
+
+static void receive_two(void *arg)
+{
+	char buf[3];
+
+	EXPECT_EQ(2, pl_recv(((int *)arg)[1], buf, sizeof(buf), 0));
+}
+
+/* Half comes before the request is on its way, and is no event. */
+static void send_halves(void *arg)
+{
+	int *fd = arg;
+
+	EXPECT_EQ(1, pl_send(fd[0], "1", 1, 0));
+	EXPECT_EQ(0, pl_sleep(NSEC_PER_MSEC));
+	EXPECT_EQ(1, pl_send(fd[0], "2", 1, 0));
+}
+
+static void ask_in_vain(void *arg)
+{
+	int *fd = arg, two = 2;
+	pl_task_t t[2];
+
+	ASSERT_EQ(0, setsockopt(fd[1], SOL_SOCKET, SO_RCVLOWAT, &two,
+				sizeof(two)));
+	t[0] = spawn(send_halves, fd);
+	t[1] = spawn(receive_two, fd);	/* the newest goes first */
+	join(t[1]);
+	join(t[0]);
+}
+
+TEST_F(nonblock_first, what_was_asked_in_vain_waits_for_an_event)
+{
+	int fd[2];
+
+	if (!make_tcp_pair(fd))
+		SKIP(return, "no loopback interface");
+	start_with(1, 1);
+	run_in_task(ask_in_vain, fd);
+	close_pair(fd);
+}
+
+/* ---- what holds all the same ---- */
+
+static bool had_turn;
+
+static void take_turn(void *arg)
+{
+	(void)arg;
+	had_turn = true;
+}
+
+static void never_wait(void *arg)
+{
+	int fd[2], nr = 0;
+	pl_task_t other;
+
+	(void)arg;
+	make_pair(fd);
+	other = spawn(take_turn, NULL);
+	while (!had_turn && nr++ < BY_RING_EVERY)
+		there_and_back(fd);
+	EXPECT_TRUE(had_turn);
+	join(other);
+	close_pair(fd);
+}
+
+TEST_F(nonblock_first, who_never_waits_lets_others_run)
+{
+	start_with(1, 1);
+	run_in_task(never_wait, NULL);
+}
+
+/* As often as it takes to have gone both ways. */
+static void look_only(void *arg)
+{
+	char c;
+	int fd[2], i;
+
+	(void)arg;
+	make_pair(fd);
+	for (i = 0; i < BY_RING_EVERY; i++) {
+		EXPECT_EQ(1, pl_send_until(fd[0], "x", 1, 0, 1));
+		EXPECT_EQ(1, pl_recv_until(fd[1], &c, 1, 0, 1));
+		EXPECT_EQ(-ETIMEDOUT, pl_recv_until(fd[1], &c, 1, 0, 1));
+	}
+	close_pair(fd);
+}
+
+TEST_F(nonblock_first, deadline_in_the_past_gets_what_is_there)
+{
+	run_in_task(look_only, NULL);
+	run_as(PL_STACK_WORKER, look_only, NULL);
+	look_only(NULL);
+}
+
+static void be_called(void *arg)
+{
+	char c = 0;
+	int fd[2];
+
+	(void)arg;
+	make_pair(fd);
+	EXPECT_EQ(0, pl_interrupt(pl_self()));
+	EXPECT_EQ(-EINTR, pl_send(fd[0], "1", 1, 0));
+	EXPECT_EQ(1, pl_send(fd[0], "2", 1, 0));
+	EXPECT_EQ(0, pl_interrupt(pl_self()));
+	EXPECT_EQ(-EINTR, pl_recv(fd[1], &c, 1, 0));
+	EXPECT_EQ(1, pl_recv(fd[1], &c, 1, MSG_PEEK));
+	EXPECT_EQ('2', c);
+	EXPECT_EQ(0, pl_cancel(pl_self()));
+	EXPECT_EQ(-ECANCELED, pl_recv(fd[1], &c, 1, 0));
+	EXPECT_EQ(-ECANCELED, pl_send(fd[0], "3", 1, 0));
+	/* Nothing was sent or taken by those. */
+	EXPECT_EQ(1, recv(fd[1], &c, 1, MSG_DONTWAIT));
+	EXPECT_EQ('2', c);
+	EXPECT_EQ(-1, recv(fd[1], &c, 1, MSG_DONTWAIT));
+	close_pair(fd);
+}
+
+TEST_F(nonblock_first, is_a_point_of_cancellation)
+{
+	run_in_task(be_called, NULL);
+	run_as(PL_STACK_WORKER, be_called, NULL);
+}
+
+static void send_rest(void *arg)
+{
+	ASSERT_TRUE(UNTIL(rt_stat().io_in_flight == 1));
+	EXPECT_EQ(2, pl_send(*(int *)arg, "cd", 2, 0));
+}
+
+static void want_all(void *arg)
+{
+	char buf[5] = "";
+	pl_task_t other;
+	int fd[2], i;
+
+	(void)arg;
+	make_pair(fd);
+	for (i = 0; i < 2; i++) {
+		EXPECT_EQ(2, pl_send(fd[0], "ab", 2, MSG_WAITALL));
+		other = spawn(send_rest, &fd[0]);
+		EXPECT_EQ(4, pl_recv(fd[1], buf, 4, MSG_WAITALL));
+		EXPECT_STREQ("abcd", buf);
+		join(other);
+	}
+	close_pair(fd);
+}
+
+TEST_F(nonblock_first, part_of_what_is_to_be_whole_is_waited_for)
+{
+	run_in_task(want_all, NULL);
+}
+
+#define SIZE	100000
+
+static int64_t nr_echoed;
+
+static void *send_much(void *arg)
+{
+	static char page[4096];
+	int fd = *(int *)arg, left;
+	ssize_t n;
+
+	for (left = SIZE; left > 0; left -= (int)n) {
+		n = pl_send(fd, page, sizeof(page), 0);
+		if (n <= 0)
+			break;
+	}
+	shutdown(fd, SHUT_WR);
+	return NULL;
+}
+
+static void echo(void *arg)
+{
+	int fd = *(int *)arg;
+	char buf[512];
+	ssize_t n;
+
+	while ((n = pl_recv(fd, buf, sizeof(buf), 0)) > 0) {
+		EXPECT_EQ(n, pl_send(fd, buf, (size_t)n, 0));
+		nr_echoed += n;
+	}
+	EXPECT_EQ(0, n);
+	shutdown(fd, SHUT_WR);
+}
+
+/* More than the socket takes: now it is there at once, now it is not. */
+TEST_F(nonblock_first, and_by_the_ring_nothing_is_lost)
+{
+	char buf[1000];
+	int64_t nr = 0;
+	pthread_t thread;
+	pl_task_t t;
+	ssize_t n;
+	int fd[2];
+
+	make_pair(fd);
+	t = spawn(echo, &fd[1]);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, send_much, &fd[0]));
+	while ((n = pl_recv(fd[0], buf, sizeof(buf), 0)) > 0)
+		nr += n;
+	EXPECT_EQ(0, n);
+	pthread_join(thread, NULL);
+	join(t);
+	EXPECT_LE(SIZE, nr);
+	EXPECT_EQ(nr_echoed, nr);
+	close_pair(fd);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Who sees blocked workers: when there are no more to be had, what it costs,
+ * its races, with the device's crew, and without what helps it.
+ */
+#include "harness.h"
+
+#include "rt.h"
+#include "blocked.h"
+#include "work.h"
+
+BLOCKED_FIXTURE(watch)
+
+/* ---- when there are no more ---- */
+
+static int said[2], old_stderr;
+
+static void listen_to_stderr(void)
+{
+	ASSERT_EQ(0, pipe2(said, O_CLOEXEC | O_NONBLOCK));
+	old_stderr = dup(2);
+	ASSERT_EQ(2, dup2(said[1], 2));
+}
+
+/* What was said since, as a string. */
+static const char *heard(void)
+{
+	static char text[512];
+	ssize_t n = read(said[0], text, sizeof(text) - 1);
+
+	text[n > 0 ? n : 0] = '\0';
+	return text;
+}
+
+TEST_F(watch, all_that_may_be_are_named_once_and_recover)
+{
+	const char *text;
+	uint64_t before;
+	int i;
+
+	start_with(1, 3);
+	listen_to_stderr();
+	for (i = 0; i < 2; i++) {
+		before = rt_stat().all_blocked;
+		block_in_read(3);
+		ASSERT_TRUE(UNTIL(nr_begun == 3 * (i + 1)));
+		spawn_tiny(1);
+		EXPECT_TRUE(UNTIL(rt_stat().all_blocked > before));
+		EXPECT_EQ(3, rt_stat().workers);
+		EXPECT_EQ(3, rt_stat().workers_blocked);
+		EXPECT_EQ(i, nr_ran);
+		let_reader_go(1);
+		EXPECT_TRUE(UNTIL(nr_ran == i + 1));
+		text = heard();
+		EXPECT_EQ(!i, !!strstr(text, "all 3 workers, max_workers,"));
+		EXPECT_EQ(!i, !!strstr(text, ": 3 reader\n"));
+		let_reader_go(0);
+		let_reader_go(2);
+	}
+	dup2(old_stderr, 2);
+}
+
+TEST_F(watch, all_that_may_be_recover_though_stderr_is_full)
+{
+	char byte = 'x';
+
+	start_with(1, 1);
+	listen_to_stderr();
+	while (write(said[1], &byte, 1) == 1)
+		;
+	ASSERT_EQ(0, fcntl(said[1], F_SETFL, 0));
+	block_in_read(1);
+	ASSERT_TRUE(UNTIL(nr_begun == 1));
+	spawn_tiny(1);
+	EXPECT_TRUE(UNTIL(rt_stat().all_blocked == 1));
+	let_reader_go(0);
+	EXPECT_TRUE(UNTIL(nr_ran == 1));
+	dup2(old_stderr, 2);
+}
+
+/* ---- what it costs ---- */
+
+/* Of the thread that begins with @name, or -1; and whether it sleeps. */
+static long nr_switches_of(const char *name, bool *is_asleep)
+{
+	char file[300], line[100], state = 0;
+	struct dirent *e;
+	long nr = -1;
+	DIR *dir;
+	FILE *f;
+
+	dir = opendir("/proc/self/task");
+	ASSERT_NE(NULL, dir);
+	while (nr < 0 && (e = readdir(dir))) {
+		bool is_it = false;
+
+		snprintf(file, sizeof(file), "/proc/self/task/%s/status",
+			 e->d_name);
+		f = fopen(file, "r");
+		while (f && fgets(line, sizeof(line), f)) {
+			if (!strncmp(line, "Name:\t", 6))
+				is_it = !strncmp(line + 6, name, strlen(name));
+			if (!is_it)
+				continue;
+			sscanf(line, "State: %c", &state);
+			sscanf(line, "voluntary_ctxt_switches: %ld", &nr);
+		}
+		if (f)
+			fclose(f);
+	}
+	closedir(dir);
+	*is_asleep = state == 'S';
+	return nr;
+}
+
+/*
+ * It sleeps for good, and did not look for so long.  While it says that it
+ * sleeps it may wait for a processor still, on its way there.
+ */
+static bool has_slept(uint64_t ns)
+{
+	struct timespec ts = { .tv_nsec = (long)ns };
+	bool is_asleep;
+	long before;
+
+	if (atomic_load(&pl__rt.sysmon) != PL__SYSMON_ASLEEP)
+		return false;
+	before = nr_switches_of("pl-sysmon", &is_asleep);
+	nanosleep(&ts, NULL);
+	return is_asleep && nr_switches_of("pl-sysmon", &is_asleep) == before &&
+	       is_asleep;
+}
+
+/* Longer than from one to the next of those at who is blocked. */
+#define LAST_LOOK_NS	(200 * NSEC_PER_MSEC)
+
+TEST_F(watch, nobody_looks_while_nothing_waits)
+{
+	start_with(2, 0);
+	spawn_tiny(1000);
+	EXPECT_TRUE(UNTIL(nr_ran == 1000));
+	ASSERT_TRUE(UNTIL(has_slept(50 * NSEC_PER_MSEC)));
+	EXPECT_TRUE(has_slept(300 * NSEC_PER_MSEC));
+}
+
+TEST_F(watch, nobody_looks_at_who_stays_blocked_while_nothing_waits)
+{
+	int i;
+
+	start_with(2, 0);
+	block_in_read(4);
+	spawn_tiny(1000);
+	EXPECT_TRUE(UNTIL(nr_ran == 1000 && nr_begun == 4));
+	ASSERT_TRUE(UNTIL(has_slept(LAST_LOOK_NS)));
+	EXPECT_TRUE(has_slept(300 * NSEC_PER_MSEC));
+	for (i = 0; i < 4; i++)
+		let_reader_go(i);
+}
+
+static void read_for_ever(void *arg)
+{
+	char c;
+
+	EXPECT_EQ(-ECANCELED, pl_read(*(int *)arg, &c, 1));
+}
+
+TEST_F(watch, nobody_looks_at_who_stays_blocked_while_its_io_does_not_complete)
+{
+	pl_task_t t[8];
+	int fds[2], i;
+
+	start_with(1, 0);
+	ASSERT_EQ(0, pipe2(fds, O_CLOEXEC));
+	for (i = 0; i < 8; i++)
+		t[i] = spawn(read_for_ever, &fds[0]);
+	block_in_read(2);
+	ASSERT_TRUE(UNTIL(nr_begun == 2));
+	ASSERT_TRUE(UNTIL(has_slept(LAST_LOOK_NS)));
+	EXPECT_TRUE(has_slept(300 * NSEC_PER_MSEC));
+	for (i = 0; i < 8; i++)
+		EXPECT_EQ(0, pl_cancel(t[i]));
+	for (i = 0; i < 8; i++)
+		join(t[i]);
+	for (i = 0; i < 2; i++)
+		let_reader_go(i);
+}
+
+static atomic_int is_computing, is_over;
+
+/* Until another runs in its place, and for as long as sysmon may look. */
+static void nap_and_compute(void *arg)
+{
+	while (nr_ran < (int)(intptr_t)arg)
+		usleep(1000);
+	usleep(3000);
+	is_computing = 1;
+	while (!is_over)
+		;
+}
+
+static bool is_seen_to_compute(void)
+{
+	uint64_t end = in_ms(500);
+
+	while (rt_stat().workers_blocked && pl_now() < end)
+		usleep(1000);
+	return !rt_stat().workers_blocked;
+}
+
+/* Where the machine has stalled for all the looks that there are, again. */
+TEST_F(watch, who_was_about_to_compute_is_not_taken_for_blocked_for_ever)
+{
+	bool is_seen = false;
+	pl_task_t t;
+	int i;
+
+	start_with(1, 0);
+	for (i = 1; i <= 20 && !is_seen; i++) {
+		is_computing = 0;
+		is_over = 0;
+		t = spawn(nap_and_compute, (void *)(intptr_t)i);
+		spawn_tiny(1);
+		ASSERT_TRUE(UNTIL(is_computing));
+		is_seen = is_seen_to_compute();
+		is_over = 1;
+		join(t);
+	}
+	EXPECT_TRUE(is_seen);
+}
+
+/* ---- races ---- */
+
+static atomic_int nr_spinning;
+
+static void spin_until_over(void *arg)
+{
+	(void)arg;
+	atomic_fetch_add(&nr_spinning, 1);
+	while (!is_over)
+		;
+}
+
+/* Who begins maps its stack for signals, and waits for the likes of us. */
+static void *map_and_unmap(void *may_end)
+{
+	size_t size = 8 << 20;
+	void *p;
+
+	while (!*(atomic_bool *)may_end) {
+		p = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+		if (p != MAP_FAILED)
+			munmap(p, size);
+	}
+	return NULL;
+}
+
+/* It may be asleep on its way into the crew, whose members nobody looks at. */
+TEST_F(watch, who_joins_as_it_is_taken_for_blocked_is_not_for_long)
+{
+	static atomic_bool may_end;
+	int nr = scaled(100), i, round;
+	bool is_well = true;
+	pthread_t mapper;
+	pl_task_t t[4];
+
+	ASSERT_EQ(0, pthread_create(&mapper, NULL, map_and_unmap, &may_end));
+	for (round = 0; round < nr && is_well; round++) {
+		is_over = 0;
+		nr_spinning = 0;
+		start_with(2, 0);
+		for (i = 0; i < 4; i++)
+			t[i] = spawn(spin_until_over, NULL);
+		is_well = UNTIL(nr_spinning >= 2 &&
+				!rt_stat().workers_blocked);
+		EXPECT_TRUE(is_well);
+		is_over = 1;
+		for (i = 0; i < 4; i++)
+			join(t[i]);
+		rt_end();
+	}
+	may_end = true;
+	pthread_join(mapper, NULL);
+}
+
+TEST_F(watch, work_is_seen_whenever_it_comes)
+{
+	int i, nr = scaled(RT_INJECT ? 40 : 100);
+	uint64_t seed = 42;
+
+	start_with(1, 0);
+	for (i = 1; i <= nr; i++) {
+		block_in_read(1);
+		usleep((useconds_t)(next_random(&seed) % 300));
+		spawn_tiny(1);
+		ASSERT_TRUE(UNTIL(nr_ran == i));
+		let_reader_go(0);
+		/* Until after it has gone to sleep, and before. */
+		usleep((useconds_t)(next_random(&seed) % 15000));
+	}
+}
+
+static void block_for(void *arg)
+{
+	struct timespec ts = { .tv_nsec = (long)(uintptr_t)arg };
+
+	nanosleep(&ts, NULL);
+}
+
+/* It is found blocked just when it is not any more, and goes to sleep. */
+TEST_F(watch, who_parks_is_not_counted_as_blocked)
+{
+	int i, nr = scaled(RT_INJECT ? 2000 : 1000);
+	uint64_t seed = 7;
+
+	start_with(1, 2);
+	for (i = 1; i <= nr; i++) {
+		spawn(block_for, (void *)(uintptr_t)(next_random(&seed) %
+						     (200 * 1000)));
+		spawn_tiny(1);
+		ASSERT_TRUE(UNTIL(rt_stat().tasks_alive == 0));
+		ASSERT_TRUE(UNTIL(rt_stat().workers_parked ==
+				  rt_stat().workers));
+		ASSERT_TRUE(UNTIL(rt_stat().workers_blocked == 0));
+	}
+}
+
+static void block_shortly(void *arg)
+{
+	uint64_t seed = (uintptr_t)arg;
+	struct timespec ts = { 0 };
+	int i;
+
+	for (i = 0; i < 30; i++) {
+		ts.tv_nsec = (long)(next_random(&seed) % 300000);
+		nanosleep(&ts, NULL);
+		pl_yield();
+		if (next_random(&seed) % 4 == 0)
+			EXPECT_EQ(0, pl_sleep(ts.tv_nsec));
+	}
+	atomic_fetch_add(&nr_ran, 1);
+}
+
+TEST_F(watch, all_are_counted_once_and_taken_back_once)
+{
+	int i, nr = scaled(200);
+
+	start_with(3, 12);
+	for (i = 0; i < nr; i++)
+		spawn_as(i % 8 ? PL_STACK_NORMAL : PL_STACK_WORKER,
+			 block_shortly, (void *)(uintptr_t)(i + 1));
+	EXPECT_TRUE(UNTIL_NO_MORE(nr_ran == nr, rt_stat().switches));
+	EXPECT_TRUE(UNTIL(rt_stat().workers_parked == rt_stat().workers));
+	/* Sysmon counts first, and may find then that it was too late. */
+	EXPECT_TRUE(UNTIL(rt_stat().workers_blocked == 0));
+	EXPECT_TRUE(UNTIL(atomic_load(&pl__rt.nr_seen) == 0));
+}
+
+/* ---- the device's crew ---- */
+
+static void queue_and_read(void *arg)
+{
+	spawn_tiny(1);
+	spin_ns(100 * NSEC_PER_USEC);
+	read_byte(arg);
+}
+
+TEST_F(watch, crew_calls_a_parked_worker)
+{
+	const char *is_without = getenv("MOD_WITHOUT_CREW");
+	struct pl_config cfg = PL_CONFIG_INIT;
+	int i = 0;
+
+	if (access("/dev/parklot", R_OK | W_OK))
+		SKIP(return, "no /dev/parklot");
+	if (is_without && *is_without)
+		SKIP(return, "no crew");
+	unsetenv("PARKLOT_WORKERS");
+	unsetenv("PARKLOT_MAX_WORKERS");
+	cfg.nr_workers = 1;
+	cfg.min_workers = 3;
+	ASSERT_EQ(0, pl_runtime_start(&cfg));
+	ASSERT_LT(0, pl__rt.lots.nr_members);
+	ASSERT_EQ(0, pipe2(pipes[0], O_CLOEXEC));
+	do {
+		readers[0] = spawn(queue_and_read, pipes[0]);
+		ASSERT_TRUE(UNTIL(nr_ran == i + 1));
+		let_reader_go(0);
+	} while (!atomic_load(&pl__rt.lots.nr_called) && ++i < 1000);
+	EXPECT_LT(0, atomic_load(&pl__rt.lots.nr_called));
+	EXPECT_TRUE(UNTIL(rt_stat().workers_blocked == 0));
+}
+
+/* ---- without what helps ---- */
+
+TEST_F(watch, nobody_looks_where_that_is_not_wanted)
+{
+	setenv("PARKLOT_WATCH", "0", 1);
+	start_with(1, 0);
+	ASSERT_EQ(0, pl_runtime_set_workers(2));
+	block_in_read(2);
+	ASSERT_TRUE(UNTIL(nr_begun == 2));
+	spawn_tiny(10);
+	EXPECT_EQ(0, nr_threads_named("pl-sysmon"));
+	EXPECT_EQ(0, pl__rt.lots.nr_members);
+	EXPECT_EQ(2, rt_stat().workers);
+	EXPECT_EQ(0, rt_stat().workers_blocked);
+	EXPECT_EQ(0, nr_ran);
+	let_reader_go(0);
+	EXPECT_TRUE(UNTIL(nr_ran == 10));
+	EXPECT_EQ(2, rt_stat().workers);
+	EXPECT_EQ(0, rt_stat().blocks);
+	let_reader_go(1);
+}
+
+TEST_F(watch, is_seen_without_a_descriptor_to_be_had)
+{
+	struct rlimit all, none;
+
+	start_with(1, 0);
+	ASSERT_EQ(0, pipe2(pipes[0], O_CLOEXEC));
+	ASSERT_EQ(0, getrlimit(RLIMIT_NOFILE, &all));
+	none = all;
+	none.rlim_cur = 0;
+	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &none));
+	readers[0] = spawn(read_byte, pipes[0]);
+	spawn_tiny(10);
+	EXPECT_TRUE(UNTIL(nr_ran == 10));
+	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &all));
+	let_reader_go(0);
+}
+
+TEST_F(watch, child_has_no_descriptor_of_it)
+{
+	int before = nr_entries("/proc/self/fd");
+	pid_t pid;
+
+	start_with(1, 0);
+	block_in_read(1);
+	spawn_tiny(1);
+	EXPECT_TRUE(UNTIL(nr_ran == 1));
+	EXPECT_LE(before + 3, nr_entries("/proc/self/fd"));
+	pid = fork();
+	if (!pid)
+		_exit(nr_entries("/proc/self/fd") == before + 2 ? 0 : 1);
+	ASSERT_LT(0, pid);
+	EXPECT_EQ(0, reap(pid));
+	let_reader_go(0);
+	EXPECT_EQ(0, pl_runtime_stop());
+	EXPECT_EQ(before + 2, nr_entries("/proc/self/fd"));
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * notify: a worker that is idle or could be started is called while tasks wait
+ * (lib/sched/sched.h's drawing; pl__notify_one(), notify_slow() in notify.c;
+ * pl__drain(), pl_yield() in sched.c; find(), idle(), look_and_park(),
+ * park_in_ring() in worker.c; start_next(), worker_main() in worker_thread.c).
+ *
+ * As many tasks as there may be workers; none of them leaves its worker
+ * until all run at once. So a task that waits in a queue while a worker sleeps
+ * is a deadlock. A thread spawns them; one worker runs at first. A task
+ * yields once, or a parked worker comes back for a completion in its ring; once
+ * a worker that found nothing takes the token and looks again. The
+ * lot is a step here: lot.pml has it. At most one token is about.
+ *
+ * MUTANT 1: [idle-b] is left out: the task is seen after the look at nr_idle
+ * MUTANT 2: [idle-a] is left out: nr_idle is seen late
+ * MUTANT 3: [search-a] is left out: the token is seen late where it was laid
+ * down
+ * MUTANT 4: the idle worker lays the token down once it has looked
+ * MUTANT 5: a searcher that found a task does not look for more
+ * MUTANT 6: who called in vain lays the token down and does not look again
+ * MUTANT 7: who moved several tasks to its deque does not call
+ * MUTANT 8: who comes back for a completion believes that it has the token
+ * MUTANT 9: who is woken does not know that it has the token
+ * MUTANT 10: a new worker does not wait until it is counted
+ * MUTANT 11: who yields does not call
+ * MUTANT 12: who called in vain does not think of starting a worker
+ * MUTANT 13: who laid the token down and found work does not take it up again
+ * MUTANT 14: who took the token to spin parks with it
+ * MUTANT 15: who spun and found a task keeps the token while it runs
+ */
+#ifndef MUTANT
+#define MUTANT 0
+#endif
+#define NR_WORKERS	3
+#define NR_TASKS	NR_WORKERS
+
+byte deque[NR_WORKERS], inbox[NR_WORKERS];
+byte nr_started = 1;
+byte nr_created = 1;		/* threads that run */
+bool starting;			/* start_lock held */
+byte nr_idle, nr_searching;
+bool changed[NR_WORKERS];	/* seq, since the worker peeked at it */
+bool listed[NR_WORKERS], woken[NR_WORKERS];
+
+byte nr_running;		/* tasks */
+byte nr_disturbances = 1;	/* to come */
+byte nr_spins = 1;		/* before somebody parks */
+
+byte late_inbox, late_idle, late_token;
+
+#define all_run		(nr_running == NR_TASKS)
+#define is_notify_due	(nr_idle > 0 || nr_started < NR_WORKERS)
+
+/* pl__work_anywhere() */
+inline look()
+{
+	do
+	:: atomic { i == nr_started || found -> i = 0; break }
+	:: atomic { i < nr_started && !found ->
+		    found = (deque[i] + inbox[i] > 0); i++ }
+	od
+}
+
+/* wake_or_start(): seq moves on, whether somebody sleeps or not yet. */
+inline wake_or_start()
+{
+	!starting || nr_idle > 0;
+	if
+	:: nr_idle > 0 ->
+		d_step {
+			changed[0] = true;
+			changed[1] = true;
+			changed[2] = true
+		};
+		d_step {
+			do
+			:: i < NR_WORKERS && !listed[i] -> i++
+			:: else -> break
+			od;
+			called = (i < NR_WORKERS);
+			if
+			:: called -> listed[i] = false; woken[i] = true
+			:: else
+			fi;
+			i = 0
+		}
+	:: atomic { nr_idle == 0 && nr_started < NR_WORKERS && !starting ->
+		    starting = true; nr_created++; called = true };
+		atomic { starting = false; nr_started++ }
+	:: else
+	fi
+}
+
+/* pl__notify_one(), notify_slow() */
+inline signal()
+{
+	do
+	:: atomic { nr_searching == 0 && is_notify_due -> nr_searching++ };
+		wake_or_start();
+		atomic {
+			if
+			:: called -> called = false; break
+			:: else
+			fi;
+			assert(nr_searching == 1);
+			nr_searching--;
+#if MUTANT == 6
+			break
+#endif
+		};
+		if
+#if MUTANT == 12
+		:: nr_idle > 0 -> look()
+#else
+		:: is_notify_due -> look()
+#endif
+		:: else -> break
+		fi;
+		atomic {
+			if
+			:: found -> found = false
+			:: else -> break
+			fi
+		}
+	:: else -> break
+	od
+}
+
+inline stop_searching()
+{
+	atomic {
+		assert(searching && nr_searching == 1);
+		searching = false;
+#if MUTANT == 3
+		late_token++
+#else
+		nr_searching--			/* [search-a] */
+#endif
+	}
+}
+
+/*
+ * pl__next() and steal(): who has a task in his deque, or else in his inbox? All
+ * of an inbox goes to our deque, by way of our hand: pl__drain().
+ */
+inline next()
+{
+	d_step {
+		got = true;
+		if
+		:: deque[me] > 0 -> deque[me]--
+		:: deque[me] == 0 && inbox[me] > 0 ->
+			nr = inbox[me]; inbox[me] = 0
+		:: else ->
+			i = 0;
+			do
+			:: i < nr_started && deque[i] == 0 -> i++
+			:: else -> break
+			od;
+			if
+			:: i < nr_started -> deque[i]--
+			:: else ->
+				i = 0;
+				do
+				:: i < nr_started && inbox[i] == 0 -> i++
+				:: else -> break
+				od;
+				if
+				:: i < nr_started ->
+					nr = inbox[i]; inbox[i] = 0
+				:: else -> got = false
+				fi
+			fi;
+			i = 0
+		fi
+	};
+	if
+	:: nr > 0 ->
+		deque[me] = deque[me] + nr;
+#if MUTANT != 7
+		if
+		:: nr > 1 -> signal()
+		:: else
+		fi;
+#endif
+		atomic {
+			nr = 0;
+			got = (deque[me] > 0);
+			deque[me] = deque[me] - got
+		}
+	:: else
+	fi
+}
+
+inline park()
+{
+	if
+	:: atomic { !changed[me] -> listed[me] = true; woken[me] = false };
+		if
+		:: atomic { woken[me] ->
+#if MUTANT != 9
+			    searching = true
+#endif
+			  }
+		:: atomic { listed[me] && nr_disturbances > 0 ->
+			    nr_disturbances--;
+#if MUTANT == 8
+			    searching = true;
+#endif
+			    listed[me] = false }
+		:: all_run
+		fi
+	:: changed[me]
+	fi
+}
+
+inline idle()
+{
+	atomic { was_searching = searching; changed[me] = false };
+#if MUTANT == 2
+	late_idle++;
+#else
+	nr_idle++;				/* [idle-a] */
+#endif
+#if MUTANT == 4
+	look();
+	if
+	:: searching -> stop_searching()
+	:: else
+	fi;
+#else
+	if
+	:: searching -> stop_searching()
+	:: else
+	fi;
+	look();
+#endif
+	if
+	:: found
+	:: else -> park()
+	fi;
+	atomic {
+		nr_idle = nr_idle + late_idle;
+		late_idle = 0;
+		nr_idle--;
+		if
+#if MUTANT != 13
+		:: found && was_searching && nr_searching == 0 ->
+			nr_searching++;
+			searching = true
+#endif
+		:: else
+		fi;
+		found = false;
+		was_searching = false
+	}
+}
+
+/* The task runs; it may yield, if its worker has another. */
+inline run_task()
+{
+	nr_running++;
+	do
+	:: all_run -> break
+	:: atomic { !all_run && nr_disturbances > 0 && deque[me] > 0 ->
+		    nr_disturbances--; deque[me]-- };
+		nr_running--;
+		deque[me]++;
+#if MUTANT != 11
+		signal();
+#endif
+		nr_running++
+	od
+}
+
+proctype worker(byte me; bool searching)
+{
+	byte i, nr;
+	bool found, called, got, was_searching;
+
+	nr_created > me;
+#if MUTANT != 10
+	nr_started > me || all_run;
+#endif
+	do
+	:: all_run -> break
+	:: else ->
+		next();
+		if
+		:: got ->
+			if
+			:: searching ->
+				stop_searching();
+#if MUTANT != 5
+				look();
+				if
+				:: found -> found = false; signal()
+				:: else
+				fi
+#endif
+			:: else
+			fi;
+			run_task()
+		:: atomic { !got && !searching && nr_spins > 0 &&
+			    nr_searching == 0 ->
+			    nr_spins--; nr_searching++; searching = true };
+#if MUTANT == 14
+			next();
+			if
+			:: got -> stop_searching(); run_task()
+			:: else -> searching = false; idle()
+			fi
+#elif MUTANT == 15
+			next();
+			if
+			:: got -> run_task(); stop_searching()
+			:: else
+			fi
+#endif
+		:: !got -> idle()
+		fi
+	od
+}
+
+proctype spawner()
+{
+	byte i;
+	bool found, called;
+
+#if MUTANT == 1
+	late_inbox = NR_TASKS;
+#else
+	inbox[0] = NR_TASKS;
+#endif
+	signal()				/* [idle-b] */
+}
+
+#if MUTANT == 1 || MUTANT == 2 || MUTANT == 3
+/* Memory catches up some time. */
+active proctype memory()
+{
+end:	do
+	:: atomic { late_inbox > 0 -> inbox[0] = late_inbox;
+		    late_inbox = 0 }
+	:: atomic { late_idle > 0 -> nr_idle = nr_idle + late_idle;
+		    late_idle = 0 }
+	:: atomic { late_token > 0 -> nr_searching = nr_searching - late_token;
+		    late_token = 0 }
+	od
+}
+#endif
+
+init {
+	atomic {
+		run worker(0, false);
+		run worker(1, true);
+		run worker(2, true);
+		run spawner()
+	}
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * sysmon_sleep: sysmon never sleeps where it has something to look after,
+ * whoever changes its word meanwhile (become(), get_up(), sysmon_wake(),
+ * rouse(), sleep_long(), pl__sysmon_clear_backlog(), pl__sysmon_stop() in
+ * lib/sched/sysmon.c; pl__sysmon_notify(), pl__sysmon_notify_io() in sched.h).
+ *
+ * Nobody but sysmon sees to a task that waits, or to a worker with I/O that
+ * is held up: whoever finds a task as it parks is taken to be blocked by the next
+ * one at once.  While sysmon is up it sees to all.  So one of them left over
+ * when all else has ended is a deadlock, as is sysmon that outlives the
+ * runtime.
+ *
+ * MUTANT 1: who finds a task as it parks leaves sysmon that sleeps asleep
+ * MUTANT 2: sysmon is woken before its word is changed
+ * MUTANT 3: sysmon does not look once it has said that it sleeps
+ * MUTANT 4: it sleeps whatever its word is
+ * MUTANT 5: who has I/O changes the word and wakes nobody
+ * MUTANT 6: who has I/O changes the word though the runtime ends
+ * MUTANT 7: sysmon says that it sleeps though the runtime ends
+ * MUTANT 8: the runtime ends and does not wake sysmon
+ */
+#ifndef MUTANT
+#define MUTANT 0
+#endif
+#define NR_TASKS	2
+#define NR_PARKS	2
+#define NR_SLEEPS	3
+
+mtype = { AWAKE, NO_BACKLOG, ASLEEP, OVER };
+
+mtype word = NO_BACKLOG;
+byte queue;
+bool is_stalled;		/* a worker that has I/O in flight */
+bool is_in_futex;		/* sysmon, until somebody wakes it */
+
+#if MUTANT == 3
+#define is_to_sleep	(word == ASLEEP)
+#else
+#define is_to_sleep	(word == ASLEEP && queue == 0 && !is_stalled)
+#endif
+
+inline wake()
+{
+	is_in_futex = false
+}
+
+/* become() */
+inline become(new)
+{
+	atomic {
+		old = word;
+		if
+#if MUTANT == 7
+		:: true -> word = new
+#else
+		:: old != OVER -> word = new
+		:: else
+#endif
+		fi
+	}
+}
+
+/* pl__sysmon_notify_slow(), which looks first; the other one has just looked. */
+inline sysmon_wake()
+{
+#if MUTANT == 2
+	if
+	:: word == ASLEEP -> wake()
+	:: else
+	fi;
+#endif
+	become(AWAKE);
+#if MUTANT != 2
+	if
+	:: old == ASLEEP -> wake()
+	:: else
+	fi
+#endif
+}
+
+/* rouse(): was_asleep if it changed the word. */
+inline rouse()
+{
+	atomic {
+		was_asleep = (word == ASLEEP);
+		if
+		:: was_asleep -> word = NO_BACKLOG
+#if MUTANT == 6
+		:: word == OVER -> word = NO_BACKLOG
+#endif
+		:: else
+		fi
+	}
+}
+
+/* sleep_long() */
+inline sleep()
+{
+	do
+#if MUTANT != 3
+	:: queue > 0 || is_stalled -> break
+#endif
+#if MUTANT == 4
+	:: atomic { queue == 0 && !is_stalled -> is_in_futex = true };
+		!is_in_futex
+#else
+	:: atomic { word != ASLEEP -> break }
+	:: atomic { is_to_sleep };
+		atomic { is_in_futex = (word == ASLEEP) };
+		!is_in_futex
+#endif
+	od;
+	if
+	:: queue > 0 -> become(AWAKE)
+	:: else -> rouse()
+	fi
+}
+
+proctype sysmon()
+{
+	byte left = NR_SLEEPS;
+	mtype old = AWAKE;
+	bool was_asleep;
+
+	do
+	:: word == OVER -> break
+	:: atomic { queue > 0 -> queue-- }	/* it starts a worker */
+	:: atomic { is_stalled -> is_stalled = false }
+	:: atomic { word != OVER && queue == 0 && !is_stalled && left > 0 ->
+		    left-- };
+		become(ASLEEP);			/* [sysmon-a] */
+		if
+		:: old != OVER -> sleep()
+		:: else
+		fi
+	od
+}
+
+/* pl__sysmon_clear_backlog() */
+proctype parker()
+{
+	byte left = NR_PARKS;
+	mtype old = AWAKE;
+	bool was_awake;
+
+	do
+	:: left == 0 -> break
+	:: left > 0 ->
+		left--;
+		atomic {
+			was_awake = (word == AWAKE);
+			word = (was_awake -> NO_BACKLOG : word)	/* [backlog-a] */
+		};
+		if
+		:: was_awake && queue > 0 ->
+#if MUTANT == 1
+			become(AWAKE)
+#else
+			sysmon_wake()
+#endif
+		:: else
+		fi
+	od
+}
+
+/* pl__sysmon_notify() */
+proctype spawner()
+{
+	byte left = NR_TASKS;
+	mtype old = AWAKE;
+
+	do
+	:: left == 0 -> break
+	:: left > 0 ->
+		left--;
+		queue++;
+		if
+		:: word != AWAKE ->		/* [sysmon-b], [backlog-b] */
+			if
+			:: queue > 0 -> sysmon_wake()
+			:: else
+			fi
+		:: else
+		fi
+	od
+}
+
+/* pl__sysmon_notify_io() */
+proctype reader()
+{
+	bool was_asleep;
+
+	is_stalled = true;			/* [orphan-b] */
+	if
+	:: word == ASLEEP ->
+		rouse();
+		if
+#if MUTANT != 5
+		:: was_asleep -> wake()
+#endif
+		:: else
+		fi
+	:: else
+	fi
+}
+
+init {
+	atomic {
+		if
+		:: word = AWAKE
+		:: skip
+		fi;
+		run sysmon();
+		run parker();
+		run spawner();
+		run reader()
+	}
+	(_nr_pr == 2 && queue == 0 && !is_stalled);
+	/* pl__sysmon_stop() */
+	word = OVER;
+#if MUTANT != 8
+	wake();
+#endif
+	_nr_pr == 1
+}
