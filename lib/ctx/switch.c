@@ -34,7 +34,7 @@
 
 #ifdef PL_ASAN
 
-static void start(struct pl__ctx *to, void **fake_stack)
+static void ctx_start(struct pl__ctx *to, void **fake_stack)
 {
 	__sanitizer_start_switch_fiber(fake_stack, to->base, to->size);
 }
@@ -146,7 +146,7 @@ __attribute__((no_sanitize_address, no_sanitize_thread))
 void pl__ctx_switch(struct pl__ctx *from, struct pl__ctx *to)
 {
 #ifdef PL_ASAN
-	start(to, &from->fake_stack);
+	ctx_start(to, &from->fake_stack);
 #endif
 #ifdef PL_TSAN
 	__tsan_switch_to_fiber(to->fiber, 0);
@@ -161,7 +161,7 @@ __attribute__((no_sanitize_address, no_sanitize_thread))
 void pl__ctx_switch_last(struct pl__ctx *from, struct pl__ctx *to)
 {
 #ifdef PL_ASAN
-	start(to, NULL);
+	ctx_start(to, NULL);
 #endif
 #ifdef PL_TSAN
 	__tsan_switch_to_fiber(to->fiber, 0);

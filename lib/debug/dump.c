@@ -70,7 +70,7 @@ static int runner_of(const struct pl__task *t)
 	return -1;
 }
 
-static bool look(struct view *v, const struct pl__task *at)
+static bool dump_look(struct view *v, const struct pl__task *at)
 {
 	v->at = at;
 	v->worker = -1;
@@ -147,7 +147,7 @@ static void put_joined(struct pl__sigsafe_buf *text, uintptr_t at)
 	const struct pl__task *t = pl__slab_find(&pl__rt.tasks, (void *)at);
 	struct view joined;
 
-	if (!t || !look(&joined, t))
+	if (!t || !dump_look(&joined, t))
 		return;
 	pl__sigsafe_put(text, " of ");
 	put_name(text, &joined);
@@ -234,7 +234,7 @@ static void put_slot(struct pl__sigsafe_buf *text, const struct pl__task *at,
 {
 	struct view v;
 
-	if (!look(&v, at)) {
+	if (!dump_look(&v, at)) {
 		text->error = -EPERM;
 	} else if (is_task(&v)) {
 		sums->tasks++;

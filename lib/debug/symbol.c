@@ -38,7 +38,7 @@ static int look_in(struct dl_phdr_info *info, size_t size, void *arg)
 	return 0;
 }
 
-static bool find(struct place *p)
+static bool symbol_find(struct place *p)
 {
 	/* No program has code in its first page. */
 	return p->pc >= 4096 && dl_iterate_phdr(look_in, p);
@@ -49,7 +49,7 @@ bool pl__symbol_is_return(uintptr_t pc)
 	uint8_t before[PL__CALL_SIZE_MAX];
 	struct place p = { .pc = pc - 1 };
 
-	return find(&p) &&
+	return symbol_find(&p) &&
 	       pl__read_own_mem(before, (void *)(pc - sizeof(before)),
 				sizeof(before)) &&
 	       pl__is_call(before + sizeof(before));
@@ -69,7 +69,7 @@ void pl__symbol_put(struct pl__sigsafe_buf *t, uintptr_t pc, bool is_return)
 	struct place p = { .pc = pc - is_return };
 	Dl_info symbol;
 
-	if (!find(&p)) {
+	if (!symbol_find(&p)) {
 		pl__sigsafe_hex(t, p.pc);
 		return;
 	}

@@ -6,7 +6,7 @@
 #define DEEP		(16 << 10)	/* no more of a stack is looked at */
 #define NR_WORDS	64		/* at a time */
 
-static void add(struct pl__unwind *tr, uintptr_t pc)
+static void unwind_add(struct pl__unwind *tr, uintptr_t pc)
 {
 	if (tr->nr < PL__UNWIND_MAX)
 		tr->pc[tr->nr++] = pc;
@@ -27,7 +27,7 @@ static bool follow(struct pl__unwind *tr, const struct pl__ctx_left *left,
 		frame[1] = pl__ctx_return(frame[1]);
 		if (!pl__symbol_is_return(frame[1]))
 			return false;
-		add(tr, frame[1]);
+		unwind_add(tr, frame[1]);
 		if (!frame[0])
 			return true;
 		low = at + sizeof(frame);
@@ -53,7 +53,7 @@ static void scan_stack(struct pl__unwind *tr, uintptr_t at, uintptr_t high)
 			pc = pl__ctx_return(words[i]);
 			/* What points into the stack is no code. */
 			if ((pc < at || pc >= high) && pl__symbol_is_return(pc))
-				add(tr, pc);
+				unwind_add(tr, pc);
 		}
 	}
 }
@@ -66,7 +66,7 @@ void pl__unwind_from(struct pl__unwind *tr, const void *sp, const void *high)
 	tr->is_guess = false;
 	if (!pl__ctx_look(sp, &left) || left.sp >= (uintptr_t)high)
 		return;
-	add(tr, left.pc);
+	unwind_add(tr, left.pc);
 	if (follow(tr, &left, (uintptr_t)high))
 		return;
 	tr->nr = 1;

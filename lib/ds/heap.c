@@ -46,7 +46,7 @@ bool pl__heap_grow(struct pl__heap *h, uint32_t nr)
 	return ok;
 }
 
-static void move(struct pl__heap *h)
+static void heap_move(struct pl__heap *h)
 {
 	struct pl__heap_room *old = h->room;
 
@@ -116,7 +116,7 @@ static void sift_down(struct pl__heap_entry *entries, uint32_t nr, uint32_t i,
 void pl__heap_push(struct pl__heap *h, uint64_t deadline_ns, void *ptr)
 {
 	if (unlikely(!h->room || h->nr == h->room->size))
-		move(h);
+		heap_move(h);
 	sift_up(h->room->entries, h->nr++,
 		(struct pl__heap_entry){ deadline_ns, ptr });
 }

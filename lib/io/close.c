@@ -58,7 +58,8 @@ static struct pl__ring_closed *new_message(void)
 	return m;
 }
 
-static void add(struct told *t, struct pl__ring *r, uint64_t before)
+static void close_add_message(struct told *t, struct pl__ring *r,
+			      uint64_t before)
 {
 	struct pl__ring_closed *m = new_message();
 
@@ -69,7 +70,7 @@ static void add(struct told *t, struct pl__ring *r, uint64_t before)
 	t->first = &m->link;
 }
 
-static void look(struct told *t, bool is_closed)
+static void close_collect(struct told *t, bool is_closed)
 {
 	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
 	struct pl__ring *r;
@@ -78,7 +79,7 @@ static void look(struct told *t, bool is_closed)
 		r = load_acquire(&pl__rt.workers[i]->ring_seen);
 		if (!r || !pl__ring_may_have(r, t->fd) || is_told(t, r))
 			continue;
-		add(t, r, is_closed ? 0 : pl__ring_nr_added(r));
+		close_add_message(t, r, is_closed ? 0 : pl__ring_nr_added(r));
 	}
 }
 
@@ -107,7 +108,7 @@ static int close_and_tell(int fd)
 	struct told t = { .fd = fd };
 	int ret;
 
-	look(&t, false);
+	close_collect(&t, false);
 	PL_INJECT("close-b");
 	ret = pl__close(fd);
 	if (ret == -EBADF) {
@@ -117,7 +118,7 @@ static int close_and_tell(int fd)
 	/* [close-b] pairs with [close-a] in pl__ring_add(). */
 	pl__full_barrier();
 	PL_INJECT("close-b");
-	look(&t, true);
+	close_collect(&t, true);
 	send_all(&t);
 	return ret;
 }

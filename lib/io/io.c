@@ -50,7 +50,7 @@ static void request_done(struct pl__ring_req *req, int res)
 		pl__wake(&r->done, 1);
 }
 
-static struct pl__ring *ring_of(struct pl__worker *w)
+static struct pl__ring *io_ring(struct pl__worker *w)
 {
 	if (likely(w->ring) || w->ring_error)
 		return w->ring;
@@ -70,10 +70,10 @@ struct io_op {
 	bool			is_callers;	/* for io_uring alone */
 };
 
-static int submit(struct request *r, const struct io_op *a)
+static int io_submit(struct request *r, const struct io_op *a)
 {
 	struct pl__worker *w = pl__self();
-	struct pl__ring *ring = ring_of(w);
+	struct pl__ring *ring = io_ring(w);
 	int ret;
 
 	if (!ring)
@@ -162,7 +162,7 @@ static void wait_uninterruptible(struct request *r)
 			PL__WAIT_UNINTERRUPTIBLE | PL__FOR_IO);
 }
 
-static int wait_once(const struct io_op *a)
+static int io_wait_once(const struct io_op *a)
 {
 	struct request r;
 	int ret = pl__wait_pending();
@@ -170,7 +170,7 @@ static int wait_once(const struct io_op *a)
 	if (!ret && try_nonblock(a, &r, &ret))
 		return ret;
 	if (!ret)
-		ret = submit(&r, a);
+		ret = io_submit(&r, a);
 	if (ret)
 		return ret;
 
@@ -197,12 +197,12 @@ static int wait_once(const struct io_op *a)
 	return r.res;
 }
 
-static int wait_as_task(const struct io_op *a)
+static int io_wait_task(const struct io_op *a)
 {
 	int ret;
 
 	do {
-		ret = wait_once(a);
+		ret = io_wait_once(a);
 	} while (ret == -ERESTART);
 	return ret;
 }
@@ -218,12 +218,12 @@ static void run_proxy(void *arg)
 {
 	struct io_proxy *e = arg;
 
-	e->res = wait_as_task(e->io_op);
+	e->res = io_wait_task(e->io_op);
 	store_release(&e->done, 1);
 	pl__wake(&e->done, 1);
 }
 
-static int wait_as_thread(const struct io_op *a)
+static int io_wait_thread(const struct io_op *a)
 {
 	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
 	struct io_proxy e = { .io_op = a };
@@ -242,10 +242,10 @@ static int wait_as_thread(const struct io_op *a)
 
 static int wait_for_op(const struct io_op *a)
 {
-	return pl__current() ? wait_as_task(a) : wait_as_thread(a);
+	return pl__current() ? io_wait_task(a) : io_wait_thread(a);
 }
 
-static int wait_for(const struct io_uring_sqe *sqe, uint64_t deadline_ns)
+static int io_wait_for(const struct io_uring_sqe *sqe, uint64_t deadline_ns)
 {
 	struct io_op a = { sqe, deadline_ns, false };
 
@@ -260,12 +260,12 @@ static int repeat(const struct io_uring_sqe *sqe, int again, uint32_t events,
 	int ret;
 
 	for (;;) {
-		ret = wait_for(sqe, deadline_ns);
+		ret = io_wait_for(sqe, deadline_ns);
 		if (ret != again || !events)
 			return ret;
 		pl_io_sqe_init(&poll);
 		io_uring_prep_poll_add(&poll, sqe->fd, events);
-		ret = wait_for(&poll, deadline_ns);
+		ret = io_wait_for(&poll, deadline_ns);
 		if (ret < 0)
 			return ret;
 	}

@@ -439,7 +439,7 @@ size_t pl__stacks_trim(struct pl__stacks *s)
 }
 
 /* What was warm all the time since the last look has been of no use. */
-static void look(struct pl__stack_pool *p)
+static void stack_look(struct pl__stack_pool *p)
 {
 	pl__lock(&p->lock);
 	p->nr_unused = p->nr_low > WARM_NR_MAX ? p->nr_low : 0;
@@ -472,7 +472,7 @@ uint64_t pl__stacks_age(struct pl__stacks *s, uint64_t now_ns)
 	if (now_ns >= s->look_ns) {
 		s->look_ns = now_ns + PL__STACKS_AGE_NS;
 		for (cls = 0; cls < PL__STACK_CLASSES; cls++)
-			look(&s->pools[cls]);
+			stack_look(&s->pools[cls]);
 	}
 	for (cls = 0; cls < PL__STACK_CLASSES; cls++)
 		is_more |= age_some(&s->pools[cls]);

@@ -29,9 +29,10 @@ static enum pl__lot_reason reason_of(uint32_t reason)
 	return PL__LOT_CHANGED;
 }
 
-static enum pl__lot_reason park_polling(struct pl__lots *lots, uint32_t i,
-					int fd, uint64_t deadline_ns,
-					uint32_t seq)
+static enum pl__lot_reason lot_dev_park_polling(struct pl__lots *lots,
+						uint32_t i,
+						int fd, uint64_t deadline_ns,
+						uint32_t seq)
 {
 	struct parklot_park p = {
 		.lot = i,
@@ -53,13 +54,13 @@ static enum pl__lot_reason park_polling(struct pl__lots *lots, uint32_t i,
 	return reason_of(p.reason);
 }
 
-static enum pl__lot_reason park(struct pl__lots *lots, uint32_t i,
-				struct pl__lot_entry *e, uint64_t deadline_ns,
-				uint32_t seq)
+static enum pl__lot_reason lot_dev_park(struct pl__lots *lots, uint32_t i,
+					struct pl__lot_entry *e,
+					uint64_t deadline_ns, uint32_t seq)
 {
 	(void)e;
 	_Static_assert(PARKLOT_FOREVER == UINT64_MAX, "ours, too");
-	return park_polling(lots, i, -1, deadline_ns, seq);
+	return lot_dev_park_polling(lots, i, -1, deadline_ns, seq);
 }
 
 static bool has_parked(struct pl__lots *lots, uint32_t i)
@@ -115,7 +116,7 @@ static uint32_t wake_device(struct pl__lots *lots, uint32_t first, uint32_t nr)
 	return woken;
 }
 
-static uint32_t wake(struct pl__lots *lots, uint32_t first, uint32_t nr)
+static uint32_t lot_dev_wake(struct pl__lots *lots, uint32_t first, uint32_t nr)
 {
 	uint32_t i, woken = 0;
 
@@ -126,7 +127,7 @@ static uint32_t wake(struct pl__lots *lots, uint32_t first, uint32_t nr)
 			    woken;
 }
 
-static void fini(struct pl__lots *lots)
+static void lot_dev_fini(struct pl__lots *lots)
 {
 	int fd;
 
@@ -141,10 +142,10 @@ static void fini(struct pl__lots *lots)
 }
 
 static const struct pl__lots_ops dev_ops = {
-	.park		= park,
-	.park_polling	= park_polling,
-	.wake		= wake,
-	.fini		= fini,
+	.park		= lot_dev_park,
+	.park_polling	= lot_dev_park_polling,
+	.wake		= lot_dev_wake,
+	.fini		= lot_dev_fini,
 };
 
 static int map(struct pl__lots *lots)
@@ -204,7 +205,7 @@ int pl__lots_dev_init(struct pl__lots *lots)
 	if (!ret)
 		ret = map(lots);
 	if (ret)
-		fini(lots);
+		lot_dev_fini(lots);
 	else
 		lots->ops = &dev_ops;
 	return ret;

@@ -76,9 +76,9 @@ uint32_t pl__lot_list_wake(struct pl__lots *lots, uint32_t i, uint32_t nr)
 	return woken;
 }
 
-static enum pl__lot_reason park(struct pl__lots *lots, uint32_t i,
-				struct pl__lot_entry *e, uint64_t deadline_ns,
-				uint32_t seq)
+static enum pl__lot_reason lot_futex_park(struct pl__lots *lots, uint32_t i,
+					  struct pl__lot_entry *e,
+					  uint64_t deadline_ns, uint32_t seq)
 {
 	if (!pl__lot_list(lots, i, e, NULL, seq))
 		return PL__LOT_CHANGED;
@@ -91,7 +91,8 @@ static enum pl__lot_reason park(struct pl__lots *lots, uint32_t i,
 	return PL__LOT_WOKEN;
 }
 
-static uint32_t wake(struct pl__lots *lots, uint32_t first, uint32_t nr)
+static uint32_t lot_futex_wake(struct pl__lots *lots, uint32_t first,
+			       uint32_t nr)
 {
 	uint32_t i, woken = 0;
 
@@ -101,15 +102,15 @@ static uint32_t wake(struct pl__lots *lots, uint32_t first, uint32_t nr)
 	return woken;
 }
 
-static void fini(struct pl__lots *lots)
+static void lot_futex_fini(struct pl__lots *lots)
 {
 	(void)lots;
 }
 
 static const struct pl__lots_ops futex_ops = {
-	.park	= park,
-	.wake	= wake,
-	.fini	= fini,
+	.park	= lot_futex_park,
+	.wake	= lot_futex_wake,
+	.fini	= lot_futex_fini,
 };
 
 void pl__lots_futex_init(struct pl__lots *lots)

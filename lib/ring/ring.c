@@ -80,8 +80,8 @@ static void remember(struct pl__ring *r, struct pl__ring_req *req)
 	PL_INJECT("close-a");
 }
 
-static int add(struct pl__ring *r, struct pl__ring_req *req,
-	       const struct io_uring_sqe *sqe)
+static int ring_add_locked(struct pl__ring *r, struct pl__ring_req *req,
+			   const struct io_uring_sqe *sqe)
 {
 	int ret;
 
@@ -110,7 +110,7 @@ int pl__ring_add(struct pl__ring *r, struct pl__ring_req *req,
 	int ret;
 
 	pl__lock(&r->lock);
-	ret = add(r, req, sqe);
+	ret = ring_add_locked(r, req, sqe);
 	PL_INJECT("added");
 	pl__unlock(&r->lock);
 	if (!ret)

@@ -7,7 +7,7 @@
  * tried again.  So the owner's one sleep is for all of it, as in a ring of the
  * kernel's, and for the eventfd.
  *
- *	add() --> fresh --try--> complete --> done()
+ *	poll_add() --> fresh --try--> complete --> done()
  *		    ^  |  \
  *		    |  |   +--> later, if nobody would tell: a while
  *	   an event +--+--> armed, in epoll
@@ -63,7 +63,7 @@ static void move_all(struct pl__list *from, struct pl__list *to)
 		move_to(to, first_of(from));
 }
 
-static void end(struct ring_poll *p, struct pl__ring_req *req, int res)
+static void poll_end(struct ring_poll *p, struct pl__ring_req *req, int res)
 {
 	req->res = res;
 	req->is_over = true;
@@ -94,7 +94,7 @@ static uint32_t wanted(struct ring_poll *p, int fd, uint32_t *armed)
 	return events;
 }
 
-static int arm(struct ring_poll *p, int fd, uint32_t events)
+static int poll_arm(struct ring_poll *p, int fd, uint32_t events)
 {
 	struct epoll_event ev = {
 		.events = events | EPOLLONESHOT,
@@ -116,11 +116,11 @@ static void wait_for_events(struct ring_poll *p, struct pl__ring_req *req)
 	list_del_init(&req->queue);
 	events = wanted(p, req->sqe->fd, &armed);
 	if (!armed || events & ~armed)
-		ret = arm(p, req->sqe->fd, events);
+		ret = poll_arm(p, req->sqe->fd, events);
 	req->round = p->round;
 	req->armed = events;
 	if (ret)
-		end(p, req, ret);
+		poll_end(p, req, ret);
 }
 
 /*
@@ -137,7 +137,7 @@ static bool is_nobody_telling(struct pl__ring_req *req)
 	return true;
 }
 
-static void wait_for(struct ring_poll *p, struct pl__ring_req *req)
+static void poll_wait_for(struct ring_poll *p, struct pl__ring_req *req)
 {
 	if (is_nobody_telling(req))
 		move_to(&p->later, req);
@@ -154,14 +154,14 @@ static void try_fresh(struct ring_poll *p)
 	while (!list_empty(&p->fresh)) {
 		req = first_of(&p->fresh);
 		if (pl__sync_op_would_block(&req->sync_op, &res))
-			wait_for(p, req);
+			poll_wait_for(p, req);
 		else
-			end(p, req, res);
+			poll_end(p, req, res);
 	}
 }
 
 /* Here the task itself waits for a file, and so is known to block. */
-static int add(struct pl__ring *r, struct pl__ring_req *req)
+static int poll_add(struct pl__ring *r, struct pl__ring_req *req)
 {
 	struct ring_poll *p = poll_of(r);
 	int res;
@@ -170,7 +170,7 @@ static int add(struct pl__ring *r, struct pl__ring_req *req)
 	req->nr_eagain = 0;
 	req->round = p->round - 1;
 	if (req->got_eagain) {
-		wait_for(p, req);
+		poll_wait_for(p, req);
 		return 0;
 	}
 	if (req->sync_op.kind != PL__SYNC_OP_FILE) {
@@ -182,22 +182,23 @@ static int add(struct pl__ring *r, struct pl__ring_req *req)
 	pl__unlock(&r->lock);
 	pl__sync_op_would_block(&req->sync_op, &res);
 	pl__lock(&r->lock);
-	end(p, req, res);
+	poll_end(p, req, res);
 	return 0;
 }
 
 /* ---- messages ---- */
 
 /* What was not tried yet is so once: a deadline in the past polls. */
-static void cancel(struct ring_poll *p, struct pl__ring_req *req)
+static void poll_cancel(struct ring_poll *p, struct pl__ring_req *req)
 {
 	int res = -EAGAIN;
 
 	if (!req->is_over && !list_empty(&req->queue) &&
 	    !pl__sync_op_would_block(&req->sync_op, &res))
-		end(p, req, res);
+		poll_end(p, req, res);
 	if (!req->is_over)
-		end(p, req, req->sync_op.done ? req->sync_op.done : -ECANCELED);
+		poll_end(p, req,
+			 req->sync_op.done ? req->sync_op.done : -ECANCELED);
 	/* The attempt, which counts as well. */
 	pl__ring_finish(&p->ring, req);
 }
@@ -208,7 +209,7 @@ static void take_cancels(struct ring_poll *p)
 
 	for (; l; l = next) {
 		next = l->next;
-		cancel(p, container_of(l, struct pl__ring_req, link));
+		poll_cancel(p, container_of(l, struct pl__ring_req, link));
 	}
 }
 
@@ -216,11 +217,11 @@ static void take_cancels(struct ring_poll *p)
 static void end_closed(struct ring_poll *p, struct pl__ring_req *req)
 {
 	if (req->sync_op.kind != PL__SYNC_OP_FILE)
-		end(p, req,
-		    req->sync_op.done ? req->sync_op.done : req->verdict);
+		poll_end(p, req,
+			 req->sync_op.done ? req->sync_op.done : req->verdict);
 }
 
-static void take_closes(struct ring_poll *p)
+static void poll_take_closes(struct ring_poll *p)
 {
 	struct pl__link *l = pl__inbox_take(&p->ring.closes), *next;
 	struct pl__ring_closed *m;
@@ -250,7 +251,7 @@ static void take_event(struct ring_poll *p, int fd)
 }
 
 /* epoll's own timeout counts milliseconds. */
-static void sleep_until(struct ring_poll *p, uint64_t deadline_ns)
+static void poll_sleep_until(struct ring_poll *p, uint64_t deadline_ns)
 {
 	uint64_t now = deadline_ns ? pl__now_ns() : 0;
 	uint64_t ns = deadline_ns > now ? deadline_ns - now : 0;
@@ -271,7 +272,7 @@ static void take_events(struct ring_poll *p, uint64_t deadline_ns)
 	long i, nr;
 
 	if (!timeout)
-		sleep_until(p, deadline_ns);
+		poll_sleep_until(p, deadline_ns);
 	counter_inc(&p->ring.nr_enters);
 	nr = pl__syscall(SYS_epoll_pwait, p->epfd, ev, NR_EVENTS, timeout);
 	for (i = 0; i < nr; i++)
@@ -285,15 +286,15 @@ static void take_events(struct ring_poll *p, uint64_t deadline_ns)
 
 /* ---- the owner ---- */
 
-static void take_messages(struct ring_poll *p)
+static void poll_take_messages(struct ring_poll *p)
 {
 	if (!pl__inbox_empty(&p->ring.cancels))
 		take_cancels(p);
 	if (!pl__inbox_empty(&p->ring.closes))
-		take_closes(p);
+		poll_take_closes(p);
 }
 
-static uint32_t complete_all(struct ring_poll *p)
+static uint32_t poll_complete_all(struct ring_poll *p)
 {
 	struct pl__ring_req *req;
 	uint32_t nr = 0;
@@ -306,24 +307,24 @@ static uint32_t complete_all(struct ring_poll *p)
 	return nr;
 }
 
-static uint32_t reap(struct pl__ring *r)
+static uint32_t poll_reap(struct pl__ring *r)
 {
 	struct ring_poll *p = poll_of(r);
 
-	take_messages(p);
+	poll_take_messages(p);
 	try_fresh(p);
-	return complete_all(p);
+	return poll_complete_all(p);
 }
 
-static uint32_t poll_ring(struct pl__ring *r)
+static uint32_t poll_poll(struct pl__ring *r)
 {
 	struct ring_poll *p = poll_of(r);
 
 	if (pl__ring_is_busy(r)) {
-		take_messages(p);
+		poll_take_messages(p);
 		take_events(p, 0);
 	}
-	return complete_all(p);
+	return poll_complete_all(p);
 }
 
 /* False: something is complete. */
@@ -331,7 +332,7 @@ static bool may_sleep(struct ring_poll *p, uint64_t *deadline_ns)
 {
 	uint64_t soon;
 
-	take_messages(p);
+	poll_take_messages(p);
 	try_fresh(p);
 	if (!list_empty(&p->complete))
 		return false;
@@ -342,7 +343,7 @@ static bool may_sleep(struct ring_poll *p, uint64_t *deadline_ns)
 	return true;
 }
 
-static void wait_in_ring(struct pl__ring *r, uint64_t deadline_ns)
+static void poll_wait(struct pl__ring *r, uint64_t deadline_ns)
 {
 	struct ring_poll *p = poll_of(r);
 
@@ -350,14 +351,14 @@ static void wait_in_ring(struct pl__ring *r, uint64_t deadline_ns)
 		take_events(p, deadline_ns);
 }
 
-static int pollfd(struct pl__ring *r, uint64_t *deadline_ns)
+static int poll_pollfd(struct pl__ring *r, uint64_t *deadline_ns)
 {
 	struct ring_poll *p = poll_of(r);
 
 	return may_sleep(p, deadline_ns) ? p->epfd : -1;
 }
 
-static void polled(struct pl__ring *r, bool is_ready)
+static void poll_polled(struct pl__ring *r, bool is_ready)
 {
 	if (is_ready)
 		take_events(poll_of(r), 0);
@@ -365,7 +366,7 @@ static void polled(struct pl__ring *r, bool is_ready)
 
 /* ---- the whole ---- */
 
-static void close_ring(struct pl__ring *r)
+static void poll_close(struct pl__ring *r)
 {
 	struct ring_poll *p = poll_of(r);
 
@@ -374,14 +375,14 @@ static void close_ring(struct pl__ring *r)
 }
 
 static const struct pl__ring_ops poll_ops = {
-	.close	= close_ring,
-	.add	= add,
-	.poll	= poll_ring,
-	.reap	= reap,
-	.poll_for_owner = poll_ring,
-	.wait	= wait_in_ring,
-	.pollfd	= pollfd,
-	.polled	= polled,
+	.close	= poll_close,
+	.add	= poll_add,
+	.poll	= poll_poll,
+	.reap	= poll_reap,
+	.poll_for_owner = poll_poll,
+	.wait	= poll_wait,
+	.pollfd	= poll_pollfd,
+	.polled	= poll_polled,
 };
 
 /* Each write to it is an event of its own, so that it need not be read. */

@@ -141,7 +141,7 @@ static uint32_t complete(struct uring *u, uint64_t data, int res)
 	return complete_request(u, req, res);
 }
 
-static uint32_t complete_all(struct uring *u)
+static uint32_t uring_complete_all(struct uring *u)
 {
 	struct io_uring_cqe *cqe;
 	uint32_t nr = 0;
@@ -162,7 +162,7 @@ static uint32_t complete_all(struct uring *u)
 /* ---- submission ---- */
 
 /* What the kernel has no memory for stays, to be submitted the next time. */
-static void submit(struct uring *u)
+static void uring_submit(struct uring *u)
 {
 	counter_inc(&u->ring.nr_enters);
 	PL_FAULTY(-EAGAIN, io_uring_submit_and_get_events(&u->uring));
@@ -175,8 +175,8 @@ static struct io_uring_sqe *get_sqe(struct uring *u)
 	if (likely(sqe))
 		return sqe;
 	/* Full of what was not submitted yet. */
-	submit(u);
-	complete_all(u);
+	uring_submit(u);
+	uring_complete_all(u);
 	return io_uring_get_sqe(&u->uring);
 }
 
@@ -185,7 +185,7 @@ static void set_data(struct io_uring_sqe *sqe, const void *ptr, uint64_t tag)
 	sqe->user_data = (uint64_t)(uintptr_t)ptr | tag;
 }
 
-static int add(struct pl__ring *r, struct pl__ring_req *req)
+static int uring_add(struct pl__ring *r, struct pl__ring_req *req)
 {
 	struct uring *u = uring_of(r);
 	struct io_uring_sqe *sqe = get_sqe(u);
@@ -199,7 +199,7 @@ static int add(struct pl__ring *r, struct pl__ring_req *req)
 	return 0;
 }
 
-static bool cancel(struct uring *u, struct pl__ring_req *req)
+static bool uring_cancel(struct uring *u, struct pl__ring_req *req)
 {
 	struct io_uring_sqe *sqe = get_sqe(u);
 
@@ -217,7 +217,8 @@ static void add_cancels(struct uring *u)
 
 	for (; l; l = next) {
 		next = l->next;
-		if (!cancel(u, container_of(l, struct pl__ring_req, link)))
+		if (!uring_cancel(u,
+				  container_of(l, struct pl__ring_req, link)))
 			pl__inbox_push(&u->ring.cancels, l);
 	}
 }
@@ -229,7 +230,7 @@ static bool cancel_closed(struct uring *u, struct pl__ring_closed *m)
 
 	while ((req = pl__ring_next_closed(m))) {
 		atomic_fetch_add(&req->pending, 1);
-		if (cancel(u, req))
+		if (uring_cancel(u, req))
 			continue;
 		req->verdict = 0;
 		pl__ring_finish(&u->ring, req);
@@ -238,7 +239,7 @@ static bool cancel_closed(struct uring *u, struct pl__ring_closed *m)
 	return true;
 }
 
-static void take_closes(struct uring *u)
+static void uring_take_closes(struct uring *u)
 {
 	struct pl__link *l = pl__inbox_take(&u->ring.closes), *next;
 
@@ -261,7 +262,7 @@ static void cancel_again(struct uring *u)
 	while (!list_empty(&u->again)) {
 		req = list_entry(u->again.next, struct pl__ring_req, queue);
 		list_del_init(&req->queue);
-		if (cancel(u, req))
+		if (uring_cancel(u, req))
 			continue;
 		list_add(&req->queue, &u->again);
 		break;
@@ -314,12 +315,12 @@ static bool has_task_work(struct uring *u)
 	       (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW);
 }
 
-static void take_messages(struct uring *u)
+static void uring_take_messages(struct uring *u)
 {
 	if (!pl__inbox_empty(&u->ring.cancels))
 		add_cancels(u);
 	if (!pl__inbox_empty(&u->ring.closes))
-		take_closes(u);
+		uring_take_closes(u);
 	if (likely(list_empty(&u->again)))
 		return;
 	if (u->is_again_due)
@@ -328,40 +329,40 @@ static void take_messages(struct uring *u)
 		arm_again(u);
 }
 
-static uint32_t poll_ring(struct pl__ring *r)
+static uint32_t uring_poll(struct pl__ring *r)
 {
 	struct uring *u = uring_of(r);
 
-	take_messages(u);
+	uring_take_messages(u);
 	if (io_uring_sq_ready(&u->uring) || has_task_work(u))
-		submit(u);
-	return complete_all(u);
+		uring_submit(u);
+	return uring_complete_all(u);
 }
 
 /* The next message will complete the event's read, if it has not yet. */
 static uint32_t uring_poll_for_owner(struct pl__ring *r)
 {
 	struct uring *u = uring_of(r);
-	uint32_t nr = poll_ring(r);
+	uint32_t nr = uring_poll(r);
 
 	if (u->is_event_armed)
 		return nr;
 	arm_event(u);
 	u->is_event_others = u->is_event_armed;
-	submit(u);
+	uring_submit(u);
 	return nr;
 }
 
-static uint32_t reap(struct pl__ring *r)
+static uint32_t uring_reap(struct pl__ring *r)
 {
 	struct uring *u = uring_of(r);
 
 	if (!io_uring_cq_ready(&u->uring) && has_task_work(u))
-		return poll_ring(r);
-	return complete_all(u);
+		return uring_poll(r);
+	return uring_complete_all(u);
 }
 
-static void sleep_until(struct uring *u, uint64_t deadline_ns)
+static void uring_sleep_until(struct uring *u, uint64_t deadline_ns)
 {
 	uint64_t now = deadline_ns == UINT64_MAX ? 0 : pl__now_ns();
 	uint64_t ns = deadline_ns > now ? deadline_ns - now : 0;
@@ -386,33 +387,33 @@ static void arm_own_event(struct uring *u)
 	arm_event(u);
 }
 
-static void wait_in_ring(struct pl__ring *r, uint64_t deadline_ns)
+static void uring_wait(struct pl__ring *r, uint64_t deadline_ns)
 {
 	struct uring *u = uring_of(r);
 
-	take_messages(u);
+	uring_take_messages(u);
 	arm_own_event(u);
 	/* Without a bell to hear nobody could wake us: only look. */
 	if (u->is_event_armed && !u->ring.has_rung &&
 	    !io_uring_cq_ready(&u->uring))
-		sleep_until(u, deadline_ns);
+		uring_sleep_until(u, deadline_ns);
 }
 
-static int pollfd(struct pl__ring *r, uint64_t *deadline_ns)
+static int uring_pollfd(struct pl__ring *r, uint64_t *deadline_ns)
 {
 	struct uring *u = uring_of(r);
 
 	(void)deadline_ns;
-	take_messages(u);
+	uring_take_messages(u);
 	arm_own_event(u);
 	if (io_uring_sq_ready(&u->uring))
-		submit(u);
+		uring_submit(u);
 	return u->is_event_armed && !u->ring.has_rung &&
 	       !io_uring_sq_ready(&u->uring) &&
 	       !io_uring_cq_ready(&u->uring) ? u->uring.ring_fd : -1;
 }
 
-static void polled(struct pl__ring *r, bool is_ready)
+static void uring_polled(struct pl__ring *r, bool is_ready)
 {
 	(void)r;
 	(void)is_ready;
@@ -456,7 +457,7 @@ static int open_bell(struct uring *u)
 	return u->ring.bell.eventfd < 0 ? u->ring.bell.eventfd : 0;
 }
 
-static void close_ring(struct pl__ring *r)
+static void uring_close(struct pl__ring *r)
 {
 	struct uring *u = uring_of(r);
 
@@ -467,14 +468,14 @@ static void close_ring(struct pl__ring *r)
 }
 
 static const struct pl__ring_ops uring_ops = {
-	.close	= close_ring,
-	.add	= add,
-	.poll	= poll_ring,
-	.reap	= reap,
+	.close	= uring_close,
+	.add	= uring_add,
+	.poll	= uring_poll,
+	.reap	= uring_reap,
 	.poll_for_owner = uring_poll_for_owner,
-	.wait	= wait_in_ring,
-	.pollfd	= pollfd,
-	.polled	= polled,
+	.wait	= uring_wait,
+	.pollfd	= uring_pollfd,
+	.polled	= uring_polled,
 };
 
 int pl__ring_uring_open(struct pl__ring **out, enum pl_wait way)

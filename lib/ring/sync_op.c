@@ -66,7 +66,7 @@ void pl__sync_op_init(struct pl__sync_op *c, const struct io_uring_sqe *sqe)
 }
 
 /* The events that @fd has now, or -EBADF. */
-static int look(int fd, uint32_t events)
+static int sync_op_poll(int fd, uint32_t events)
 {
 	struct pollfd p = { .fd = fd, .events = (short)events };
 	struct timespec now = { 0 };
@@ -79,7 +79,7 @@ static int look(int fd, uint32_t events)
 
 static int poll_once(struct pl__sync_op *c)
 {
-	int ret = look(c->sqe->fd, c->events);
+	int ret = sync_op_poll(c->sqe->fd, c->events);
 
 	return ret ? ret : -EAGAIN;
 }
@@ -87,8 +87,8 @@ static int poll_once(struct pl__sync_op *c)
 /* ---- reading and writing ---- */
 
 /* At -1: the file's own position. */
-static long move(struct pl__sync_op *c, const struct iovec *iov, size_t nr,
-		 uint64_t offset, int flags)
+static long sync_op_move(struct pl__sync_op *c, const struct iovec *iov,
+			 size_t nr, uint64_t offset, int flags)
 {
 	bool writes = is_write(c->sqe);
 	int fd = c->sqe->fd;
@@ -107,9 +107,10 @@ static long move(struct pl__sync_op *c, const struct iovec *iov, size_t nr,
 static long move_anywhere(struct pl__sync_op *c, const struct iovec *iov,
 			  size_t nr, int flags)
 {
-	long ret = move(c, iov, nr, c->sqe->off, flags);
+	long ret = sync_op_move(c, iov, nr, c->sqe->off, flags);
 
-	return ret == -ESPIPE ? move(c, iov, nr, (uint64_t)-1, flags) : ret;
+	return ret == -ESPIPE ? sync_op_move(c, iov, nr, (uint64_t)-1,
+					     flags) : ret;
 }
 
 /* No more than a pipe that is ready is sure to take. */
@@ -131,7 +132,7 @@ static long write_a_little(struct pl__sync_op *c, const struct iovec *iov,
 static long move_if_ready(struct pl__sync_op *c, const struct iovec *iov,
 			  size_t nr)
 {
-	int ret = look(c->sqe->fd, c->events);
+	int ret = sync_op_poll(c->sqe->fd, c->events);
 
 	if (ret <= 0)
 		return ret ? ret : -EAGAIN;
@@ -161,7 +162,7 @@ static long read_or_write(struct pl__sync_op *c)
 		nr = sqe->len;
 	}
 	if (c->kind == PL__SYNC_OP_FILE)
-		return move(c, iov, nr, sqe->off, 0);
+		return sync_op_move(c, iov, nr, sqe->off, 0);
 	if (c->kind == PL__SYNC_OP_SOCKET)
 		return move_by_message(c, iov, nr);
 	ret = move_anywhere(c, iov, nr, RWF_NOWAIT);

@@ -108,7 +108,7 @@ static int configure(struct pl__rt *rt, const struct pl_config *cfg)
 	return ret;
 }
 
-static int start(struct pl__rt *rt, const struct pl_config *cfg)
+static int runtime_start(struct pl__rt *rt, const struct pl_config *cfg)
 {
 	int ret = configure(rt, cfg);
 
@@ -179,7 +179,7 @@ int pl_runtime_start(const struct pl_config *cfg)
 	} else {
 		atomic_store(&pl__rt.state, PL__RT_STARTING);
 		pl__signals_keep();
-		ret = start(&pl__rt, cfg);
+		ret = runtime_start(&pl__rt, cfg);
 		atomic_store(&pl__rt.state,
 			     ret ? PL__RT_STOPPED : PL__RT_RUNNING);
 	}

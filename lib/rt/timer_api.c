@@ -4,8 +4,8 @@
  */
 #include "rt/runtime.h"
 
-static int add(pl_timer_t *out, uint64_t deadline_ns, void (*fn)(void *arg),
-	       void *arg)
+static int timer_api_add(pl_timer_t *out, uint64_t deadline_ns,
+			 void (*fn)(void *arg), void *arg)
 {
 	pl_timer_t id = pl__timer_add(pl__rt.timers, pl__self_number(),
 				      deadline_ns, fn, arg);
@@ -26,11 +26,11 @@ int pl_timer_add(pl_timer_t *out, uint64_t deadline_ns, void (*fn)(void *arg),
 	if (!fn)
 		return -EINVAL;
 	if (pl__self())
-		return add(out, deadline_ns, fn, arg);
+		return timer_api_add(out, deadline_ns, fn, arg);
 	ret = pl__runtime_enter();
 	if (ret)
 		return ret;
-	ret = add(out, deadline_ns, fn, arg);
+	ret = timer_api_add(out, deadline_ns, fn, arg);
 	pl__rt_exit();
 	return ret;
 }

@@ -70,14 +70,14 @@ static bool is_in_task(struct pl__worker *w)
 	return duty == PL__RUNS || duty == PL__BLOCKED;
 }
 
-static struct pl__ring *ring_of(struct pl__worker *w)
+static struct pl__ring *orphan_ring_of(struct pl__worker *w)
 {
 	return load_acquire(&w->ring_seen);
 }
 
 static bool is_busy(struct pl__worker *w)
 {
-	struct pl__ring *ring = ring_of(w);
+	struct pl__ring *ring = orphan_ring_of(w);
 
 	return ring && pl__ring_is_busy(ring);
 }
@@ -108,11 +108,11 @@ static bool is_stalled(struct pl__worker *w, uint64_t now)
 static bool has_more(struct pl__worker *w)
 {
 	return load_relaxed(&w->ring_state) == PL__OWNED ||
-	       pl__ring_nr_added(ring_of(w)) != w->sysmon.ready_nr;
+	       pl__ring_nr_added(orphan_ring_of(w)) != w->sysmon.ready_nr;
 }
 
 /* True: it has become ready. */
-static bool look_at(struct pl__worker *w, uint64_t now)
+static bool orphan_ring_look_at(struct pl__worker *w, uint64_t now)
 {
 	struct pl__sysmon_view *s = &w->sysmon;
 	bool was_readable = s->is_readable;
@@ -126,7 +126,7 @@ static bool look_at(struct pl__worker *w, uint64_t now)
 	if (!was_readable && !has_more(w))
 		return false;
 	s->ready_ns = now;
-	s->ready_nr = pl__ring_nr_added(ring_of(w));
+	s->ready_nr = pl__ring_nr_added(orphan_ring_of(w));
 	return atomic_exchange(&w->ring_state,
 			       PL__ORPHAN_READY) != PL__ORPHAN_READY;
 }
@@ -136,7 +136,7 @@ uint32_t pl__orphan_ring_scan(uint64_t now)
 	uint32_t nr = load_acquire(&pl__rt.nr_started), i, nr_ready = 0;
 
 	for (i = 0; i < nr; i++)
-		nr_ready += look_at(pl__rt.workers[i], now);
+		nr_ready += orphan_ring_look_at(pl__rt.workers[i], now);
 	return nr_ready;
 }
 
@@ -169,7 +169,7 @@ void pl__ring_reap_orphan(struct pl__worker *w, struct pl__worker *victim)
 					    PL__ORPHANED))
 		return;
 	w->has_reaped_orphan = true;
-	if (pl__ring_poll_for_owner(ring_of(victim)))
+	if (pl__ring_poll_for_owner(orphan_ring_of(victim)))
 		return;
 	atomic_compare_exchange_strong(&victim->ring_state, &orphaned,
 				       PL__OWNED);
@@ -217,7 +217,7 @@ static uint32_t fill_in(uint64_t now, uint64_t *deadline_ns)
 			continue;
 		}
 		sleeper.fds[++n] = (struct pollfd){
-			.fd = pl__ring_fd(ring_of(w)),
+			.fd = pl__ring_fd(orphan_ring_of(w)),
 			.events = POLLIN,
 		};
 	}
@@ -235,7 +235,7 @@ static bool note_readable(uint32_t nr_fds)
 		if (load_relaxed(&w->ring_state) != PL__ORPHANED)
 			continue;
 		for (n = 1; n <= nr_fds; n++)
-			if (sleeper.fds[n].fd == pl__ring_fd(ring_of(w)))
+			if (sleeper.fds[n].fd == pl__ring_fd(orphan_ring_of(w)))
 				w->sysmon.is_readable |= sleeper.fds[n].revents;
 		is_any |= w->sysmon.is_readable;
 	}

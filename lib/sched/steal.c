@@ -31,7 +31,7 @@ bool pl__work_anywhere(void)
 	return false;
 }
 
-static uint32_t next_random(struct pl__worker *w)
+static uint32_t steal_next_random(struct pl__worker *w)
 {
 	w->rng ^= w->rng << 13;
 	w->rng ^= w->rng >> 17;
@@ -117,7 +117,7 @@ static struct pl__task *steal_from(struct pl__worker *w,
 struct pl__task *pl__steal(struct pl__worker *w, bool has_time)
 {
 	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
-	uint32_t first = next_random(w);
+	uint32_t first = steal_next_random(w);
 	struct pl__worker *victim;
 	struct pl__task *t;
 

@@ -174,7 +174,7 @@ static bool mark_blocked(struct pl__worker *w)
 /* ---- all of them ---- */
 
 /* True: it goes on, or is about to. */
-static bool look_at(struct pl__worker *w, uint64_t now)
+static bool sysmon_look_at(struct pl__worker *w, uint64_t now)
 {
 	w->sysmon.may_be_blocked = false;
 	if (load_relaxed(&w->crew_word)) {
@@ -198,14 +198,14 @@ static bool look_at(struct pl__worker *w, uint64_t now)
 }
 
 /* How many have blocked for so long that others are to run instead. */
-static uint32_t look(uint64_t now)
+static uint32_t sysmon_look_at_all(uint64_t now)
 {
 	uint32_t nr = load_acquire(&pl__rt.nr_started), i, nr_going = 0;
 	uint32_t nr_marked = 0;
 	struct pl__worker *w;
 
 	for (i = 0; i < nr; i++)
-		nr_going += look_at(pl__rt.workers[i], now);
+		nr_going += sysmon_look_at(pl__rt.workers[i], now);
 	for (i = 0; i < nr; i++) {
 		w = pl__rt.workers[i];
 		if (w->sysmon.may_be_blocked &&
@@ -498,7 +498,8 @@ static void sysmon_look(void)
 {
 	bool is_late = sysmon.interval_ns >= LOOK_LAST_NS, has_work;
 	uint64_t now = pl__now_ns(), cpu_ns = own_cpu_ns();
-	uint32_t nr_marked = look(now) + pl__orphan_ring_scan(now);
+	uint32_t nr_marked =
+		sysmon_look_at_all(now) + pl__orphan_ring_scan(now);
 
 	has_work = pl__work_anywhere();
 	if (has_work)

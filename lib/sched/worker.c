@@ -70,7 +70,7 @@ void pl__retry_later(void)
 	retry_deferred_in(RETRY_NS);
 }
 
-static struct pl__task *find(struct pl__worker *w)
+static struct pl__task *worker_find_task(struct pl__worker *w)
 {
 	struct pl__task *t;
 
@@ -152,7 +152,7 @@ static bool may_spin(struct pl__worker *w)
 	return w->is_searching;
 }
 
-static struct pl__task *spin(struct pl__worker *w)
+static struct pl__task *worker_spin(struct pl__worker *w)
 {
 	uint64_t now, end, look;
 	struct pl__task *t;
@@ -164,7 +164,7 @@ static struct pl__task *spin(struct pl__worker *w)
 		for (look = now + LOOK_NS; now < look; now = pl__now_ns())
 			pl__cpu_relax();
 		if (pl__work_anywhere()) {
-			t = find(w);
+			t = worker_find_task(w);
 			if (t)
 				return t;
 		}
@@ -214,7 +214,7 @@ static bool park_in_ring(struct pl__worker *w, uint32_t seq)
 }
 
 /* The same, parked in the device, which polls the ring. */
-static bool park_polling(struct pl__worker *w, uint32_t seq)
+static bool worker_park_polling(struct pl__worker *w, uint32_t seq)
 {
 	uint64_t deadline_ns = UINT64_MAX;
 	int fd = pl__ring_pollfd(w->ring, &deadline_ns);
@@ -244,7 +244,7 @@ static bool park_in_lot(struct pl__worker *w, uint32_t seq, bool *is_late)
 }
 
 /* True: nobody called for it in a long time. */
-static bool park(struct pl__worker *w, uint32_t seq)
+static bool worker_park(struct pl__worker *w, uint32_t seq)
 {
 	uint64_t since = pl__rt.spin_ns_max ? pl__now_ns() : 0;
 	bool woken, is_late = false;
@@ -255,7 +255,7 @@ static bool park(struct pl__worker *w, uint32_t seq)
 	PL_PROBE1(park, w->index);
 	if (w->ring && pl__ring_is_busy(w->ring))
 		woken = pl__ring_way(w->ring) == PL_WAIT_PARK ?
-			park_polling(w, seq) : park_in_ring(w, seq);
+			worker_park_polling(w, seq) : park_in_ring(w, seq);
 	else
 		woken = park_in_lot(w, seq, &is_late);
 	w->is_searching = woken;
@@ -296,7 +296,7 @@ static bool look_and_park(struct pl__worker *w, uint32_t seq)
 	pl__full_barrier();
 	PL_INJECT("idle-a");
 	if (is_enough_running(was_searching) || is_nothing_to_do())
-		return park(w, seq);
+		return worker_park(w, seq);
 	if (was_searching)
 		w->is_searching = atomic_compare_exchange_strong(
 					&pl__rt.nr_searching, &none, 1);
@@ -363,7 +363,7 @@ static void run_on_loop(struct pl__worker *w, struct pl__task *t)
 		pl__ready(joiner);
 }
 
-static void run(struct pl__worker *w, struct pl__task *t)
+static void worker_run_task(struct pl__worker *w, struct pl__task *t)
 {
 	if (t->cls == PL_STACK_WORKER)
 		w->for_loop = t;
@@ -382,13 +382,13 @@ static void loop(struct pl__worker *w)
 	struct pl__task *t;
 
 	do {
-		t = find(w);
+		t = worker_find_task(w);
 		if (!t)
-			t = spin(w);
+			t = worker_spin(w);
 		if (t && unlikely(w->is_starting))
 			worker_started(w);
 		if (t)
-			run(w, t);
+			worker_run_task(w, t);
 	} while (t || idle(w));
 }
 

@@ -93,7 +93,7 @@ static struct pl__worker *vacant(void)
 }
 
 /* It waits for the lock, until it is counted. */
-static int begin(struct pl__worker *w, bool is_searcher)
+static int worker_begin(struct pl__worker *w, bool is_searcher)
 {
 	int ret;
 
@@ -119,7 +119,7 @@ static int begin_in_new_slot(bool is_searcher)
 	if (!w)
 		return -ENOMEM;
 	pl__rt.workers[i] = w;
-	ret = begin(w, is_searcher);
+	ret = worker_begin(w, is_searcher);
 	if (ret) {
 		pl__rt.workers[i] = NULL;
 		worker_free(w);
@@ -142,7 +142,7 @@ static int start_next(bool is_searcher)
 	if (state == PL__RT_DRAINED || state == PL__RT_STOPPED)
 		return -ECANCELED;
 	w = vacant();
-	ret = w ? begin(w, is_searcher) : begin_in_new_slot(is_searcher);
+	ret = w ? worker_begin(w, is_searcher) : begin_in_new_slot(is_searcher);
 	if (ret)
 		pl__retry_later();
 	else
@@ -180,7 +180,7 @@ bool pl__is_end_due(void)
 }
 
 /* Under start_lock: gives all up that the next one in this slot is to have. */
-static void give_up(struct pl__worker *w)
+static void worker_give_up(struct pl__worker *w)
 {
 	_Atomic uint32_t *crew_word = load_relaxed(&w->crew_word);
 
@@ -203,7 +203,7 @@ static void give_up(struct pl__worker *w)
 }
 
 /* From here on it is an ordinary thread, and @w may have another. */
-static void end(pthread_t before, bool has_before)
+static void worker_thread_end(pthread_t before, bool has_before)
 {
 	pl__full_barrier();
 	PL_INJECT("end-a");
@@ -227,11 +227,11 @@ bool pl__worker_end(struct pl__worker *w)
 		has_before = pl__rt.has_ended;
 		pl__rt.ended = w->thread;
 		pl__rt.has_ended = true;
-		give_up(w);
+		worker_give_up(w);
 	}
 	pl__unlock(&pl__rt.start_lock);
 	if (ends)
-		end(before, has_before);
+		worker_thread_end(before, has_before);
 	pl__rt_exit();
 	return ends;
 }

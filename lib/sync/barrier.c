@@ -35,7 +35,7 @@ static bool is_over(struct pl_barrier *b, uint32_t round)
 	return round_of(__atomic_load_n(&b->state, __ATOMIC_SEQ_CST)) != round;
 }
 
-static bool moves(struct pl_barrier *b, uint64_t *from, uint64_t to)
+static bool barrier_cas(struct pl_barrier *b, uint64_t *from, uint64_t to)
 {
 	return __atomic_compare_exchange_n(&b->state, from, to, false,
 					   __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
@@ -51,7 +51,7 @@ static bool come(struct pl_barrier *b, uint32_t *round)
 		*round = round_of(old);
 		is_last = nr_come(old) + 1 >= b->nr;
 		new = is_last ? (uint64_t)(*round + 1) << 32 : old + 1;
-	} while (!moves(b, &old, new));
+	} while (!barrier_cas(b, &old, new));
 	return is_last;
 }
 
@@ -63,11 +63,11 @@ static bool take_back(struct pl_barrier *b, uint32_t round)
 	do {
 		if (round_of(old) != round)
 			return false;
-	} while (!moves(b, &old, old - 1));
+	} while (!barrier_cas(b, &old, old - 1));
 	return true;
 }
 
-static void let_go(struct pl_barrier *b)
+static void barrier_wake_all(struct pl_barrier *b)
 {
 	/* [barrier-b] pairs with [barrier-a] in wait_for_others(). */
 	atomic_fetch_add(&b->word.value, 1);
@@ -81,7 +81,7 @@ static int wait_for_others(struct pl_barrier *b, uint32_t round)
 	int ret;
 
 	do {
-		/* [barrier-a] pairs with [barrier-b] in let_go(). */
+		/* [barrier-a] pairs with [barrier-b] in barrier_wake_all(). */
 		seen = atomic_load(&b->word.value);
 		PL_INJECT("barrier-a");
 		if (is_over(b, round))
@@ -114,6 +114,6 @@ int pl_barrier_wait(struct pl_barrier *b)
 	if (!come(b, &round))
 		return wait_for_others(b, round);
 	if (b->nr > 1)
-		let_go(b);
+		barrier_wake_all(b);
 	return 1;
 }

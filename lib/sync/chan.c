@@ -5,7 +5,7 @@
 
 /* ---- who waits; L ---- */
 
-static void append(struct pl__chan_queue *q, struct pl_chan_case *c)
+static void chan_append(struct pl__chan_queue *q, struct pl_chan_case *c)
 {
 	c->waiting.next = NULL;
 	c->waiting.prev = q->last;
@@ -17,7 +17,7 @@ static void append(struct pl__chan_queue *q, struct pl_chan_case *c)
 	c->waiting.is_listed = true;
 }
 
-static void take_off(struct pl_chan_case *c)
+static void chan_dequeue(struct pl_chan_case *c)
 {
 	struct pl__chan_queue *q = &c->ch->waiting[c->op];
 	struct pl_chan_case *next = c->waiting.next, *prev = c->waiting.prev;
@@ -38,17 +38,17 @@ static void take_off(struct pl_chan_case *c)
 void pl__chan_list(struct pl_chan_case *c, struct pl__chan_call *call)
 {
 	c->waiting.call = call;
-	append(&c->ch->waiting[c->op], c);
+	chan_append(&c->ch->waiting[c->op], c);
 }
 
 void pl__chan_unlist(struct pl_chan_case *c)
 {
 	pl__lock(&c->ch->lock);
-	take_off(c);
+	chan_dequeue(c);
 	pl__unlock(&c->ch->lock);
 }
 
-static bool move(struct pl__chan_call *call, uint32_t to)
+static bool chan_move(struct pl__chan_call *call, uint32_t to)
 {
 	uint32_t waiting = PL__CHAN_WAITING;
 
@@ -64,15 +64,15 @@ static struct pl_chan_case *claim(struct pl_chan *ch, enum pl_chan_op op)
 
 	while ((c = ch->waiting[op].first)) {
 		call = c->waiting.call;
-		take_off(c);
+		chan_dequeue(c);
 		/* [chan-a] pairs with [chan-a] in pl__chan_wait(). */
-		if (!move(call, PL__CHAN_CLAIMED))
+		if (!chan_move(call, PL__CHAN_CLAIMED))
 			continue;
 		PL_INJECT("chan-a");
 		call->chosen = c;
 		for (i = 0; i < call->nr; i++)
 			if (call->cases[i].ch == ch)
-				take_off(&call->cases[i]);
+				chan_dequeue(&call->cases[i]);
 		return c;
 	}
 	return NULL;
@@ -101,7 +101,7 @@ int pl__chan_wait(struct pl__chan_call *call, uint64_t deadline_ns)
 	if (ret && ret != -EAGAIN) {
 		PL_INJECT("chan-a");
 		/* [chan-a] pairs with [chan-a] in claim(). */
-		if (move(call, PL__CHAN_GONE))
+		if (chan_move(call, PL__CHAN_GONE))
 			return ret;
 		pl__interrupt_restore(ret);
 	}

@@ -22,7 +22,7 @@ enum { FREE, LOCKED, WAITED_FOR };
 
 #define NR_BACKOFFS	8
 
-static bool trylock(struct pl_mutex *m)
+static bool mutex_trylock(struct pl_mutex *m)
 {
 	uint32_t is_free = FREE;
 
@@ -38,7 +38,7 @@ static bool trylock(struct pl_mutex *m)
  * stay away twice as long, some microseconds in all, so that those who spin do
  * not take the line from who has the lock.
  */
-static bool spin(struct pl_mutex *m)
+static bool mutex_spin(struct pl_mutex *m)
 {
 	int i, k;
 
@@ -47,7 +47,7 @@ static bool spin(struct pl_mutex *m)
 	for (i = 0; i < NR_BACKOFFS; i++) {
 		for (k = 0; k < 1 << i; k++)
 			pl__cpu_relax();
-		if (load_relaxed(&m->word.value) == FREE && trylock(m))
+		if (load_relaxed(&m->word.value) == FREE && mutex_trylock(m))
 			return true;
 	}
 	return false;
@@ -72,7 +72,7 @@ int pl__mutex_lock_contended(struct pl_mutex *m, uint64_t deadline_ns,
 
 void pl_mutex_lock(struct pl_mutex *m)
 {
-	if (likely(trylock(m)) || spin(m))
+	if (likely(mutex_trylock(m)) || mutex_spin(m))
 		return;
 	/* No memory to wait with is no reason not to wait. */
 	while (pl__mutex_lock_contended(m, PL_FOREVER,
@@ -82,14 +82,14 @@ void pl_mutex_lock(struct pl_mutex *m)
 
 int pl_mutex_trylock(struct pl_mutex *m)
 {
-	return trylock(m) ? 0 : -EBUSY;
+	return mutex_trylock(m) ? 0 : -EBUSY;
 }
 
 int pl_mutex_lock_until(struct pl_mutex *m, uint64_t deadline_ns)
 {
 	int ret = pl__wait_pending();
 
-	if (ret || trylock(m) || spin(m))
+	if (ret || mutex_trylock(m) || mutex_spin(m))
 		return ret;
 	return pl__mutex_lock_contended(m, deadline_ns, 0);
 }

@@ -25,7 +25,7 @@ static uint64_t caller(void)
 	return t ? t : pl__self_number() | 2ULL << 32;
 }
 
-static bool moves(struct pl_once *o, uint32_t from, uint32_t to)
+static bool once_cas(struct pl_once *o, uint32_t from, uint32_t to)
 {
 	return atomic_compare_exchange_strong_explicit(&o->word.value, &from,
 						       to,
@@ -61,7 +61,7 @@ static void run_in(struct pl__task *t, struct pl_once *o,
 	t->stack->user.exit_to = outer;
 }
 
-static void run(struct pl_once *o, void (*fn)(void *arg), void *arg)
+static void once_run(struct pl_once *o, void (*fn)(void *arg), void *arg)
 {
 	struct pl__task *t = pl__current();
 
@@ -76,7 +76,7 @@ static void run(struct pl_once *o, void (*fn)(void *arg), void *arg)
 static void wait_for_it(struct pl_once *o)
 {
 	/* [once-a] pairs with [once-b] in settle(). */
-	if (!moves(o, RUNNING, WAITED_FOR) &&
+	if (!once_cas(o, RUNNING, WAITED_FOR) &&
 	    load_relaxed(&o->word.value) != WAITED_FOR)
 		return;
 	PL_INJECT("once-a");
@@ -91,8 +91,8 @@ int pl_once(struct pl_once *o, void (*fn)(void *arg), void *arg)
 	if (!o || !fn)
 		return -EINVAL;
 	while (unlikely(load_acquire(&o->word.value) != DONE)) {
-		if (moves(o, NEW, RUNNING)) {
-			run(o, fn, arg);
+		if (once_cas(o, NEW, RUNNING)) {
+			once_run(o, fn, arg);
 			return 0;
 		}
 		/* Whoever wrote our name there is us, further up the stack. */

@@ -140,7 +140,7 @@ static bool next_batch(struct pl_queue *q, struct batch *b)
 }
 
 /* From here on the joiner may free it. */
-static void end(struct pl_queue *q)
+static void queue_end(struct pl_queue *q)
 {
 	store_release(&q->ended, 1);
 	pl__wake(&q->ended, UINT32_MAX);
@@ -160,7 +160,7 @@ static bool go_idle(struct pl_queue *q)
 		return false;
 	PL_INJECT("queue-b");
 	if (head & CLOSED)
-		end(q);
+		queue_end(q);
 	return true;
 }
 
@@ -177,7 +177,7 @@ static __pl_noinline void execute(struct pl_queue *q, struct batch *b)
 	}
 }
 
-static void run(void *arg)
+static void queue_run(void *arg)
 {
 	struct pl__task *t = pl__current();
 	struct pl_queue *q = arg;
@@ -215,7 +215,7 @@ static int push_entry(struct pl_queue *q, struct entry *e, struct pl__task **t,
 		if (head & CLOSED)
 			return -EPIPE;
 		if (!(head & BUSY) && !*t) {
-			ret = pl__spawn_reserve(t, run, q, "pl-queue");
+			ret = pl__spawn_reserve(t, queue_run, q, "pl-queue");
 			if (ret)
 				return ret;
 		}
@@ -297,7 +297,7 @@ int pl_queue_close(struct pl_queue *q)
 	if (head & CLOSED)
 		return -EPIPE;
 	if (!(head & BUSY))
-		end(q);
+		queue_end(q);
 	return 0;
 }
 

@@ -116,7 +116,7 @@ static void take_writer(struct pl_rwlock *l, struct pl__list *taken)
 	list_add_tail(&wt->list, taken);
 }
 
-static void let_go(struct pl__list *taken)
+static void rwlock_wake(struct pl__list *taken)
 {
 	struct rw_waiter *wt;
 
@@ -133,19 +133,19 @@ static void let_go(struct pl__list *taken)
 /* ---- coming ---- */
 
 /* The word, from *@from; or false, and *@from is what it is. */
-static bool moves(struct pl_rwlock *l, uint32_t *from, uint32_t to)
+static bool rwlock_cas(struct pl_rwlock *l, uint32_t *from, uint32_t to)
 {
 	return atomic_compare_exchange_weak(&l->word.value, from, to);
 }
 
-static bool take(struct pl_rwlock *l, const struct share *s)
+static bool rwlock_take(struct pl_rwlock *l, const struct share *s)
 {
 	uint32_t v = load_relaxed(&l->word.value);
 
 	do {
 		if (v & s->against)
 			return false;
-	} while (!moves(l, &v, v + s->mine));
+	} while (!rwlock_cas(l, &v, v + s->mine));
 	return true;
 }
 
@@ -154,8 +154,9 @@ static bool take_or_mark(struct pl_rwlock *l, const struct share *s)
 {
 	uint32_t v = load_relaxed(&l->word.value);
 
-	/* [rwlock-a] pairs with [rwlock-b] in leave(). */
-	while (!moves(l, &v, v & s->against ? v | WAITED_FOR : v + s->mine))
+	/* [rwlock-a] pairs with [rwlock-b] in rwlock_leave(). */
+	while (!rwlock_cas(l, &v,
+			   v & s->against ? v | WAITED_FOR : v + s->mine))
 		;
 	PL_INJECT("rwlock-a");
 	return !(v & s->against);
@@ -182,7 +183,7 @@ static bool take_or_queue(struct pl_rwlock *l, const struct share *s,
 
 static bool is_let_in(struct rw_waiter *wt)
 {
-	/* [rwlock-d] pairs with [rwlock-c] in let_go(). */
+	/* [rwlock-d] pairs with [rwlock-c] in rwlock_wake(). */
 	return load_acquire(&wt->state) == HAS_IT;
 }
 
@@ -229,8 +230,8 @@ static void after_unqueue(struct pl_rwlock *l, struct pl__list *taken)
 }
 
 /* False: too late, it has the lock. */
-static bool give_up(struct pl_rwlock *l, const struct share *s,
-		    struct rw_waiter *wt)
+static bool rwlock_give_up(struct pl_rwlock *l, const struct share *s,
+			   struct rw_waiter *wt)
 {
 	struct pl__list taken = PL__LIST_INIT(taken);
 	bool was_queued;
@@ -240,7 +241,7 @@ static bool give_up(struct pl_rwlock *l, const struct share *s,
 	if (was_queued)
 		after_unqueue(l, &taken);
 	pl__unlock(queues_of(l));
-	let_go(&taken);
+	rwlock_wake(&taken);
 	return was_queued;
 }
 
@@ -255,7 +256,7 @@ static int wait_until(struct pl_rwlock *l, const struct share *s,
 
 	if (!ret || ret == -EAGAIN)
 		return 0;
-	if (give_up(l, s, wt))
+	if (rwlock_give_up(l, s, wt))
 		return ret;
 	wait_through(wt);
 	pl__interrupt_restore(ret);
@@ -291,11 +292,11 @@ static bool hand_on_if_last(struct pl_rwlock *l, const struct share *s)
 		hand_on(l, s, &taken);
 	pl__unlock(queues_of(l));
 	PL_INJECT("rwlock-b");
-	let_go(&taken);
+	rwlock_wake(&taken);
 	return is_last;
 }
 
-static void leave(struct pl_rwlock *l, const struct share *s)
+static void rwlock_leave(struct pl_rwlock *l, const struct share *s)
 {
 	uint32_t v = load_relaxed(&l->word.value);
 
@@ -305,7 +306,7 @@ static void leave(struct pl_rwlock *l, const struct share *s)
 				return;
 			v = load_relaxed(&l->word.value);
 		/* [rwlock-b] pairs with [rwlock-a] in take_or_mark(). */
-		} else if (moves(l, &v, v - s->mine)) {
+		} else if (rwlock_cas(l, &v, v - s->mine)) {
 			PL_INJECT("rwlock-b");
 			return;
 		}
@@ -314,21 +315,21 @@ static void leave(struct pl_rwlock *l, const struct share *s)
 
 /* ---- what is public ---- */
 
-static void lock(struct pl_rwlock *l, const struct share *s)
+static void rwlock_lock(struct pl_rwlock *l, const struct share *s)
 {
 	struct rw_waiter wt = { .state = QUEUED };
 
-	if (!take(l, s) && !take_or_queue(l, s, &wt))
+	if (!rwlock_take(l, s) && !take_or_queue(l, s, &wt))
 		wait_through(&wt);
 }
 
-static int lock_until(struct pl_rwlock *l, const struct share *s,
-		      uint64_t deadline_ns)
+static int rwlock_lock_until(struct pl_rwlock *l, const struct share *s,
+			     uint64_t deadline_ns)
 {
 	struct rw_waiter wt = { .state = QUEUED };
 	int ret = l ? pl__wait_pending() : -EINVAL;
 
-	if (ret || take(l, s))
+	if (ret || rwlock_take(l, s))
 		return ret;
 	/* Who only looks keeps nobody out. */
 	if (deadline_ns != PL_FOREVER && deadline_ns <= pl__now_ns())
@@ -338,49 +339,49 @@ static int lock_until(struct pl_rwlock *l, const struct share *s,
 	return wait_until(l, s, &wt, deadline_ns);
 }
 
-static int trylock(struct pl_rwlock *l, const struct share *s)
+static int rwlock_trylock(struct pl_rwlock *l, const struct share *s)
 {
 	if (!l)
 		return -EINVAL;
-	return take(l, s) ? 0 : -EBUSY;
+	return rwlock_take(l, s) ? 0 : -EBUSY;
 }
 
 void pl_rwlock_rdlock(struct pl_rwlock *l)
 {
-	lock(l, &reader);
+	rwlock_lock(l, &reader);
 }
 
 int pl_rwlock_tryrdlock(struct pl_rwlock *l)
 {
-	return trylock(l, &reader);
+	return rwlock_trylock(l, &reader);
 }
 
 int pl_rwlock_rdlock_until(struct pl_rwlock *l, uint64_t deadline_ns)
 {
-	return lock_until(l, &reader, deadline_ns);
+	return rwlock_lock_until(l, &reader, deadline_ns);
 }
 
 void pl_rwlock_rdunlock(struct pl_rwlock *l)
 {
-	leave(l, &reader);
+	rwlock_leave(l, &reader);
 }
 
 void pl_rwlock_wrlock(struct pl_rwlock *l)
 {
-	lock(l, &writer);
+	rwlock_lock(l, &writer);
 }
 
 int pl_rwlock_trywrlock(struct pl_rwlock *l)
 {
-	return trylock(l, &writer);
+	return rwlock_trylock(l, &writer);
 }
 
 int pl_rwlock_wrlock_until(struct pl_rwlock *l, uint64_t deadline_ns)
 {
-	return lock_until(l, &writer, deadline_ns);
+	return rwlock_lock_until(l, &writer, deadline_ns);
 }
 
 void pl_rwlock_wrunlock(struct pl_rwlock *l)
 {
-	leave(l, &writer);
+	rwlock_leave(l, &writer);
 }

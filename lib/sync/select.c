@@ -70,7 +70,7 @@ static void unlock_all(struct pl_chan_case *cases, size_t nr)
 }
 
 /* Of a channel that is locked. */
-static uint64_t next_random(struct pl_chan *ch)
+static uint64_t select_next_random(struct pl_chan *ch)
 {
 	ch->rng ^= ch->rng << 13;
 	ch->rng ^= ch->rng >> 7;
@@ -89,7 +89,7 @@ static int try_in_turn(struct pl_chan_case *cases, size_t nr,
 	for (i = 0; i < nr; i++)
 		cases[i].waiting.nth_turn = (uint32_t)i;
 	for (i = 0; i < nr && any; i++) {
-		k = i + next_random(any) % (nr - i);
+		k = i + select_next_random(any) % (nr - i);
 		c = &cases[cases[k].waiting.nth_turn];
 		cases[k].waiting.nth_turn = cases[i].waiting.nth_turn;
 		if (!c->ch)

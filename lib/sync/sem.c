@@ -23,7 +23,7 @@
 #define UNITS		PL_SEM_MAX
 
 /* Takes a unit and leaves @mark; false if there is none. */
-static bool take(struct pl_sem *s, uint32_t mark)
+static bool sem_take(struct pl_sem *s, uint32_t mark)
 {
 	uint32_t old = load_relaxed(&s->word.value);
 
@@ -58,7 +58,7 @@ static int take_or_wait(struct pl_sem *s, uint64_t deadline_ns)
 	uint32_t mark = 0;
 	int ret;
 
-	while (!take(s, mark)) {
+	while (!sem_take(s, mark)) {
 		if (!mark_waited_for(s))
 			continue;
 		PL_INJECT("sem-a");
@@ -84,7 +84,7 @@ int pl_sem_trywait(struct pl_sem *s)
 {
 	if (!s)
 		return -EINVAL;
-	return take(s, 0) ? 0 : -EAGAIN;
+	return sem_take(s, 0) ? 0 : -EAGAIN;
 }
 
 int pl_sem_wait_until(struct pl_sem *s, uint64_t deadline_ns)

@@ -33,7 +33,7 @@ void pl__timers_kick(struct pl__timers *t, uint64_t ns)
 	pl__futex_wake(&t->seq, 1);
 }
 
-static void append(struct bucket *b, struct pl__slab_obj *obj)
+static void timer_bucket_append(struct bucket *b, struct pl__slab_obj *obj)
 {
 	obj->next = NULL;
 	*b->tail = obj;
@@ -59,7 +59,7 @@ static void sweep(struct pl__timers *t, struct bucket *b)
 	while (i--) {
 		obj = detach_first(b);
 		if (!is_dead(container_of(obj, struct pl__timer, obj))) {
-			append(b, obj);
+			timer_bucket_append(b, obj);
 			continue;
 		}
 		pl__slab_free(&t->slab, &b->cache, obj);
@@ -74,7 +74,7 @@ static uint64_t enlist(struct pl__timers *t, struct bucket *b,
 {
 	uint64_t ns = UINT64_MAX;
 
-	append(b, &r->obj);
+	timer_bucket_append(b, &r->obj);
 	b->nr++;
 	counter_inc(&b->added);
 	if (unlikely(2 * nr_dead(b) > (int64_t)b->nr + TIMER_DEAD_MAX))

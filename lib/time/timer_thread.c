@@ -229,7 +229,7 @@ static bool fire_due(struct pl__timers *t, uint32_t seq, uint64_t now,
  * Fires what is due, in order, until there is nothing, or seq changes.
  * Returns what to sleep until; 0: not at all.
  */
-static uint64_t run(struct pl__timers *t, uint32_t seq)
+static uint64_t timer_run(struct pl__timers *t, uint32_t seq)
 {
 	uint64_t reminder = remind(t);
 	uint64_t left, next, now = pl__now_ns();
@@ -261,7 +261,7 @@ static uint64_t run(struct pl__timers *t, uint32_t seq)
 	return earliest(earliest(next, t->pulled_ns), reminder);
 }
 
-static void sleep_until(struct pl__timers *t, uint32_t seq, uint64_t ns)
+static void timer_sleep_until(struct pl__timers *t, uint32_t seq, uint64_t ns)
 {
 	/* [timer-b] pairs with pl__timers_kick(). */
 	atomic_store(&t->next_ns, ns);
@@ -291,9 +291,9 @@ void *pl__timers_thread(void *arg)
 		PL_INJECT("timer-a");
 		if (load_relaxed(&t->stopping))
 			break;
-		next = run(t, seq);
+		next = timer_run(t, seq);
 		if (next)
-			sleep_until(t, seq, next);
+			timer_sleep_until(t, seq, next);
 	}
 
 	pl__lock(&t->exit_lock);

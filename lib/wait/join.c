@@ -45,8 +45,8 @@ static int wait_with_others(struct pl__task *t, uint32_t version,
 	return pl__wait(&t->version, version, deadline_ns, PL__FOR_JOIN);
 }
 
-static inline int wait_once(struct pl__task *t, uint32_t version,
-			    uint64_t deadline_ns)
+static inline int join_wait_once(struct pl__task *t, uint32_t version,
+				 uint64_t deadline_ns)
 {
 	int ret = -EBUSY;
 
@@ -67,7 +67,7 @@ int pl_join_until(pl_task_t h, uint64_t deadline_ns)
 		return -EDEADLK;
 	ret = pl__wait_pending();
 	while (!ret && is_alive(t, h)) {
-		ret = wait_once(t, pl__task_version(h), deadline_ns);
+		ret = join_wait_once(t, pl__task_version(h), deadline_ns);
 		if (ret == -EAGAIN)
 			ret = is_alive(t, h) ? pl__wait_pending() : 0;
 	}

@@ -184,7 +184,7 @@ static bool destroy_next(struct pl__task *t)
  * A destructor may block and wake on another thread, set values so that the
  * array moves, and end by pl_exit().
  */
-static void end(struct pl__task *t)
+static void key_end(struct pl__task *t)
 {
 	jmp_buf here;
 
@@ -218,7 +218,7 @@ static struct locals *grow(struct pl__task *t, uint32_t index)
 	if (old)
 		memcpy(l, old, sizeof(*l) + old->nr * sizeof(l->values[0]));
 	pl__free(old);
-	l->base.end = end;
+	l->base.end = key_end;
 	l->nr = nr;
 	t->locals = &l->base;
 	if (!pl__current())

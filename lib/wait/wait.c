@@ -138,7 +138,7 @@ static uint32_t wake_taken(struct pl__list *taken)
 uint32_t pl__wake(_Atomic uint32_t *word, uint32_t nr)
 {
 	struct pl__list taken = PL__LIST_INIT(taken);
-	/* [word-b] pairs with [word-a] in link(). */
+	/* [word-b] pairs with [word-a] in wait_link(). */
 	struct bucket *b = lock_bucket(word);
 
 	take_some(b, word, nr, &taken);
@@ -153,7 +153,7 @@ void pl__wake_quietly(_Atomic uint32_t *word)
 	struct bucket *b = lock_bucket(word);
 
 	take_some(b, word, 1, &taken);
-	/* [word-b] pairs with [word-a] in link(). */
+	/* [word-b] pairs with [word-a] in wait_link(). */
 	pl__unlock(&b->lock);
 	PL_INJECT("word-b");
 	if (!list_empty(&taken))
@@ -257,7 +257,7 @@ static bool take_single(struct pl__task *t, pl__wait_slot *slot, int reason,
  * says so: true, and the caller lets it go.  A wait that is moved or ends
  * meanwhile is looked at again.
  */
-static bool take(struct pl__task *t, int reason, may_fn *may, uint64_t arg)
+static bool wait_take(struct pl__task *t, int reason, may_fn *may, uint64_t arg)
 {
 	struct pl__wait_entry *wt = &t->waiter;
 	_Atomic uint32_t *word;
@@ -286,11 +286,11 @@ static bool take(struct pl__task *t, int reason, may_fn *may, uint64_t arg)
 static void wait_abort(struct pl__task *t, int reason, may_fn *may,
 		       uint64_t arg)
 {
-	if (take(t, reason, may, arg))
+	if (wait_take(t, reason, may, arg))
 		wake_one_taken(&t->waiter);
 }
 
-static bool consume(struct pl__task *t)
+static bool wait_consume(struct pl__task *t)
 {
 	return atomic_fetch_and(&t->state, ~PL__TASK_INTERRUPTED) &
 	       PL__TASK_INTERRUPTED;
@@ -299,7 +299,7 @@ static bool consume(struct pl__task *t)
 static bool may_interrupt(struct pl__task *t, uint64_t version)
 {
 	return load_relaxed(&t->version) == version &&
-	       !t->waiter.uninterruptible && consume(t);
+	       !t->waiter.uninterruptible && wait_consume(t);
 }
 
 static bool may_cancel(struct pl__task *t, uint64_t version)
@@ -320,14 +320,14 @@ static bool may_time_out(struct pl__task *t, uint64_t nr)
 }
 
 /* Sets @flag if the task that @h names is alive. */
-static int mark(struct pl__task *t, pl_task_t h, uint64_t flag)
+static int wait_mark(struct pl__task *t, pl_task_t h, uint64_t flag)
 {
 	uint64_t old = t ? atomic_load(&t->state) : 0;
 
 	do {
 		if (!t || old >> 32 != pl__task_version(h) || !(old >> 32 & 1))
 			return -ESRCH;
-		/* [intr-b] pairs with [intr-a] in link(). */
+		/* [intr-b] pairs with [intr-a] in wait_link(). */
 	} while (!atomic_compare_exchange_weak(&t->state, &old, old | flag));
 	PL_INJECT("intr-b");
 	return 0;
@@ -336,7 +336,7 @@ static int mark(struct pl__task *t, pl_task_t h, uint64_t flag)
 int pl_interrupt(pl_task_t h)
 {
 	struct pl__task *t = pl__task_slot(h);
-	int ret = h ? mark(t, h, PL__TASK_INTERRUPTED) : -EINVAL;
+	int ret = h ? wait_mark(t, h, PL__TASK_INTERRUPTED) : -EINVAL;
 
 	if (!ret)
 		wait_abort(t, -EINTR, may_interrupt, pl__task_version(h));
@@ -346,7 +346,7 @@ int pl_interrupt(pl_task_t h)
 int pl_cancel(pl_task_t h)
 {
 	struct pl__task *t = pl__task_slot(h);
-	int ret = h ? mark(t, h, PL__TASK_CANCELLED) : -EINVAL;
+	int ret = h ? wait_mark(t, h, PL__TASK_CANCELLED) : -EINVAL;
 
 	if (!ret)
 		wait_abort(t, -ECANCELED, may_cancel, pl__task_version(h));
@@ -360,7 +360,7 @@ static int pending_of(struct pl__task *t)
 	if (atomic_load(&t->state) & PL__TASK_CANCELLED ||
 	    pl__rt_is_stopping())
 		return -ECANCELED;
-	if (atomic_load(&t->state) & PL__TASK_INTERRUPTED && consume(t))
+	if (atomic_load(&t->state) & PL__TASK_INTERRUPTED && wait_consume(t))
 		return -EINTR;
 	return 0;
 }
@@ -420,7 +420,7 @@ static void time_out(void *arg)
 	uint64_t a = (uintptr_t)arg;
 	struct pl__task *t = pl__slab_get(&pl__rt.tasks, (uint32_t)a);
 
-	if (!take(t, -ETIMEDOUT, may_time_out, a >> 32))
+	if (!wait_take(t, -ETIMEDOUT, may_time_out, a >> 32))
 		return;
 	t->link.next = timed_out.newest;
 	timed_out.newest = &t->link;
@@ -450,7 +450,7 @@ struct wait {
 	struct pl__timer	*timer;		/* to be armed, or NULL */
 };
 
-static void arm(struct wait *w)
+static void wait_arm(struct wait *w)
 {
 	struct pl__wait_entry *wt = &w->t->waiter;
 
@@ -463,13 +463,13 @@ static void arm(struct wait *w)
  * Lists the waiter; or returns why it need not wait, which its reason is then.
  * The timer is armed within, so that who takes the waiter off finds it there.
  */
-static int link(struct wait *w)
+static int wait_link(struct wait *w)
 {
 	struct pl__wait_entry *wt = &w->t->waiter;
 	struct bucket *b;
 	int reason = 0;
 
-	/* [intr-a] pairs with [intr-b] in mark(). */
+	/* [intr-a] pairs with [intr-b] in wait_mark(). */
 	store_before_rmw(&wt->word, w->word);
 	PL_INJECT("intr-a");
 	b = lock_bucket(w->word);
@@ -484,7 +484,7 @@ static int link(struct wait *w)
 	} else {
 		list_add_tail(&wt->list, &b->waiters);
 		if (w->timer)
-			arm(w);
+			wait_arm(w);
 	}
 	/* [word-a] pairs with [word-b] in pl__wake(). */
 	pl__unlock(&b->lock);
@@ -492,17 +492,17 @@ static int link(struct wait *w)
 }
 
 /* After the switch: only now may somebody make the task ready. */
-static void link_after(void *arg)
+static void wait_link_after(void *arg)
 {
 	struct wait *w = arg;
 	struct pl__task *t = w->t;
 
 	/* Once it is listed its stack is its own again. */
-	if (link(w))
+	if (wait_link(w))
 		pl__ready(t);
 }
 
-static int wait_as_task(struct wait *wait)
+static int wait_task(struct wait *wait)
 {
 	struct pl__wait_entry *wt = &wait->t->waiter;
 	struct pl__worker *w = pl__self();
@@ -515,7 +515,7 @@ static int wait_as_task(struct wait *wait)
 			return -ENOMEM;
 	}
 
-	pl__block(link_after, wait);
+	pl__block(wait_link_after, wait);
 
 	w = pl__self();
 	if (wait->timer)
@@ -527,14 +527,14 @@ static int wait_as_task(struct wait *wait)
 	return wt->reason;
 }
 
-static int wait_as_thread(struct wait *wait)
+static int wait_thread(struct wait *wait)
 {
 	struct pl__wait_entry *wt = &wait->t->waiter;
 	struct pl__worker *w = pl__self();
 
 	wt->is_thread = true;
 	pl__parker_arm(&wt->parker, pl__sleep_bell(w));
-	if (link(wait))
+	if (wait_link(wait))
 		return wt->reason;
 	if (pl__sleep(w, &wt->parker, wait->deadline_ns))
 		return wt->reason;
@@ -566,5 +566,5 @@ int pl__wait(_Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns,
 			      wait.t->is_ending;
 	wt->what = flags & PL__WAIT_FOR;
 	wt->nr++;
-	return is_thread ? wait_as_thread(&wait) : wait_as_task(&wait);
+	return is_thread ? wait_thread(&wait) : wait_task(&wait);
 }

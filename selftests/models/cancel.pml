@@ -2,7 +2,7 @@
 /*
  * cancel: a request stays until the attempt to cancel it is over, too, so that
  * the kernel cancels no later one in its place (lib/ring/ring.c: pl__ring_cancel(),
- * finish(), add_cancels(); wait_as_task() in io.c).
+ * finish(), add_cancels(); io_wait_task() in io.c).
  *
  * A task has a request in flight, gives it up when it likes, asks its ring to
  * cancel it and waits for done(); then it uses the same memory, and so the same

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * close: pl_close() while requests begin, wait and end on the descriptor
- * (lib/io/close.c; pl__ring_add(), pl__ring_next_closed() in ring.c; wait_as_task()
- * in io.c).
+ * (lib/io/close.c; pl__ring_add(), pl__ring_next_closed() in ring.c;
+ * io_wait_task() in io.c).
  *
  * One ring. Request OLD may be made at any time, NEW once the number is open
  * again, as another file. Nothing ever comes from the first file, so that a
@@ -65,7 +65,7 @@ inline end(i, res)
 	}
 }
 
-/* wait_as_task(): once more. */
+/* io_wait_task(): once more. */
 inline restart(i)
 {
 	d_step {

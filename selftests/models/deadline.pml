@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * deadline: the timer thread sleeps past no deadline (lib/time/timer*.c: enlist(),
- * pl__timers_kick(), pull(), run(), fire_due(), sleep_until()).
+ * pl__timers_kick(), pull(), timer_run(), fire_due(), timer_sleep_until()).
  *
  * Two adders share a bucket. Time passes whenever it likes and may stop
  * anywhere. When nothing moves any more, the thread must sleep until the earliest

@@ -2,7 +2,7 @@
 /*
  * join: a joiner sees that the task ended, or is woken; and the wake touches
  * nothing that the joiner may have freed (lib/wait/join.c, pl__task_end() in
- * sched.c, link() and pl__wake() in wait.c).
+ * sched.c, wait_link() and pl__wake() in wait.c).
  *
  * Two joiners of one task, one of whom comes as late as it likes; the task ends,
  * and its slot is used by a next one, which is not joined. The bucket's

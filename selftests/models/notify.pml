@@ -2,8 +2,9 @@
 /*
  * notify: a worker that is idle or could be started is called while tasks wait
  * (lib/sched/sched.h's drawing; pl__notify_one(), notify_slow() in notify.c;
- * pl__drain(), pl_yield() in sched.c; find(), idle(), look_and_park(),
- * park_in_ring() in worker.c; start_next(), worker_main() in worker_thread.c).
+ * pl__drain(), pl_yield() in sched.c; worker_find_task(), idle(),
+ * look_and_park(), park_in_ring() in worker.c; start_next(), worker_main() in
+ * worker_thread.c).
  *
  * As many tasks as there may be workers; none of them leaves its worker
  * until all run at once. So a task that waits in a queue while a worker sleeps

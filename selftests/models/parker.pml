@@ -107,7 +107,7 @@ inline park_in_ring()
 #if MUTANT != 4
 	!is_woken || state == WOKEN;
 #endif
-	/* find() looks at completions. */
+	/* worker_find_task() looks at completions. */
 	reap()
 }
 

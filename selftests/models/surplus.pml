@@ -2,8 +2,8 @@
 /*
  * surplus: a worker that is one too many parks although tasks wait, and is
  * called when too few run (lib/sched/sched.h's second drawing; pl__is_surplus(),
- * pl__next() in sched.c; pl__notify_one() in notify.c; find(), look_and_park()
- * and pl__sleep() in worker.c; pl_runtime_set_workers()).
+ * pl__next() in sched.c; pl__notify_one() in notify.c; worker_find_task(),
+ * look_and_park() and pl__sleep() in worker.c; pl_runtime_set_workers()).
  *
  * All workers run at first, but one is wanted, then two.  A task ends at once,
  * or blocks its worker until each task has begun; one may compute as long.  So

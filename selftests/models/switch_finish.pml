@@ -2,7 +2,7 @@
 /*
  * switch_finish: who switches away is made ready only once its registers are
  * saved and its stack is left (lib/sched/sched.h; leave(), pl__switch_finish(),
- * pl__task_free() in sched.c; link_after() in wait.c).
+ * pl__task_free() in sched.c; wait_link_after() in wait.c).
  *
  * A task waits on a word on one worker and leaves for the worker's loop, which
  * runs the callback; a waker makes it ready; any of two workers resumes it.

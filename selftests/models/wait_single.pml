@@ -3,7 +3,7 @@
  * wait_single: who waits in a place of its own is let go exactly once, by who
  * changed the word, by who called it, or by itself (lib/sched/wait_single.h,
  * pl__wait_single_publish() in wait_single.c, take_alone() in wait.c,
- * pl__task_end() in sched.c, wait_once() in join.c).
+ * pl__task_end() in sched.c, join_wait_once() in join.c).
  *
  * Two joiners of one task, one of which is called (interrupted) at any time and
  * then gives up, for which the task may wait.  The place is taken by one of

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * word: a wait ends once, for one reason, whoever comes (lib/wait/wait.c: link(),
- * pl__wake(), take(), kick(), pl__requeue(), pl_interrupt(), time_out(); the second
- * drawing of wait.h).
+ * word: a wait ends once, for one reason, whoever comes (lib/wait/wait.c:
+ * wait_link(), pl__wake(), wait_take(), wait_abort(), pl__requeue(),
+ * pl_interrupt(), time_out(); the second drawing of wait.h).
  *
  * A task waits on a word, a second time once the first wait is over. Against
  * it: a waker who changes the word; one who moves waiters to another word and
@@ -165,7 +165,7 @@ active proctype mover()
 	wake(1)
 }
 
-/* kick() */
+/* wait_abort() */
 inline kick(may, why)
 {
 	do
