@@ -211,7 +211,7 @@ static int write_file(const char *dir, const char *name, const char *text)
 	return err;
 }
 
-/* In a cgroup of 8 MiB: makes spaces until SETUP fails, exits with its errno. */
+/* In a cgroup of 8 MiB: make spaces until SETUP fails, exit with its errno. */
 static void take_all(const char *cgroup, unsigned int nr_slots)
 {
 	int err = 0, fd, i;
