@@ -83,7 +83,8 @@ INCLUDE_FROM_CMAKE = $(shell realpath -m --relative-to='$(CMAKEDIR)' \
 
 programs	= $(patsubst %.c,$(O)/%,$(sort $(wildcard $(1))))
 LIB_TEST_SRCS	:= $(sort $(wildcard selftests/lib/*/lib_*.c))
-MOD_TEST_SRCS	:= $(sort $(wildcard selftests/device/mod_*.c))
+MOD_TEST_SRCS	:= $(sort $(wildcard selftests/device/mod_*.c) \
+			  $(wildcard selftests/manual/mod_*.c))
 TEST_SRCS	:= $(LIB_TEST_SRCS) $(MOD_TEST_SRCS)
 # The program of a test has its name, and no part of its directory's.
 tests		= $(sort $(addprefix $(O)/selftests/,$(basename $(notdir $(1)))))
@@ -174,7 +175,10 @@ $(EXAMPLES) $(BENCHES) $(TOOLS): $(O)/%: $(O)/%.c.o $(LIB_A)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(LIBURING_LIBS)
 
-$(O)/selftests/%.o: override CPPFLAGS += -iquote selftests/include
+# selftests/include has the harness, which a kernel tree has too; the tests of
+# the device share headers with others.
+$(O)/selftests/%.o: override CPPFLAGS += -iquote selftests/include \
+		   -iquote selftests/device
 $(foreach f,$(TEST_SRCS),$(eval $(call tests,$(f)): $(O)/$(f).o))
 $(LIB_TESTS): $(LIB_A)
 $(LIB_TESTS) $(MOD_TESTS):
@@ -187,8 +191,8 @@ $(O)/man/parklot.4.c: man/parklot.4
 	@mkdir -p $(@D)
 	$(Q)scripts/check-examples --print $< >$@
 
-$(O)/selftests/device/mod_manual.c.o: $(O)/man/parklot.4.c
-$(O)/selftests/device/mod_manual.c.o: override CPPFLAGS += -iquote $(O)/man
+$(O)/selftests/manual/mod_manual.c.o: $(O)/man/parklot.4.c
+$(O)/selftests/manual/mod_manual.c.o: override CPPFLAGS += -iquote $(O)/man
 
 -include $(LIB_OBJS:.o=.d) $(PIC_OBJS:.o=.d) $(PROGRAMS:=.c.d) \
 	$(patsubst %,$(O)/%.d,$(TEST_SRCS))

@@ -2,8 +2,8 @@
 #
 # awk -v built="NAME..." -f tests.awk lib/LAYERS FILE...
 # Of FILEs, each lib_*.c lies in selftests/lib/ROOM, of a room that LAYERS
-# lists, and each mod_*.c in selftests/device.  No two have the same name, and
-# each is a program that is built.
+# lists, and each mod_*.c in selftests/device or selftests/manual.  No two have
+# the same name, and each is a program that is built.
 
 function bad(what) { print what; failed = 1 }
 
@@ -16,7 +16,7 @@ BEGIN {
 		if (line != "")
 			dir["selftests/lib/" line] = "lib"
 	}
-	dir["selftests/device"] = "mod"
+	dir["selftests/device"] = dir["selftests/manual"] = "mod"
 	for (i = 2; i < ARGC; i++)
 		check(ARGV[i])
 	if (!nr)

@@ -209,10 +209,11 @@ foul(const struct player *p, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	__test_set(_metadata->state->failed, 1);
-	TH_LOG("round %u, %s player %u, operation %u (%s): %s", world->round,
-	       p->team->is_wild ? "wild" : "tame", p->nr, p->nr_op, p->op,
-	       text);
+	EXPECT_TRUE(false) {
+		TH_LOG("round %u, %s player %u, operation %u (%s): %s",
+		       world->round, p->team->is_wild ? "wild" : "tame", p->nr,
+		       p->nr_op, p->op, text);
+	}
 }
 
 /* What the manual says; no more. EIO is for others, or a copied descriptor. */

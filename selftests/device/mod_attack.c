@@ -5,7 +5,7 @@
  * Bad input is in mod_input.c, other processes' descriptors in mod_owner.c,
  * the areas in mod_map.c.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include <sys/resource.h>
 #include <sys/wait.h>

@@ -4,7 +4,7 @@
  * space from the table (clone(2), CLONE_FILES) that the sleeper parked by.
  * The closer may be a thread, or a process with memory of its own.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include <sched.h>
 #include <sys/resource.h>

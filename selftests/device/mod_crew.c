@@ -4,7 +4,7 @@
  * that blocks. That nobody is called is not waited for: CREW looks itself,
  * before it returns.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include <sys/resource.h>
 #include <sys/stat.h>

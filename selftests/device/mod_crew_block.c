@@ -3,7 +3,7 @@
  * What is blocking and what is not, one kind at a time. A worker is let go
  * into it, is seen blocked, is let out, and runs again.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include <linux/futex.h>
 #include <poll.h>

@@ -4,7 +4,7 @@
  * end without. A thread that has joined holds the module: what is left
  * behind shows in its reference count.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "mod_crew.h"
 

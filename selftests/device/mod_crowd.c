@@ -4,7 +4,7 @@
  * of io_uring, pinned files and mappings: nothing of them holds the module
  * for longer than it takes the kernel to end a process.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include <liburing.h>
 #include "mod_crew.h"

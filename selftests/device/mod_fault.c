@@ -3,7 +3,7 @@
  * Memory of the caller that can be read, or written, in part, or no longer:
  * -EFAULT, and what was done by then is as the manual says.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include <stddef.h>
 #include "mod.h"

@@ -18,7 +18,7 @@
  * better be ours alone. For what the kernel says of it all, its log has to be
  * read: "make fuzz" does, on a machine of its own.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "manual_run.h"
 #include "fuzz.h"
@@ -304,11 +304,6 @@ static void say_progress(uint64_t seed, uint32_t round)
 	       text);
 }
 
-static bool has_failed(void)
-{
-	return __test_get(_metadata->state->failed);
-}
-
 /* Until the time is over, or something was foul. */
 static void play(uint64_t seed, uint32_t first, uint64_t ns)
 {
@@ -317,7 +312,7 @@ static void play(uint64_t seed, uint32_t first, uint64_t ns)
 
 	TH_LOG("MOD_FUZZ_SEED=%llu MOD_FUZZ_ROUND=%u",
 	       (unsigned long long)seed, first);
-	for (; !has_failed() && now_ns() < end; round++) {
+	for (; __test_passed(_metadata) && now_ns() < end; round++) {
 		play_round(seed, round);
 		if (now_ns() < next)
 			continue;
@@ -369,7 +364,7 @@ FIXTURE_TEARDOWN(fuzz)
 
 static uint64_t told_ns = NSEC_PER_SEC, told_seed, told_round = 1;
 
-TEST_F(fuzz, same_seed_does_the_same)
+TEST_F_TIMEOUT(fuzz, same_seed_does_the_same, 120)
 {
 	unsigned long digest[3];
 	int i;

@@ -4,7 +4,7 @@
  * about to leave. Where it would run otherwise is the scheduler's to say, so
  * this is counted, over many rounds.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "mod.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Bad input, field by field: refused, with the error promised, to no effect. */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "mod.h"
 
@@ -78,10 +78,11 @@ TEST_F(input, setup_fields)
 	size_t i;
 
 	ASSERT_LE(0, fd);
-	for (i = 0; i < ARRAY_SIZE(bad); i++)
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
 		EXPECT_EQ(-EINVAL, dev_ioctl(fd, PARKLOT_IOC_SETUP, &bad[i])) {
 			TH_LOG("bad setup %zu", i);
 		}
+	}
 	EXPECT_EQ(0, dev_setup(fd, 1));
 	close(fd);
 }
@@ -107,11 +108,12 @@ TEST_F(input, park_fields)
 	};
 	size_t i;
 
-	for (i = 0; i < ARRAY_SIZE(bad); i++)
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
 		EXPECT_EQ(bad[i].err, dev_ioctl(self->s.fd, PARKLOT_IOC_PARK,
 						&bad[i].park)) {
 			TH_LOG("bad park %zu", i);
 		}
+	}
 }
 
 TEST_F(input, wake_fields)
@@ -328,12 +330,13 @@ TEST_F(input, smaller_structs)
 	list_commands(self, c);
 	for (i = 0; i < NR_COMMANDS; i++) {
 		memcpy(buf, c[i].good, _IOC_SIZE(c[i].cmd));
-		for (size = 0; size < _IOC_SIZE(c[i].cmd); size++)
+		for (size = 0; size < _IOC_SIZE(c[i].cmd); size++) {
 			EXPECT_EQ(frozen(&c[i], -EINVAL),
 				  dev_ioctl(self->s.fd, resize(c[i].cmd, size),
 					    buf)) {
 				TH_LOG("%s of %zu bytes", c[i].name, size);
 			}
+		}
 	}
 }
 
@@ -414,11 +417,12 @@ TEST_F(input, bad_pointers)
 	memcpy(self->edge - 4, &setup, 4);
 	list_commands(self, c);
 	for (j = 0; j < ARRAY_SIZE(bad); j++) {
-		for (i = 0; i < NR_COMMANDS; i++)
+		for (i = 0; i < NR_COMMANDS; i++) {
 			EXPECT_EQ(-EFAULT, dev_ioctl(self->s.fd, c[i].cmd,
 						     bad[j])) {
 				TH_LOG("%s at %p", c[i].name, bad[j]);
 			}
+		}
 		EXPECT_EQ(-EFAULT, dev_ioctl(fd, PARKLOT_IOC_SETUP, bad[j]));
 	}
 	/* The failed ones did not use up the only SETUP. */
@@ -444,11 +448,12 @@ TEST_F(input, read_only_structs)
 		memcpy(p + 256 * i, c[i].good, _IOC_SIZE(c[i].cmd));
 	memcpy(p + 2048, &setup, sizeof(setup));
 	ASSERT_EQ(0, mprotect(p, page, PROT_READ));
-	for (i = 0; i < NR_COMMANDS; i++)
+	for (i = 0; i < NR_COMMANDS; i++) {
 		EXPECT_EQ(-EFAULT, dev_ioctl(self->s.fd, c[i].cmd,
 					     p + 256 * i)) {
 			TH_LOG("%s", c[i].name);
 		}
+	}
 	EXPECT_EQ(-EFAULT, dev_ioctl(fd, PARKLOT_IOC_SETUP, p + 2048));
 	EXPECT_EQ(0, dev_setup(fd, 1));
 	close(fd);
@@ -524,7 +529,7 @@ TEST_F(input, unknown_commands)
 	for (nr = 0; nr < 256; nr++) {
 		is_known = nr >= _IOC_NR(PARKLOT_IOC_QUERY) &&
 			   nr <= _IOC_NR(PARKLOT_IOC_WORKER_LEAVE);
-		for (dir = 0; dir < 4 && !is_known; dir++)
+		for (dir = 0; dir < 4 && !is_known; dir++) {
 			EXPECT_EQ(-ENOTTY,
 				  dev_ioctl(self->s.fd,
 					    _IOC(dir, PARKLOT_IOC_MAGIC, nr,
@@ -532,6 +537,7 @@ TEST_F(input, unknown_commands)
 					    &self->wake)) {
 				TH_LOG("number %u, direction %u", nr, dir);
 			}
+		}
 	}
 }
 

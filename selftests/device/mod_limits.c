@@ -4,9 +4,10 @@
  * pages count against RLIMIT_MEMLOCK, and no lock is held while memory is
  * looked for. SECURITY.md has the table.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>

@@ -17,7 +17,7 @@
  * merely run often proves little. MOD_LOST_SEED chooses other times; the
  * module has more of them when built with PARKLOT_INJECT=1.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "mod.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The two areas that are mapped: their sizes, places, permissions, and life. */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "mod.h"
 

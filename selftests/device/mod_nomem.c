@@ -8,7 +8,7 @@
  *
  * MOD_FUZZ_MODULE=FILE.ko has the module loaded so, too.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include <liburing.h>
 #include <sys/resource.h>

@@ -4,7 +4,7 @@
  * closing and killing. What may have been left behind shows in the
  * module's reference count, two for each open file.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include <sys/mount.h>
 #include <sys/resource.h>

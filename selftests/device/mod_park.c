@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* PARK: what ends a sleep, and what does not. */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include <sys/syscall.h>
 #include "mod.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* PARK with a pollfd: whichever comes first, the wake or the descriptor. */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include <liburing.h>
 #include <poll.h>

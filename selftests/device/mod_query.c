@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* QUERY: what the device says about itself. */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include <sys/utsname.h>
 #include "mod.h"

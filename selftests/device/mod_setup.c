@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* SETUP: once, within bounds, before anything else. */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "mod.h"
 

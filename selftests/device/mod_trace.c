@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The tracepoints: what was done is in the trace, with its numbers. */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "mod_crew.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* PARK and WAKE as commands of io_uring, and all the ways in which they end. */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include <liburing.h>
 #include "uffd_page.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* WAKE: who is woken, in which order, and how many are said to be. */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "mod.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* WAKE_PARK: the wakes, then the sleep, and no wake twice. */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include <sys/mount.h>
 #include <sys/stat.h>

@@ -5,7 +5,7 @@
  * of that thread runs for the last time after the thread has been joined by
  * pthread_join(), so it must find what it uses.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include <linux/membarrier.h>
 #include <sys/resource.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The programs in parklot(4), which end with 0 if all went as they say. */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "mod.h"
 #include "parklot.4.c"

@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A test harness with the source interface of the kernel's header of the same
+ * name, printing KTAP. The tests of the device include the kernel's in its
+ * place when they are built in a kernel tree.
+ *
+ * Each test runs in a process of its own, leader of a process group that is
+ * killed when the test is over or its time is up. What it finds out is
+ * kept in memory shared with the runner, so that threads, tasks on other
+ * stacks and forked children may all use EXPECT_*() and ASSERT_*(); where
+ * these stand outside a test's body, they want its _metadata passed along.
+ *
+ * A failed ASSERT_*() ends its process at once, from whatever thread or stack;
+ * FIXTURE_TEARDOWN is not run then. A test that returns without having checked
+ * or skipped anything, or that leaves by exit(), has failed. A passing test
+ * leaves by exit(0), so that a sanitizer's report at exit counts as well.
+ *
+ * Environment: TEST_TIMEOUT_FACTOR=N multiplies every time limit, for
+ * emulators and sanitizers.
+ */
+#ifndef SELFTESTS_KSELFTEST_HARNESS_H
+#define SELFTESTS_KSELFTEST_HARNESS_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifdef PL_TEST_COVERAGE
+#include "coverage.h"
+#endif
+
+/* A check is a for statement: several on a line would be warned of. */
+#pragma GCC diagnostic ignored "-Wempty-body"
+#pragma GCC diagnostic ignored "-Wmisleading-indentation"
+
+#define TEST_TIMEOUT_DEFAULT	30	/* seconds */
+
+/* What a test's processes tell the runner: shared memory, atomics only. */
+struct __test_state {
+	int	checked;	/* something was asserted */
+	int	failed;
+	int	skipped;
+	pid_t	returned;	/* who came back from the test's body */
+	char	reason[256];	/* of a skip */
+};
+
+struct __test_metadata {
+	const char		*fixture;	/* "" without one */
+	const char		*name;
+	void			(*fn)(struct __test_metadata *_metadata);
+	int			termsig;	/* expected end, or 0 */
+	int			timeout;	/* seconds */
+	struct __test_state	*state;		/* while it runs */
+	struct __test_metadata	*next;
+};
+
+static struct __test_metadata *__tests, **__tests_tail = &__tests;
+
+static inline void __test_register(struct __test_metadata *t)
+{
+	*__tests_tail = t;
+	__tests_tail = &t->next;
+}
+
+#define __test_get(field)	__atomic_load_n(&(field), __ATOMIC_SEQ_CST)
+#define __test_set(field, v)	__atomic_store_n(&(field), v, __ATOMIC_SEQ_CST)
+
+static inline bool __test_passed(const struct __test_metadata *t)
+{
+	return !__test_get(t->state->failed);
+}
+
+/* One write a line, so that lines of several threads stay whole. */
+static inline void __attribute__((format(printf, 1, 2)))
+__test_print(const char *fmt, ...)
+{
+	char line[1024];
+	ssize_t done;
+	va_list ap;
+	int len;
+
+	va_start(ap, fmt);
+	len = vsnprintf(line, sizeof(line) - 1, fmt, ap);
+	va_end(ap);
+	if (len > (int)sizeof(line) - 2)
+		len = sizeof(line) - 2;
+	line[len++] = '\n';
+	do {
+		done = write(STDOUT_FILENO, line, len);
+	} while (done < 0 && errno == EINTR);
+}
+
+#define TH_LOG(fmt, ...) \
+	__test_print("# %s:%d:%s:" fmt, __FILE__, __LINE__, _metadata->name, \
+		     ##__VA_ARGS__)
+
+#define SKIP(statement, fmt, ...) do { \
+	snprintf(_metadata->state->reason, sizeof(_metadata->state->reason), \
+		 fmt, ##__VA_ARGS__); \
+	__test_set(_metadata->state->skipped, 1); \
+	statement; \
+} while (0)
+
+/* Ends a failed check's optional block; for ASSERT_*(), the process too. */
+static inline int __test_bail(bool is_assert)
+{
+	if (is_assert)
+		_exit(1);
+	return 0;
+}
+
+/* In the loops of a race the flag is only read: it costs no cache line. */
+static inline void __test_checked(struct __test_metadata *t)
+{
+	if (!__atomic_load_n(&t->state->checked, __ATOMIC_RELAXED))
+		__test_set(t->state->checked, 1);
+}
+
+static inline const char *
+__test_value(char *buf, bool is_signed, unsigned long long value)
+{
+	snprintf(buf, 32, is_signed ? "%lld" : "%llu", value);
+	return buf;
+}
+
+/* A value, not an object: without qualifiers, _Atomic and bit fields. */
+#define __test_value_of(x)	((void)0, (x))
+#define __test_is_signed(var) \
+	(!!(((__typeof__(var))(-1)) < (__typeof__(var))1))
+#define __test_bits(var)	((unsigned long long)(uintptr_t)(var))
+
+/* Compares as C does; the kernel's callers do not expect -Wsign-compare. */
+#define __test_compare(exp, op, seen) __extension__ ({ \
+	_Pragma("GCC diagnostic push") \
+	_Pragma("GCC diagnostic ignored \"-Wsign-compare\"") \
+	bool __ok = (exp) op (seen); \
+	_Pragma("GCC diagnostic pop") \
+	__ok; \
+})
+
+/* One statement, which may be followed by a block to run on failure. */
+#define __EXPECT(_expected, _expected_str, _seen, _seen_str, _op, _assert) \
+	for (int __bad = __extension__ ({ \
+		__typeof__(__test_value_of(_expected)) __exp = (_expected); \
+		__typeof__(__test_value_of(_seen)) __seen = (_seen); \
+		bool __good = __test_compare(__exp, _op, __seen); \
+		char __buf[2][32]; \
+		__test_checked(_metadata); \
+		if (!__good) { \
+			__test_set(_metadata->state->failed, 1); \
+			TH_LOG("Expected %s (%s) %s %s (%s)", _expected_str, \
+			       __test_value(__buf[0], __test_is_signed(__exp), \
+					    __test_bits(__exp)), #_op, \
+			       _seen_str, \
+			       __test_value(__buf[1], \
+					    __test_is_signed(__seen), \
+					    __test_bits(__seen))); \
+		} \
+		!__good; \
+	}); __bad; __bad = __test_bail(_assert))
+
+#define __EXPECT_STR(_expected, _seen, _op, _assert) \
+	for (int __bad = __extension__ ({ \
+		const char *__exp = (_expected); \
+		const char *__seen = (_seen); \
+		bool __good = strcmp(__exp, __seen) _op 0; \
+		__test_checked(_metadata); \
+		if (!__good) { \
+			__test_set(_metadata->state->failed, 1); \
+			TH_LOG("Expected '%s' %s '%s'.", __exp, #_op, __seen); \
+		} \
+		!__good; \
+	}); __bad; __bad = __test_bail(_assert))
+
+#define EXPECT_EQ(expected, seen) \
+	__EXPECT(expected, #expected, seen, #seen, ==, 0)
+#define EXPECT_NE(expected, seen) \
+	__EXPECT(expected, #expected, seen, #seen, !=, 0)
+#define EXPECT_LT(expected, seen) \
+	__EXPECT(expected, #expected, seen, #seen, <, 0)
+#define EXPECT_LE(expected, seen) \
+	__EXPECT(expected, #expected, seen, #seen, <=, 0)
+#define EXPECT_GT(expected, seen) \
+	__EXPECT(expected, #expected, seen, #seen, >, 0)
+#define EXPECT_GE(expected, seen) \
+	__EXPECT(expected, #expected, seen, #seen, >=, 0)
+#define EXPECT_NULL(seen)	__EXPECT(NULL, "NULL", seen, #seen, ==, 0)
+#define EXPECT_TRUE(seen)	__EXPECT(0, "0", seen, #seen, !=, 0)
+#define EXPECT_FALSE(seen)	__EXPECT(0, "0", seen, #seen, ==, 0)
+#define EXPECT_STREQ(expected, seen)	__EXPECT_STR(expected, seen, ==, 0)
+#define EXPECT_STRNE(expected, seen)	__EXPECT_STR(expected, seen, !=, 0)
+
+#define ASSERT_EQ(expected, seen) \
+	__EXPECT(expected, #expected, seen, #seen, ==, 1)
+#define ASSERT_NE(expected, seen) \
+	__EXPECT(expected, #expected, seen, #seen, !=, 1)
+#define ASSERT_LT(expected, seen) \
+	__EXPECT(expected, #expected, seen, #seen, <, 1)
+#define ASSERT_LE(expected, seen) \
+	__EXPECT(expected, #expected, seen, #seen, <=, 1)
+#define ASSERT_GT(expected, seen) \
+	__EXPECT(expected, #expected, seen, #seen, >, 1)
+#define ASSERT_GE(expected, seen) \
+	__EXPECT(expected, #expected, seen, #seen, >=, 1)
+#define ASSERT_NULL(seen)	__EXPECT(NULL, "NULL", seen, #seen, ==, 1)
+#define ASSERT_TRUE(seen)	__EXPECT(0, "0", seen, #seen, !=, 1)
+#define ASSERT_FALSE(seen)	__EXPECT(0, "0", seen, #seen, ==, 1)
+#define ASSERT_STREQ(expected, seen)	__EXPECT_STR(expected, seen, ==, 1)
+#define ASSERT_STRNE(expected, seen)	__EXPECT_STR(expected, seen, !=, 1)
+
+/* The body follows each of these. */
+#define __TEST(_fixture, _name, _id, _call, _sig, _timeout) \
+	static void __run_##_id(struct __test_metadata *_metadata) \
+	{ \
+		_call; \
+	} \
+	static struct __test_metadata __meta_##_id = { \
+		.fixture = _fixture, .name = #_name, .fn = __run_##_id, \
+		.termsig = _sig, .timeout = _timeout, \
+	}; \
+	static void __attribute__((constructor)) __register_##_id(void) \
+	{ \
+		__test_register(&__meta_##_id); \
+	}
+
+#define TEST(name)		TEST_SIGNAL(name, 0)
+#define TEST_SIGNAL(name, sig) \
+	static void name(struct __test_metadata *_metadata); \
+	__TEST("", name, name, name(_metadata), sig, TEST_TIMEOUT_DEFAULT) \
+	static void name(struct __test_metadata __attribute__((unused)) \
+			 *_metadata)
+
+#define FIXTURE_DATA(fixture)	struct __fixture_##fixture
+#define FIXTURE(fixture)	FIXTURE_DATA(fixture)
+#define __FIXTURE_ARGS(fixture) \
+	(struct __test_metadata __attribute__((unused)) *_metadata, \
+	 FIXTURE_DATA(fixture) __attribute__((unused)) *self)
+#define FIXTURE_SETUP(fixture) \
+	static void fixture##_setup __FIXTURE_ARGS(fixture)
+#define FIXTURE_TEARDOWN(fixture) \
+	static void fixture##_teardown __FIXTURE_ARGS(fixture)
+
+#define TEST_F(fixture, name) \
+	__TEST_F(fixture, name, 0, TEST_TIMEOUT_DEFAULT)
+#define TEST_F_SIGNAL(fixture, name, sig) \
+	__TEST_F(fixture, name, sig, TEST_TIMEOUT_DEFAULT)
+#define TEST_F_TIMEOUT(fixture, name, seconds) \
+	__TEST_F(fixture, name, 0, seconds)
+#define __TEST_F(fixture, name, sig, seconds) \
+	static void fixture##_##name __FIXTURE_ARGS(fixture); \
+	static void __body_##fixture##_##name(struct __test_metadata *t) \
+	{ \
+		FIXTURE_DATA(fixture) self; \
+		memset(&self, 0, sizeof(self)); \
+		fixture##_setup(t, &self); \
+		if (__test_get(t->state->failed) || \
+		    __test_get(t->state->skipped)) \
+			return; \
+		fixture##_##name(t, &self); \
+		fixture##_teardown(t, &self); \
+	} \
+	__TEST(#fixture ".", name, fixture##_##name, \
+	       __body_##fixture##_##name(_metadata), sig, seconds) \
+	static void fixture##_##name __FIXTURE_ARGS(fixture)
+
+static inline int __test_timeout(const struct __test_metadata *t)
+{
+	const char *factor = getenv("TEST_TIMEOUT_FACTOR");
+
+	return factor && atoi(factor) > 0 ? t->timeout * atoi(factor) :
+					    t->timeout;
+}
+
+static inline void __attribute__((noreturn))
+__test_child(struct __test_metadata *t, const sigset_t *mask, pid_t runner)
+{
+	setpgid(0, 0);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != runner)
+		_exit(1);
+	sigprocmask(SIG_SETMASK, mask, NULL);
+	t->fn(t);
+	__test_set(t->state->returned, getpid());
+	exit(0);
+}
+
+/* True if the child ended within its time; it is left to be reaped. */
+static inline bool
+__test_wait(const struct __test_metadata *t, pid_t pid, const sigset_t *chld)
+{
+	struct timespec now, left = { .tv_sec = 0 };
+	siginfo_t info;
+	time_t end;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	end = now.tv_sec + __test_timeout(t);
+	for (;;) {
+		info.si_pid = 0;
+		if (!waitid(P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT) &&
+		    info.si_pid == pid)
+			return true;
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		left.tv_sec = end - now.tv_sec;
+		if (left.tv_sec <= 0)
+			return false;
+		sigtimedwait(chld, NULL, &left);
+	}
+}
+
+/* Why the test failed, or NULL. */
+static inline const char *
+__test_verdict(const struct __test_metadata *t, pid_t pid, int status,
+	       bool in_time, char *buf, size_t size)
+{
+	if (!in_time)
+		snprintf(buf, size, "killed, still running after %d s",
+			 __test_timeout(t));
+	else if (t->termsig && WIFSIGNALED(status) &&
+		 WTERMSIG(status) == t->termsig)
+		return __test_get(t->state->failed) ? "failed" : NULL;
+	else if (WIFSIGNALED(status))
+		snprintf(buf, size, "died of signal %d (%s)", WTERMSIG(status),
+			 strsignal(WTERMSIG(status)));
+	else if (__test_get(t->state->failed))
+		return "failed";
+	else if (WEXITSTATUS(status))
+		snprintf(buf, size, "exit status %d", WEXITSTATUS(status));
+	else if (__test_get(t->state->skipped))
+		return NULL;
+	else if (__test_get(t->state->returned) != pid)
+		return "left by exit()";
+	else if (t->termsig)
+		snprintf(buf, size, "did not die of signal %d", t->termsig);
+	else if (!__test_get(t->state->checked))
+		return "checked nothing";
+	else
+		return NULL;
+	return buf;
+}
+
+/* 0 passed, 1 failed, 4 skipped. */
+static inline int __test_run(struct __test_metadata *t, int nr)
+{
+	pid_t pid, runner = getpid();
+	const char *verdict;
+	sigset_t chld, mask;
+	char buf[128];
+	int status = 0;
+	bool in_time;
+
+	sigemptyset(&chld);
+	sigaddset(&chld, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &chld, &mask);
+	fflush(NULL);
+	pid = fork();
+	if (!pid)
+		__test_child(t, &mask, runner);
+	if (pid < 0) {
+		__test_print("not ok %d %s%s", nr, t->fixture, t->name);
+		return 1;
+	}
+	setpgid(pid, pid);
+	in_time = __test_wait(t, pid, &chld);
+	kill(-pid, SIGKILL);
+	waitpid(pid, &status, 0);
+	sigprocmask(SIG_SETMASK, &mask, NULL);
+
+	verdict = __test_verdict(t, pid, status, in_time, buf, sizeof(buf));
+	if (verdict) {
+		__test_print("# %s%s: %s", t->fixture, t->name, verdict);
+		__test_print("not ok %d %s%s", nr, t->fixture, t->name);
+		return 1;
+	}
+	if (__test_get(t->state->skipped)) {
+		__test_print("ok %d %s%s # SKIP %s", nr, t->fixture, t->name,
+			     t->state->reason);
+		return 4;
+	}
+	__test_print("ok %d %s%s", nr, t->fixture, t->name);
+	return 0;
+}
+
+static inline bool
+__test_named(const struct __test_metadata *t, const char *name)
+{
+	size_t len = strlen(t->fixture);
+
+	return !strcmp(t->name, name) ||
+	       (!strncmp(t->fixture, name, len) &&
+		!strcmp(t->name, name + len));
+}
+
+/* Chosen by any -t, or there is no -t. */
+static inline bool
+__test_wanted(const struct __test_metadata *t, int argc, char **argv)
+{
+	bool any = false;
+	int i;
+
+	for (i = 1; i + 1 < argc; i++) {
+		if (strcmp(argv[i], "-t"))
+			continue;
+		if (__test_named(t, argv[++i]))
+			return true;
+		any = true;
+	}
+	return !any;
+}
+
+static inline int __test_usage(const char *prog, bool is_error)
+{
+	fprintf(is_error ? stderr : stdout,
+		"usage: %s [-l] [-t NAME]...\n"
+		"  -l       list the tests\n"
+		"  -t NAME  run only this test (may be repeated)\n", prog);
+	return is_error ? 1 : 0;
+}
+
+/* -1 to go on, or the exit status. */
+static inline int __test_options(int argc, char **argv)
+{
+	struct __test_metadata *t;
+	int i;
+
+	for (i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], "-h") || !strcmp(argv[i], "--help"))
+			return __test_usage(argv[0], false);
+		if (!strcmp(argv[i], "-l")) {
+			for (t = __tests; t; t = t->next)
+				printf("%s%s\n", t->fixture, t->name);
+			return 0;
+		}
+		if (strcmp(argv[i], "-t") || ++i == argc)
+			return __test_usage(argv[0], true);
+		for (t = __tests; t && !__test_named(t, argv[i]); t = t->next)
+			;
+		if (!t) {
+			fprintf(stderr, "%s: no test %s\n", argv[0], argv[i]);
+			return 1;
+		}
+	}
+	return -1;
+}
+
+static inline int test_harness_run(int argc, char **argv)
+{
+	int status, planned = 0, nr = 0, pass = 0, fail = 0, skip = 0;
+	struct __test_state *state;
+	struct __test_metadata *t;
+
+	status = __test_options(argc, argv);
+	if (status >= 0)
+		return status;
+	for (t = __tests; t; t = t->next)
+		planned += __test_wanted(t, argc, argv);
+	/* One each: a killed group may still write while the next test runs. */
+	state = (struct __test_state *)
+		mmap(NULL, (planned + 1) * sizeof(*state),
+		     PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (state == MAP_FAILED)
+		return 1;
+
+	__test_print("TAP version 13");
+	__test_print("1..%d", planned);
+	for (t = __tests; t; t = t->next) {
+		if (!__test_wanted(t, argc, argv))
+			continue;
+		t->state = &state[nr];
+		status = __test_run(t, ++nr);
+		pass += status == 0;
+		fail += status == 1;
+		skip += status == 4;
+	}
+	__test_print("# Totals: pass:%d fail:%d xfail:0 xpass:0 skip:%d error:0",
+		     pass, fail, skip);
+	if (fail || !nr)
+		return 1;
+	return pass ? 0 : 4;
+}
+
+#define TEST_HARNESS_MAIN \
+	int main(int argc, char **argv) \
+	{ \
+		return test_harness_run(argc, argv); \
+	}
+
+#endif /* SELFTESTS_KSELFTEST_HARNESS_H */
