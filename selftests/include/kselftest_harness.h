@@ -58,13 +58,26 @@ struct __test_state {
 	char	reason[256];	/* of a skip */
 };
 
+struct __test_variant {
+	const char		*name;		/* "" if the fixture has none */
+	const void		*data;
+	struct __test_variant	*next;
+};
+
+struct __test_fixture {
+	const char		*name;
+	struct __test_variant	*variants;
+};
+
 struct __test_metadata {
-	const char		*fixture;	/* "" without one */
+	const struct __test_fixture *fixture;	/* or NULL */
 	const char		*name;
 	void			(*fn)(struct __test_metadata *_metadata);
 	int			termsig;	/* expected end, or 0 */
 	int			timeout;	/* seconds */
 	struct __test_state	*state;		/* while it runs */
+	const struct __test_variant *variant;	/* while it runs */
+	char			title[256];	/* with fixture and variant */
 	struct __test_metadata	*next;
 };
 
@@ -74,6 +87,40 @@ static inline void __test_register(struct __test_metadata *t)
 {
 	*__tests_tail = t;
 	__tests_tail = &t->next;
+}
+
+static inline void __test_register_variant(struct __test_fixture *f,
+					   struct __test_variant *v)
+{
+	struct __test_variant **tail = &f->variants;
+
+	while (*tail)
+		tail = &(*tail)->next;
+	*tail = v;
+}
+
+static inline const struct __test_variant *
+__test_variants(const struct __test_metadata *t)
+{
+	static const struct __test_variant none = { .name = "" };
+
+	return t->fixture && t->fixture->variants ? t->fixture->variants :
+						    &none;
+}
+
+/* Each test once for each variant of its fixture. */
+#define __for_each_run(t, v) \
+	for (t = __tests; t; t = t->next) \
+		for (v = __test_variants(t); v; v = v->next)
+
+/* fixture.variant.name, less what there is not of these. */
+static inline void __test_set_variant(struct __test_metadata *t,
+				      const struct __test_variant *v)
+{
+	t->variant = v;
+	snprintf(t->title, sizeof(t->title), "%s%s%s%s%s",
+		 t->fixture ? t->fixture->name : "", t->fixture ? "." : "",
+		 v->name, *v->name ? "." : "", t->name);
 }
 
 #define __test_get(field)	__atomic_load_n(&(field), __ATOMIC_SEQ_CST)
@@ -240,15 +287,33 @@ __test_value(char *buf, bool is_signed, unsigned long long value)
 #define TEST(name)		TEST_SIGNAL(name, 0)
 #define TEST_SIGNAL(name, sig) \
 	static void name(struct __test_metadata *_metadata); \
-	__TEST("", name, name, name(_metadata), sig, TEST_TIMEOUT_DEFAULT) \
+	__TEST(NULL, name, name, name(_metadata), sig, TEST_TIMEOUT_DEFAULT) \
 	static void name(struct __test_metadata __attribute__((unused)) \
 			 *_metadata)
 
 #define FIXTURE_DATA(fixture)	struct __fixture_##fixture
-#define FIXTURE(fixture)	FIXTURE_DATA(fixture)
+#define FIXTURE(fixture) \
+	FIXTURE_VARIANT(fixture); \
+	static struct __test_fixture __attribute__((unused)) \
+	__of_##fixture = { .name = #fixture }; \
+	FIXTURE_DATA(fixture)
+#define FIXTURE_VARIANT(fixture) struct __variant_##fixture
+#define FIXTURE_VARIANT_ADD(fixture, variant) \
+	static const FIXTURE_VARIANT(fixture) __data_##fixture##_##variant; \
+	static struct __test_variant __variant_##fixture##_##variant = { \
+		.name = #variant, .data = &__data_##fixture##_##variant, \
+	}; \
+	static void __attribute__((constructor)) \
+	__register_variant_##fixture##_##variant(void) \
+	{ \
+		__test_register_variant(&__of_##fixture, \
+					&__variant_##fixture##_##variant); \
+	} \
+	static const FIXTURE_VARIANT(fixture) __data_##fixture##_##variant =
 #define __FIXTURE_ARGS(fixture) \
 	(struct __test_metadata __attribute__((unused)) *_metadata, \
-	 FIXTURE_DATA(fixture) __attribute__((unused)) *self)
+	 FIXTURE_DATA(fixture) __attribute__((unused)) *self, \
+	 const FIXTURE_VARIANT(fixture) __attribute__((unused)) *variant)
 #define FIXTURE_SETUP(fixture) \
 	static void fixture##_setup __FIXTURE_ARGS(fixture)
 #define FIXTURE_TEARDOWN(fixture) \
@@ -264,16 +329,18 @@ __test_value(char *buf, bool is_signed, unsigned long long value)
 	static void fixture##_##name __FIXTURE_ARGS(fixture); \
 	static void __body_##fixture##_##name(struct __test_metadata *t) \
 	{ \
+		const FIXTURE_VARIANT(fixture) *variant = \
+			(const FIXTURE_VARIANT(fixture) *)t->variant->data; \
 		FIXTURE_DATA(fixture) self; \
 		memset(&self, 0, sizeof(self)); \
-		fixture##_setup(t, &self); \
+		fixture##_setup(t, &self, variant); \
 		if (__test_get(t->state->failed) || \
 		    __test_get(t->state->skipped)) \
 			return; \
-		fixture##_##name(t, &self); \
-		fixture##_teardown(t, &self); \
+		fixture##_##name(t, &self, variant); \
+		fixture##_teardown(t, &self, variant); \
 	} \
-	__TEST(#fixture ".", name, fixture##_##name, \
+	__TEST(&__of_##fixture, name, fixture##_##name, \
 	       __body_##fixture##_##name(_metadata), sig, seconds) \
 	static void fixture##_##name __FIXTURE_ARGS(fixture)
 
@@ -370,7 +437,7 @@ static inline int __test_run(struct __test_metadata *t, int nr)
 	if (!pid)
 		__test_child(t, &mask, runner);
 	if (pid < 0) {
-		__test_print("not ok %d %s%s", nr, t->fixture, t->name);
+		__test_print("not ok %d %s", nr, t->title);
 		return 1;
 	}
 	setpgid(pid, pid);
@@ -381,40 +448,45 @@ static inline int __test_run(struct __test_metadata *t, int nr)
 
 	verdict = __test_verdict(t, pid, status, in_time, buf, sizeof(buf));
 	if (verdict) {
-		__test_print("# %s%s: %s", t->fixture, t->name, verdict);
-		__test_print("not ok %d %s%s", nr, t->fixture, t->name);
+		__test_print("# %s: %s", t->title, verdict);
+		__test_print("not ok %d %s", nr, t->title);
 		return 1;
 	}
 	if (__test_get(t->state->skipped)) {
-		__test_print("ok %d %s%s # SKIP %s", nr, t->fixture, t->name,
+		__test_print("ok %d %s # SKIP %s", nr, t->title,
 			     t->state->reason);
 		return 4;
 	}
-	__test_print("ok %d %s%s", nr, t->fixture, t->name);
+	__test_print("ok %d %s", nr, t->title);
 	return 0;
 }
 
-static inline bool
-__test_named(const struct __test_metadata *t, const char *name)
+/* Without its fixture, or without its variant, a name is of several. */
+static inline bool __test_named(struct __test_metadata *t,
+				const struct __test_variant *v,
+				const char *name)
 {
-	size_t len = strlen(t->fixture);
+	size_t len = t->fixture ? strlen(t->fixture->name) : 0;
 
-	return !strcmp(t->name, name) ||
-	       (!strncmp(t->fixture, name, len) &&
-		!strcmp(t->name, name + len));
+	__test_set_variant(t, v);
+	return !strcmp(t->title, name) || !strcmp(t->name, name) ||
+	       (len && !strncmp(t->fixture->name, name, len) &&
+		name[len] == '.' && !strcmp(t->name, name + len + 1));
 }
 
 /* Chosen by any -t, or there is no -t. */
-static inline bool
-__test_wanted(const struct __test_metadata *t, int argc, char **argv)
+static inline bool __test_wanted(struct __test_metadata *t,
+				 const struct __test_variant *v, int argc,
+				 char **argv)
 {
 	bool any = false;
 	int i;
 
+	__test_set_variant(t, v);
 	for (i = 1; i + 1 < argc; i++) {
 		if (strcmp(argv[i], "-t"))
 			continue;
-		if (__test_named(t, argv[++i]))
+		if (__test_named(t, v, argv[++i]))
 			return true;
 		any = true;
 	}
@@ -430,25 +502,43 @@ static inline int __test_usage(const char *prog, bool is_error)
 	return is_error ? 1 : 0;
 }
 
+static inline bool __test_is_known(const char *name)
+{
+	const struct __test_variant *v;
+	struct __test_metadata *t;
+
+	__for_each_run(t, v)
+		if (__test_named(t, v, name))
+			return true;
+	return false;
+}
+
+static inline void __test_list(void)
+{
+	const struct __test_variant *v;
+	struct __test_metadata *t;
+
+	__for_each_run(t, v) {
+		__test_set_variant(t, v);
+		printf("%s\n", t->title);
+	}
+}
+
 /* -1 to go on, or the exit status. */
 static inline int __test_options(int argc, char **argv)
 {
-	struct __test_metadata *t;
 	int i;
 
 	for (i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "-h") || !strcmp(argv[i], "--help"))
 			return __test_usage(argv[0], false);
 		if (!strcmp(argv[i], "-l")) {
-			for (t = __tests; t; t = t->next)
-				printf("%s%s\n", t->fixture, t->name);
+			__test_list();
 			return 0;
 		}
 		if (strcmp(argv[i], "-t") || ++i == argc)
 			return __test_usage(argv[0], true);
-		for (t = __tests; t && !__test_named(t, argv[i]); t = t->next)
-			;
-		if (!t) {
+		if (!__test_is_known(argv[i])) {
 			fprintf(stderr, "%s: no test %s\n", argv[0], argv[i]);
 			return 1;
 		}
@@ -459,14 +549,15 @@ static inline int __test_options(int argc, char **argv)
 static inline int test_harness_run(int argc, char **argv)
 {
 	int status, planned = 0, nr = 0, pass = 0, fail = 0, skip = 0;
+	const struct __test_variant *v;
 	struct __test_state *state;
 	struct __test_metadata *t;
 
 	status = __test_options(argc, argv);
 	if (status >= 0)
 		return status;
-	for (t = __tests; t; t = t->next)
-		planned += __test_wanted(t, argc, argv);
+	__for_each_run(t, v)
+		planned += __test_wanted(t, v, argc, argv);
 	/* One each: a killed group may still write while the next test runs. */
 	state = (struct __test_state *)
 		mmap(NULL, (planned + 1) * sizeof(*state),
@@ -476,8 +567,8 @@ static inline int test_harness_run(int argc, char **argv)
 
 	__test_print("TAP version 13");
 	__test_print("1..%d", planned);
-	for (t = __tests; t; t = t->next) {
-		if (!__test_wanted(t, argc, argv))
+	__for_each_run(t, v) {
+		if (!__test_wanted(t, v, argc, argv))
 			continue;
 		t->state = &state[nr];
 		status = __test_run(t, ++nr);
