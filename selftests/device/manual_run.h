@@ -66,10 +66,10 @@ static inline bool setting_take(const struct setting *s, int argc, char **argv)
 }
 
 /* main(), where @test does as the @nr @settings say. */
-static inline int by_hand_main(int argc, char **argv, char *test,
-			       const struct setting *settings, size_t nr)
+static inline int manual_run_main(int argc, char **argv, char *test,
+				  const struct setting *settings, size_t nr)
 {
-	char *by_hand[] = { argv[0], "-t", test, NULL };
+	char *args[] = { argv[0], "-t", test, NULL };
 	bool is_said = false, is_option = argc == 1;
 	size_t i;
 
@@ -78,7 +78,7 @@ static inline int by_hand_main(int argc, char **argv, char *test,
 		is_option |= argc > 1 && !strcmp(argv[1], settings[i].option);
 	}
 	if (is_said && is_option)
-		return test_harness_run(3, by_hand);
+		return test_harness_run(3, args);
 	return test_harness_run(argc, argv);
 }
 

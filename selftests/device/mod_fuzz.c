@@ -400,6 +400,6 @@ int main(int argc, char **argv)
 		{ "--round", "MOD_FUZZ_ROUND", &told_round, 1 },
 	};
 
-	return by_hand_main(argc, argv, "seed_as_told", settings,
-			    ARRAY_SIZE(settings));
+	return manual_run_main(argc, argv, "seed_as_told", settings,
+			       ARRAY_SIZE(settings));
 }

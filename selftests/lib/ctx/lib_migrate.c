@@ -2,7 +2,7 @@
 /*
  * lib/ctx/switch: contexts that go on on another thread than they left.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "ctx.h"
 

@@ -3,7 +3,7 @@
  * lib/ctx/switch: what a switch keeps, on one thread and across threads; what
  * becomes of the stacks.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "ctx.h"
 #include "lib.h"

@@ -2,7 +2,7 @@
 /*
  * lib/ctx/switch: where the walk up a context's stack ends.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "ctx.h"
 

@@ -3,7 +3,7 @@
  * dump: it names every task, and what each does or waits for, while all goes
  * on.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "rt.h"
 #include "dump.h"

@@ -2,7 +2,7 @@
 /*
  * dumper: at a signal everything is dumped, whoever blocks that.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "rt.h"
 #include "dump.h"

@@ -3,7 +3,7 @@
  * Counters: exact once all is quiet, and proof that nobody enters the kernel to
  * wake nobody.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "rt.h"
 

@@ -2,7 +2,7 @@
 /*
  * deque: what is pushed is taken once, by the owner or by a thief.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 #include "lib.h"
 #include "ds/deque.h"
 #include "base/sys.h"

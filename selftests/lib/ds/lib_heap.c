@@ -2,7 +2,7 @@
 /*
  * heap: the earliest comes first, and room that was reserved is there.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 #include "lib.h"
 #include "ds/heap.h"
 

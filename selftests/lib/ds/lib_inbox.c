@@ -2,7 +2,7 @@
 /*
  * inbox: what any thread pushes is taken once, complete, in order.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 #include "lib.h"
 #include "ds/mpsc.h"
 

@@ -3,7 +3,7 @@
  * pl_close() ends the calls that wait on the descriptor, wherever they wait,
  * and no other: it waits for none, and none is left behind.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "rt.h"
 

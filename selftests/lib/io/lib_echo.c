@@ -11,7 +11,7 @@
  * the client has sent what the server received, and received what that sent,
  * to the byte: also what was on its way while the call was given up.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "manual_run.h"
 #include "rt.h"
@@ -425,6 +425,6 @@ int main(int argc, char **argv)
 		{ "--workers", "LIB_ECHO_WORKERS", &told_workers, 1 },
 	};
 
-	return by_hand_main(argc, argv, "nothing_is_lost", settings,
-			    ARRAY_SIZE(settings));
+	return manual_run_main(argc, argv, "nothing_is_lost", settings,
+			       ARRAY_SIZE(settings));
 }

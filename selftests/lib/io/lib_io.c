@@ -3,7 +3,7 @@
  * I/O: each call does what the system call of its name does, and parks no more
  * than its caller; from tasks, tasks on the worker's stack and threads.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "rt.h"
 

@@ -3,7 +3,7 @@
  * Which way of waiting for I/O is taken: io_uring, unless the process may not
  * use it, or the environment says.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "rt.h"
 

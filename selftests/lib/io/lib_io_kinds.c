@@ -3,7 +3,7 @@
  * I/O on each kind of descriptor: what is particular to it is as the system
  * calls have it; from tasks, tasks on the worker's stack and threads.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "rt.h"
 

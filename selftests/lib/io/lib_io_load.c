@@ -3,7 +3,7 @@
  * I/O in a crowd: many connections at a time, workers that sleep for
  * completions and for tasks alike, and the runtime's end with I/O in flight.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "rt.h"
 

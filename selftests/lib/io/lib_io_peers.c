@@ -3,7 +3,7 @@
  * Peers that are many, slow, idle, or go away at any moment: an echo server of
  * tasks serves the others all the while, and keeps nothing of those.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "rt.h"
 

@@ -3,7 +3,7 @@
  * I/O at a position, by vector and by message; and poll: from tasks, tasks on
  * the worker's stack and threads.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "rt.h"
 

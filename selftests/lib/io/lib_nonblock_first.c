@@ -3,7 +3,7 @@
  * What sockets give or take at once is had without the ring, and all that the
  * calls promise holds all the same.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "rt.h"
 

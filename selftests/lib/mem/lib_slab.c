@@ -2,7 +2,7 @@
 /*
  * slab: an object a slot, found by its number, never moved or unmapped.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 #include "lib.h"
 #include "mem/slab.h"
 

@@ -3,7 +3,7 @@
  * lib/mem/stack: stacks are memory of their own, are used again, are given
  * back, and cost about a page when parked.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "lib.h"
 #include "resident.h"

@@ -3,7 +3,7 @@
  * lib/mem/overflow: who runs over its stack dies by SIGSEGV with a line that
  * names it, however the stack is guarded; any other fault is handled as it was.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "lib.h"
 #include "mem/stack.h"

@@ -2,7 +2,7 @@
 /*
  * lib/park/lot: parking and waking, on each back end that there is.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "rt.h"
 #include "park/lot.h"

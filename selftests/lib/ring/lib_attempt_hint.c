@@ -2,7 +2,7 @@
 /*
  * guess: who is asked in vain is asked ever more rarely, but never given up.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "ring/attempt_hint.h"
 

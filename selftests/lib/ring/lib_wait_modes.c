@@ -5,7 +5,7 @@
  * There is one worker, or another that has nothing to do, so that nobody makes
  * up for what it misses; and each round ends before the next one begins.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "rt.h"
 #include "base/sys.h"

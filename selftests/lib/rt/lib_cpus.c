@@ -2,7 +2,7 @@
 /*
  * lib/rt/cpus: how many CPUs a quota amounts to, and that affinity counts.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "rt/cpus.h"
 

@@ -3,7 +3,7 @@
  * The child of a fork(): from wherever it was made, and whatever others were
  * at, it has no runtime, may start one, and waits for nobody of the parent's.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "rt.h"
 #include "work.h"

@@ -9,7 +9,7 @@
  * refused too.  The linker knows the places where something is taken: one that
  * no trial got to is a failure.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "rt.h"
 #include "base/fault.h"

@@ -3,7 +3,7 @@
  * The library within a process: that ends, whose threads end, and that gets
  * signals, in the midst of it all.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "rt.h"
 #include "work.h"

@@ -3,7 +3,7 @@
  * The runtime: what it starts with, whom it starts, and that nothing is left
  * when it has stopped.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "rt.h"
 #include "rt/cpus.h"

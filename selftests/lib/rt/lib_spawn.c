@@ -3,7 +3,7 @@
  * Spawning many, spawning quietly, and spawning trees of tasks; what runs when,
  * and on whose thread.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "rt.h"
 

@@ -3,7 +3,7 @@
  * The end of the runtime: who is let go, who is waited for, and that it may be
  * started anew.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "rt.h"
 

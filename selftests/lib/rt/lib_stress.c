@@ -9,7 +9,7 @@
  * and 4 workers. What happens next is a function of the seed, as far as the
  * machine's own scheduling lets it; the line printed at the start repeats it.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "manual_run.h"
 #include "rt.h"
@@ -404,6 +404,6 @@ int main(int argc, char **argv)
 		{ "--workers", "LIB_STRESS_WORKERS", &test_workers, 1 },
 	};
 
-	return by_hand_main(argc, argv, "books_balance", settings,
-			    ARRAY_SIZE(settings));
+	return manual_run_main(argc, argv, "books_balance", settings,
+			       ARRAY_SIZE(settings));
 }

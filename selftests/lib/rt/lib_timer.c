@@ -2,7 +2,7 @@
 /*
  * The runtime's timers, as programs use them.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "rt.h"
 

@@ -2,7 +2,7 @@
 /*
  * Tasks that block their workers in the kernel cost nobody else.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "rt.h"
 #include "blocked.h"

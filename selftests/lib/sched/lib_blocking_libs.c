@@ -2,7 +2,7 @@
 /*
  * Libraries that block their callers: tasks may call them all the same.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "rt.h"
 #include "blocked.h"

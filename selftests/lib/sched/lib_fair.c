@@ -6,7 +6,7 @@
  * A storm is tasks that spawn others, or yield, without end, and count.  It
  * gives up long after what is measured should have run.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "rt.h"
 

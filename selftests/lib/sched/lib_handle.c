@@ -2,7 +2,7 @@
 /*
  * Handles of tasks: good ones, stale ones, and such as never were.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "rt.h"
 #include "sched/sched.h"

@@ -3,7 +3,7 @@
  * Workers that were started since others were blocked, and are idle for long:
  * they end, nothing of theirs is lost, and others are started in their place.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "rt.h"
 #include "blocked.h"

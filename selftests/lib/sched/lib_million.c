@@ -6,7 +6,7 @@
  * Environment: LIB_MANY=N parks N tasks, 100,000 by default; a million take 5
  * GB.  There are never more than fit into half of the free memory.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "rt.h"
 

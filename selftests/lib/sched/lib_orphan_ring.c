@@ -2,7 +2,7 @@
 /*
  * I/O that a worker has in flight when a task of its holds it up.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "rt.h"
 #include "blocked.h"

@@ -2,7 +2,7 @@
 /*
  * Workers that look for work a while longer before they park
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "rt.h"
 

@@ -3,7 +3,7 @@
  * Who sees blocked workers: when there are no more to be had, what it costs,
  * its races, with the device's crew, and without what helps it.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "rt.h"
 #include "blocked.h"

@@ -2,7 +2,7 @@
 /*
  * Tasks: spawn, join, and how they end.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "rt.h"
 #include "sched/sched.h"

@@ -3,7 +3,7 @@
  * Stacks as tasks see them: a first run that finds none waits until one is
  * given back, and who runs over its own is named as it was spawned.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "rt.h"
 #include "sched/sched.h"

@@ -6,7 +6,7 @@
  * With one worker the order of things is known, and the kind of stack that a
  * task runs on is read off its addresses.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "rt.h"
 

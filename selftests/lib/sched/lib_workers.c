@@ -2,7 +2,7 @@
 /*
  * More workers and fewer, while they work.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "rt.h"
 #include "run_at_once.h"

@@ -2,7 +2,7 @@
 /*
  * The barrier: nobody goes on before all have come, round after round.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "rt.h"
 

@@ -2,7 +2,7 @@
 /*
  * Channels: what is sent is received once, in order, by tasks and threads.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "rt.h"
 

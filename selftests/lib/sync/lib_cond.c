@@ -2,7 +2,7 @@
 /*
  * The condition variable, for tasks and threads alike.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "rt.h"
 

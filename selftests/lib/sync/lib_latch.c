@@ -2,7 +2,7 @@
 /*
  * The latch: whoever waits goes on when all is done, and not before.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "rt.h"
 

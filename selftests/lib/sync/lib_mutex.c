@@ -2,7 +2,7 @@
 /*
  * The mutex: one at a time, of tasks and threads alike.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "rt.h"
 

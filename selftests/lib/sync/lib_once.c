@@ -2,7 +2,7 @@
 /*
  * Once: one calls the function, all others wait until it has returned.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "rt.h"
 

@@ -2,7 +2,7 @@
 /*
  * Execution queues: whatever was pushed is executed once, by one at a time.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "rt.h"
 

@@ -3,7 +3,7 @@
  * The lock for one writer or many readers: who gets in with whom, and in which
  * order; lib_rwlock_race.c has what happens all at once.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "rt.h"
 

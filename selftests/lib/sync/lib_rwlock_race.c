@@ -3,7 +3,7 @@
  * The lock for one writer or many readers, with all coming, leaving and giving
  * up at once.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "rt.h"
 

@@ -2,7 +2,7 @@
 /*
  * Select: one of several cases is done, and no other is touched.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "rt.h"
 

@@ -2,7 +2,7 @@
 /*
  * The semaphore: units for tasks and threads alike, none lost, none made up.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "rt.h"
 

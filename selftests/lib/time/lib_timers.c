@@ -3,7 +3,7 @@
  * timers: the timer thread below pl_timer_*(): in order, never early, once,
  * and asleep when there is nothing to do.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 #include "timers.h"
 
 TEST(bad_numbers_of_buckets_are_refused)

@@ -3,7 +3,7 @@
  * timers: what is deleted never fires and takes no memory; what callbacks
  * may do; and how it ends.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 #include "timers.h"
 
 TEST_F(timers, del_has_three_answers)

@@ -6,7 +6,7 @@
  *
  * The thread is made late by a callback that does not return.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 #include "timers.h"
 
 #define LATE_MAX	(100 * MSEC)	/* of parklot(7) */

@@ -2,7 +2,7 @@
 /*
  * Keys: what a task or thread keeps is its own, and destroyed when it ends.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "rt.h"
 

@@ -2,7 +2,7 @@
 /*
  * Keys: destructors that block, and those of threads.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "rt.h"
 

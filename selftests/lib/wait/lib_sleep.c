@@ -2,7 +2,7 @@
 /*
  * Sleeping: never too short, and what ends it before its time.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "rt.h"
 

@@ -3,7 +3,7 @@
  * Waiting on a word: who is woken, in what order, how many, and that each
  * wait ends once, for one reason.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "rt.h"
 

@@ -4,7 +4,7 @@
  * in the same moment.  It ends once, for one of them; a wake that is counted
  * has let somebody go, and an interrupt that came to nothing is kept.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "rt.h"
 
