@@ -72,16 +72,20 @@ static inline void rt_force_wait(const char *way)
 		SKIP(return, "io_uring waits on no futex here");
 }
 
-/* A file that defines RT_IO, RT_WAIT is for that way of waiting for I/O. */
 static inline void rt_begin(struct __test_metadata *test)
 {
 	_metadata = test;
-#ifdef RT_IO
-	setenv("PARKLOT_IO", RT_IO, 1);
-#endif
-#ifdef RT_WAIT
-	rt_force_wait(RT_WAIT);
-#endif
+}
+
+/* NULL leaves the choice to the library. */
+static inline void rt_begin_io(struct __test_metadata *test, const char *io,
+			       const char *wait)
+{
+	rt_begin(test);
+	if (io)
+		setenv("PARKLOT_IO", io, 1);
+	if (wait)
+		rt_force_wait(wait);
 }
 
 static inline struct pl_stat rt_stat(void)
@@ -121,6 +125,25 @@ static inline void rt_end(void)
 #define RT_FIXTURE(name) \
 	FIXTURE(name) { char unused; }; \
 	FIXTURE_SETUP(name) { rt_begin(_metadata); } \
+	FIXTURE_TEARDOWN(name) { rt_end(); }
+
+/*
+ * Stands after FIXTURE(name): its tests run with the back end that the library
+ * chooses, which is io_uring where it is allowed, and with epoll. The set-up
+ * calls rt_begin_io() with the variant's io and wait.
+ */
+#define RT_IO_VARIANTS(name) \
+	FIXTURE_VARIANT(name) { const char *io, *wait; }; \
+	FIXTURE_VARIANT_ADD(name, uring) { .io = NULL }; \
+	FIXTURE_VARIANT_ADD(name, poll) { .io = "poll" };
+
+#define RT_IO_FIXTURE(name) \
+	FIXTURE(name) { char unused; }; \
+	RT_IO_VARIANTS(name) \
+	FIXTURE_SETUP(name) \
+	{ \
+		rt_begin_io(_metadata, variant->io, variant->wait); \
+	} \
 	FIXTURE_TEARDOWN(name) { rt_end(); }
 
 /* ---- how much, how long ---- */

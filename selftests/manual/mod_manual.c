@@ -3,7 +3,7 @@
 #include "kselftest_harness.h"
 
 #include "mod.h"
-#include "parklot.4.c"
+#include "parklot.4.h"
 
 _Static_assert(NR_EXAMPLES == 3, "a test for each");
 

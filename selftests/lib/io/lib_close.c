@@ -11,7 +11,8 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-RT_FIXTURE(close)
+RT_IO_FIXTURE(close)
+FIXTURE_VARIANT_ADD(close, futex) { .wait = "futex" };
 
 /* Who watches workers opens files: a number that was closed would be its. */
 static void __attribute__((constructor)) watch_nobody(void)

@@ -13,10 +13,11 @@
 #include <sys/socket.h>
 
 FIXTURE(io) { char unused; };
+RT_IO_VARIANTS(io)
 
 FIXTURE_SETUP(io)
 {
-	rt_begin(_metadata);
+	rt_begin_io(_metadata, variant->io, variant->wait);
 	signal(SIGPIPE, SIG_DFL);
 }
 

@@ -12,12 +12,14 @@
 #include <sys/socket.h>
 
 FIXTURE(crowd) { char unused; };
+RT_IO_VARIANTS(crowd)
+FIXTURE_VARIANT_ADD(crowd, park) { .wait = "park" };
 
 FIXTURE_SETUP(crowd)
 {
 	struct rlimit limit = { 4096, 4096 };
 
-	rt_begin(_metadata);
+	rt_begin_io(_metadata, variant->io, variant->wait);
 	setrlimit(RLIMIT_NOFILE, &limit);
 }
 

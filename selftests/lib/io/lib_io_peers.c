@@ -15,13 +15,14 @@
 static int nr_fds_at_first;
 
 FIXTURE(peers) { char unused; };
+RT_IO_VARIANTS(peers)
 
 /* As many descriptors as may be. */
 FIXTURE_SETUP(peers)
 {
 	struct rlimit limit;
 
-	rt_begin(_metadata);
+	rt_begin_io(_metadata, variant->io, variant->wait);
 	signal(SIGPIPE, SIG_DFL);
 	ASSERT_EQ(0, getrlimit(RLIMIT_NOFILE, &limit));
 	limit.rlim_cur = limit.rlim_max < 65536 ? limit.rlim_max : 65536;

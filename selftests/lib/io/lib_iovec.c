@@ -11,7 +11,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-RT_FIXTURE(iovec)
+RT_IO_FIXTURE(iovec)
 
 static void run_as_each(void (*fn)(void *arg), void *arg)
 {

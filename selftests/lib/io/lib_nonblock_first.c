@@ -10,7 +10,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-RT_FIXTURE(nonblock_first);
+RT_IO_FIXTURE(nonblock_first)
 
 /* One in so many goes by the ring: lib/io/io.c. */
 #define BY_RING_EVERY	16

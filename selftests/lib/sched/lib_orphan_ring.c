@@ -9,7 +9,20 @@
 
 #include <sys/socket.h>
 
-BLOCKED_FIXTURE(orphan_ring)
+FIXTURE(orphan_ring) { char unused; };
+RT_IO_VARIANTS(orphan_ring)
+
+FIXTURE_SETUP(orphan_ring)
+{
+	rt_begin_io(_metadata, variant->io, variant->wait);
+	if (!rt_has_sysmon())
+		SKIP(return, "PARKLOT_WATCH=0");
+}
+
+FIXTURE_TEARDOWN(orphan_ring)
+{
+	rt_end();
+}
 
 /* ---- tasks that wait for a byte, as tasks should ---- */
 

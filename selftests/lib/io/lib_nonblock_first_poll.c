@@ -1,7 +1,0 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * The same as lib_nonblock_first.c where there is no io_uring.
- */
-#define RT_IO	"poll"
-
-#include "lib_nonblock_first.c"
