@@ -20,7 +20,7 @@
 #include "debug/dump_signal.h"
 #include "base/atfork.h"
 #include "base/inject.h"
-#include "sched/orphan_ring.h"
+#include "sched/sysmon_sleep.h"
 #include "ring/ring.h"
 #include "debug/stat_export.h"
 #include "debug/stat.h"

@@ -5,7 +5,15 @@
 #ifndef PL_ORPHAN_RING_H
 #define PL_ORPHAN_RING_H
 
-#include "sched/sched.h"
+#include "sched/rt.h"
+
+/* In the same task for so long, it is held up; ready so often at most. */
+#define PL__STALLED_NS	(1000 * 1000ULL)
+
+static inline struct pl__ring *pl__orphan_ring_of(struct pl__worker *w)
+{
+	return load_acquire(&w->ring_seen);
+}
 
 /* Of sysmon's: how many rings became ready. */
 uint32_t pl__orphan_ring_scan(uint64_t now);
@@ -13,16 +21,6 @@ uint32_t pl__orphan_ring_scan(uint64_t now);
 /* There are rings whose owners may be held up any time. */
 bool pl__orphan_ring_is_due(void);
 bool pl__orphan_ring_may_be_due(void);	/* the same, once they run tasks */
-
-/*
- * Sleeps as long as sysmon's word is @word; true: since an orphaned ring has
- * cause, it is to look.
- */
-bool pl__sysmon_sleep(uint32_t word, uint64_t deadline_ns);
-
-/* Sysmon's word has changed: ends its sleep. */
-void pl__sysmon_end_sleep(void);
-void pl__sysmon_sleep_fini(void);
 
 /* Polls the ring of @victim, if it is ready: @w, the caller, then did so. */
 void pl__ring_reap_orphan(struct pl__worker *w, struct pl__worker *victim);

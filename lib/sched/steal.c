@@ -8,6 +8,7 @@
  * before he takes it.  (Go does so with what a P is to run next.)
  */
 #include "sched/orphan_ring.h"
+#include "sched/sched.h"
 #include "ring/ring.h"
 #include "base/sys.h"
 

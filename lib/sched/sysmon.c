@@ -49,7 +49,10 @@
  *	if (not: RUNS to BLOCKED)	    nr_blocked--
  *		nr_blocked--  [duty-a]
  */
+#include "sched/sched.h"
 #include "sched/orphan_ring.h"
+#include "sched/sysmon_report.h"
+#include "sched/sysmon_sleep.h"
 #include "base/inject.h"
 #include "base/sys.h"
 
@@ -66,19 +69,13 @@
 #define BLOCKED_NS	(1000 * 1000ULL)
 #define CPU_PART	4	/* who has less than a part of so many sleeps */
 
-#define ALL_BLOCKED_NS	(100 * 1000 * 1000ULL)	/* before it is said */
-
 /* There is one.  W: its thread.  R: while none runs. */
 static struct {
 	pthread_t		thread;		/* R */
 	uint64_t		woken_ns;	/* W: all older is forgotten */
 	uint64_t		interval_ns;	/* W */
 	uint32_t		nr_crew_blocked; /* W: at the last look */
-	uint64_t		all_blocked_ns;	/* W: since; 0: not so */
-	uint32_t		all_blocked_ticks; /* W: and nobody went on */
 	uint32_t		nr_last_looks;	/* W: since a task waited */
-	bool			is_counted;	/* W: it has lasted */
-	bool			has_told;	/* W */
 } sysmon;
 
 /* ---- one worker ---- */
@@ -214,129 +211,6 @@ static uint32_t sysmon_look_at_all(uint64_t now)
 			nr_marked += mark_blocked(w);
 	}
 	return nr_marked;
-}
-
-/* ---- more than there may be ---- */
-
-/*
- * The task may end under our eyes, and its stack, which has the name, be given
- * back: then what comes of it is not used.
- */
-__attribute__((noinline, no_sanitize_thread))
-static bool name_of_task(struct pl__worker *w, char name[16])
-{
-	struct pl__task *volatile *current = &w->current;
-	uint32_t tick = load_acquire(&w->tick);
-	struct pl__task *t = *current;
-	struct pl__stack *st;
-
-	st = t ? *(struct pl__stack *volatile *)&t->stack : NULL;
-	if (!st || !pl__read_own_mem(name, st->user.name, 16))
-		return false;
-	name[15] = '\0';
-	pl__full_barrier();
-	return tick == load_relaxed(&w->tick) && *current == t;
-}
-
-#define NR_NAMES	8
-
-struct names {
-	char			name[NR_NAMES][16];
-	uint32_t		count[NR_NAMES];
-	uint32_t		nr;
-	uint32_t		nr_others;
-};
-
-static void add_name(struct names *n, const char *name)
-{
-	uint32_t i;
-
-	for (i = 0; i < n->nr && strcmp(n->name[i], name); i++)
-		;
-	if (i == NR_NAMES) {
-		n->nr_others++;
-		return;
-	}
-	if (i == n->nr) {
-		strcpy(n->name[i], name);
-		n->nr++;
-	}
-	n->count[i]++;
-}
-
-static void count_names(struct names *n)
-{
-	uint32_t nr = load_relaxed(&pl__rt.nr_started), i;
-	char name[16];
-
-	for (i = 0; i < nr; i++)
-		if (name_of_task(pl__rt.workers[i], name))
-			add_name(n, *name ? name : "(unnamed)");
-}
-
-/* False: stderr takes nothing now, perhaps since all wait for just that. */
-static bool report_print(void)
-{
-	struct names n = { .nr = 0 };
-	char text[NR_NAMES * 32 + 160];
-	size_t len, i;
-
-	count_names(&n);
-	len = (size_t)snprintf(text, sizeof(text),
-			       "parklot: all %u workers, max_workers, are blocked by calls of their tasks, and others wait:",
-			       pl__rt.cfg.max_workers);
-	for (i = 0; i < n.nr; i++)
-		len += (size_t)snprintf(text + len, sizeof(text) - len,
-					"%s %u %s", i ? "," : "", n.count[i],
-					n.name[i]);
-	if (n.nr_others)
-		len += (size_t)snprintf(text + len, sizeof(text) - len,
-					", %u others", n.nr_others);
-	text[len++] = '\n';
-	return pl__fd_try_write(2, text, len) != -EAGAIN;
-}
-
-static bool are_all_blocked(void)
-{
-	return !pl__nr_running() && !load_relaxed(&pl__rt.nr_idle) &&
-	       !load_relaxed(&pl__rt.nr_in_hook) &&
-	       load_relaxed(&pl__rt.nr_alive) == pl__rt.cfg.max_workers;
-}
-
-static uint32_t nr_ticks(void)
-{
-	uint32_t nr = load_relaxed(&pl__rt.nr_started), i, ticks = 0;
-
-	for (i = 0; i < nr; i++)
-		ticks += load_relaxed(&pl__rt.workers[i]->tick);
-	return ticks;
-}
-
-/* Where tasks wait, but nobody is left to be called for them. */
-static void report_if_all_blocked(uint64_t now, bool has_work)
-{
-	uint32_t ticks;
-
-	if (!has_work || !are_all_blocked()) {
-		sysmon.all_blocked_ns = 0;
-		sysmon.is_counted = false;
-		return;
-	}
-	/* They may have come back and be blocked again since the last look. */
-	ticks = nr_ticks();
-	if (!sysmon.all_blocked_ns || sysmon.all_blocked_ticks != ticks) {
-		sysmon.all_blocked_ns = now;
-		sysmon.all_blocked_ticks = ticks;
-		sysmon.is_counted = false;
-	}
-	if (now - sysmon.all_blocked_ns < ALL_BLOCKED_NS)
-		return;
-	if (!sysmon.has_told)
-		sysmon.has_told = report_print();
-	/* Afterwards: who sees the count may let them go. */
-	if (!sysmon.is_counted)
-		counter_inc(&pl__rt.nr_all_blocked);
-	sysmon.is_counted = true;
 }
 
 /* ---- the thread ---- */
@@ -513,7 +387,7 @@ static void sysmon_look(void)
 		pl__notify_if_work();
 	}
 	keep_reserve();
-	report_if_all_blocked(now, has_work);
+	pl__sysmon_report(now, has_work);
 	if (!has_work && !pl__orphan_ring_is_due() &&
 	    (is_late || is_nobody_to_look_at()))
 		sleep_long(now);
@@ -576,9 +450,7 @@ int pl__sysmon_start(void)
 	sysmon.interval_ns = LOOK_FIRST_NS;
 	sysmon.nr_crew_blocked = 0;
 	sysmon.nr_last_looks = 0;
-	sysmon.all_blocked_ns = 0;
-	sysmon.is_counted = false;
-	sysmon.has_told = false;
+	pl__sysmon_report_reset();
 	store_relaxed(&pl__rt.nr_blocks, 0);
 	store_relaxed(&pl__rt.nr_all_blocked, 0);
 	if (!pl__rt.has_sysmon) {

@@ -7,6 +7,7 @@
  * than one is left behind at a time.
  */
 #include "sched/orphan_ring.h"
+#include "sched/sched.h"
 #include "base/inject.h"
 #include "ring/ring.h"
 #include "base/sys.h"

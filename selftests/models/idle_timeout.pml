@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * idle_timeout: a worker that is one of too many ends, and its slot is taken
- * again (lib/sched/sched.h's last drawing; pl__worker_end(), give_up(), end(),
+ * again (lib/sched/worker_thread.h; pl__worker_end(), worker_give_up(), worker_thread_end(),
  * start_next() in worker_thread.c; idle(), park_in_lot(), pl__sleep() in
  * worker.c; pl__notify_one(), notify_slow() in notify.c).
  *

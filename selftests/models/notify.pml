@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * notify: a worker that is idle or could be started is called while tasks wait
- * (lib/sched/sched.h's drawing; pl__notify_one(), notify_slow() in notify.c;
+ * (lib/sched/notify.h; pl__notify_one(), notify_slow() in notify.c;
  * pl__drain(), pl_yield() in sched.c; worker_find_task(), idle(),
  * look_and_park(), park_in_ring() in worker.c; start_next(), worker_main() in
  * worker_thread.c).

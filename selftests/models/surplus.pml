@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * surplus: a worker that is one too many parks although tasks wait, and is
- * called when too few run (lib/sched/sched.h's second drawing; pl__is_surplus(),
+ * called when too few run (lib/sched/rt.h; pl__is_surplus(),
  * pl__next() in sched.c; pl__notify_one() in notify.c; worker_find_task(),
  * look_and_park() and pl__sleep() in worker.c; pl_runtime_set_workers()).
  *

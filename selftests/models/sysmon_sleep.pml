@@ -3,7 +3,7 @@
  * sysmon_sleep: sysmon never sleeps where it has something to look after,
  * whoever changes its word meanwhile (become(), get_up(), sysmon_wake(),
  * rouse(), sleep_long(), pl__sysmon_clear_backlog(), pl__sysmon_stop() in
- * lib/sched/sysmon.c; pl__sysmon_notify(), pl__sysmon_notify_io() in sched.h).
+ * lib/sched/sysmon.c; pl__sysmon_notify(), pl__sysmon_notify_io() in sysmon.h).
  *
  * Nobody but sysmon sees to a task that waits, or to a worker with I/O that
  * is held up: whoever finds a task as it parks is taken to be blocked by the next

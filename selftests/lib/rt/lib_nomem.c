@@ -303,7 +303,7 @@ static bool may_be_left_out(const struct pl__fault_site *site)
 	if (strstr(site->file, "sysmon.c") && strstr(site->call, "open"))
 		return true;
 	/* The same, with I/O in flight; see lib_orphan_ring. */
-	if (strstr(site->file, "orphan_ring.c"))
+	if (strstr(site->file, "sysmon_sleep.c"))
 		return true;
 	/* A hierarchy of groups, or a quota, that this machine has not. */
 	if (strstr(site->file, "cpus.c") && strstr(site->call, "path"))

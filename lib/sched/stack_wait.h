@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * stack_wait: tasks that wait for memory for their first stack
+ */
+#ifndef PL_STACK_WAIT_H
+#define PL_STACK_WAIT_H
+
+#include "sched/worker.h"
+
+/* Lets those that wait for a stack have what @w keeps for itself. */
+void pl__stacks_share(struct pl__worker *w);
+
+/* Memory or threads were refused: tries again in a while. */
+void pl__retry_later(void);
+
+/* Gives those that wait for a stack one of their own, if it can be had. */
+void pl__stacks_retry(void);
+
+/* Has a stack, or is given one; false: it waits for one elsewhere. */
+bool pl__task_prepare(struct pl__worker *w, struct pl__task *t);
+
+#endif /* PL_STACK_WAIT_H */

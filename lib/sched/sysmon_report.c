@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * sysmon_report: all workers that there may be are blocked, and tasks wait
+ */
+#include "sched/sysmon_report.h"
+#include "sched/sched.h"
+#include "base/sys.h"
+
+#include <string.h>
+
+#define ALL_BLOCKED_NS	(100 * 1000 * 1000ULL)	/* before it is said */
+
+/* Written by sysmon's thread, and while none runs. */
+static struct {
+	uint64_t		since_ns;	/* 0: not so */
+	uint32_t		ticks;		/* of all workers, then */
+	bool			is_counted;	/* it has lasted */
+	bool			has_told;
+} report;
+
+/*
+ * The task may end under our eyes, and its stack, which has the name, be given
+ * back: then what comes of it is not used.
+ */
+__attribute__((noinline, no_sanitize_thread))
+static bool name_of_task(struct pl__worker *w, char name[16])
+{
+	struct pl__task *volatile *current = &w->current;
+	uint32_t tick = load_acquire(&w->tick);
+	struct pl__task *t = *current;
+	struct pl__stack *st;
+
+	st = t ? *(struct pl__stack *volatile *)&t->stack : NULL;
+	if (!st || !pl__read_own_mem(name, st->user.name, 16))
+		return false;
+	name[15] = '\0';
+	pl__full_barrier();
+	return tick == load_relaxed(&w->tick) && *current == t;
+}
+
+#define NR_NAMES	8
+
+struct names {
+	char			name[NR_NAMES][16];
+	uint32_t		count[NR_NAMES];
+	uint32_t		nr;
+	uint32_t		nr_others;
+};
+
+static void add_name(struct names *n, const char *name)
+{
+	uint32_t i;
+
+	for (i = 0; i < n->nr && strcmp(n->name[i], name); i++)
+		;
+	if (i == NR_NAMES) {
+		n->nr_others++;
+		return;
+	}
+	if (i == n->nr) {
+		strcpy(n->name[i], name);
+		n->nr++;
+	}
+	n->count[i]++;
+}
+
+static void count_names(struct names *n)
+{
+	uint32_t nr = load_relaxed(&pl__rt.nr_started), i;
+	char name[16];
+
+	for (i = 0; i < nr; i++)
+		if (name_of_task(pl__rt.workers[i], name))
+			add_name(n, *name ? name : "(unnamed)");
+}
+
+/* False: stderr takes nothing now, perhaps since all wait for just that. */
+static bool report_print(void)
+{
+	struct names n = { .nr = 0 };
+	char text[NR_NAMES * 32 + 160];
+	size_t len, i;
+
+	count_names(&n);
+	len = (size_t)snprintf(text, sizeof(text),
+			       "parklot: all %u workers, max_workers, are blocked by calls of their tasks, and others wait:",
+			       pl__rt.cfg.max_workers);
+	for (i = 0; i < n.nr; i++)
+		len += (size_t)snprintf(text + len, sizeof(text) - len,
+					"%s %u %s", i ? "," : "", n.count[i],
+					n.name[i]);
+	if (n.nr_others)
+		len += (size_t)snprintf(text + len, sizeof(text) - len,
+					", %u others", n.nr_others);
+	text[len++] = '\n';
+	return pl__fd_try_write(2, text, len) != -EAGAIN;
+}
+
+static bool are_all_blocked(void)
+{
+	return !pl__nr_running() && !load_relaxed(&pl__rt.nr_idle) &&
+	       !load_relaxed(&pl__rt.nr_in_hook) &&
+	       load_relaxed(&pl__rt.nr_alive) == pl__rt.cfg.max_workers;
+}
+
+static uint32_t nr_ticks(void)
+{
+	uint32_t nr = load_relaxed(&pl__rt.nr_started), i, ticks = 0;
+
+	for (i = 0; i < nr; i++)
+		ticks += load_relaxed(&pl__rt.workers[i]->tick);
+	return ticks;
+}
+
+/* Where tasks wait, but nobody is left to be called for them. */
+void pl__sysmon_report(uint64_t now, bool has_work)
+{
+	uint32_t ticks;
+
+	if (!has_work || !are_all_blocked()) {
+		report.since_ns = 0;
+		report.is_counted = false;
+		return;
+	}
+	/* They may have come back and be blocked again since the last look. */
+	ticks = nr_ticks();
+	if (!report.since_ns || report.ticks != ticks) {
+		report.since_ns = now;
+		report.ticks = ticks;
+		report.is_counted = false;
+	}
+	if (now - report.since_ns < ALL_BLOCKED_NS)
+		return;
+	if (!report.has_told)
+		report.has_told = report_print();
+	/* Afterwards: who sees the count may let them go. */
+	if (!report.is_counted)
+		counter_inc(&pl__rt.nr_all_blocked);
+	report.is_counted = true;
+}
+
+void pl__sysmon_report_reset(void)
+{
+	report.since_ns = 0;
+	report.is_counted = false;
+	report.has_told = false;
+}

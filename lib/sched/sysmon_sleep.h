@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * sysmon_sleep: sysmon sleeps until its word changes or a ring is ready
+ */
+#ifndef PL_SYSMON_SLEEP_H
+#define PL_SYSMON_SLEEP_H
+
+#include "sched/rt.h"
+
+/*
+ * Sleeps as long as sysmon's word is @word; true: since an orphaned ring has
+ * cause, it is to look.
+ */
+bool pl__sysmon_sleep(uint32_t word, uint64_t deadline_ns);
+
+/* Sysmon's word has changed: ends its sleep. */
+void pl__sysmon_end_sleep(void);
+void pl__sysmon_sleep_fini(void);
+
+#endif /* PL_SYSMON_SLEEP_H */
