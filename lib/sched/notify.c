@@ -6,6 +6,22 @@
 #include "base/inject.h"
 #include "base/probe.h"
 
+/*
+ *	searcher			whoever queued a task
+ *	nr_searching = 0	[search-a]	queue it
+ *	full barrier			full barrier
+ *	look in every queue		if (nr_searching)	[search-b]
+ *						leave it to that one
+ */
+void pl__stop_searching(struct pl__worker *w)
+{
+	w->is_searching = false;
+	/* [search-a] pairs with [search-b] in pl__notify_one(). */
+	atomic_fetch_sub(&pl__rt.nr_searching, 1);
+	pl__full_barrier();
+	PL_INJECT("search-a");
+}
+
 static bool is_notify_due(void)
 {
 	return pl__is_short() &&
@@ -75,7 +91,7 @@ static void notify_slow(struct pl__worker *w)
 void pl__notify_one(void)
 {
 	/*
-	 * [idle-b] pairs with [idle-a], [search-b] with [search-a] in worker.c;
+	 * [idle-b] pairs with [idle-a], [search-b] with [search-a];
 	 * and the first with [end-a] in worker_thread.c.
 	 */
 	pl__full_barrier();

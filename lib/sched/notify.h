@@ -28,6 +28,10 @@ void pl__notify_one(void);
 /* The same if there are any: what was left to us may be more than we take. */
 void pl__notify_if_work(void);
 
+/* The caller searches: it looks in every queue afterwards. */
+struct pl__worker;
+void pl__stop_searching(struct pl__worker *w);
+
 /* Has all that are parked look for a task, and park once more. */
 void pl__notify_all(void);
 

@@ -17,6 +17,7 @@
 #define PL_SCHED_H
 
 #include "sched/notify.h"
+#include "sched/retry.h"
 #include "sched/rt.h"
 #include "sched/steal.h"
 #include "sched/sysmon.h"
@@ -27,6 +28,14 @@
 #include "sched/worker_thread.h"
 #include "ctx/self.h"
 #include "base/inject.h"
+
+/*
+ * One task in so many is the oldest there is; completions and the inbox are
+ * looked at then.  So nothing ready waits longer than the queue is long times
+ * this, however fast new tasks come on top; or twice this, as each second time
+ * is for what waits behind others, if there are such.  parklot(7) promises it.
+ */
+#define PL__FAIR_EVERY	32	/* a power of 2 */
 
 /* Makes @t ready, and calls for help. */
 void pl__ready(struct pl__task *t);

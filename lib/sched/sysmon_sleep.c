@@ -78,7 +78,8 @@ static bool note_readable(uint32_t nr_fds)
 		if (load_relaxed(&w->ring_state) != PL__ORPHANED)
 			continue;
 		for (n = 1; n <= nr_fds; n++)
-			if (sleeper.fds[n].fd == pl__ring_fd(pl__orphan_ring_of(w)))
+			if (sleeper.fds[n].fd ==
+			    pl__ring_fd(pl__orphan_ring_of(w)))
 				w->sysmon.is_readable |= sleeper.fds[n].revents;
 		is_any |= w->sysmon.is_readable;
 	}

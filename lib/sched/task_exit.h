@@ -7,6 +7,9 @@
 
 #include "sched/worker.h"
 
+/* What each task with a stack of its own begins with; @arg is the task. */
+void pl__task_main(void *arg);
+
 void pl__task_end_locals(struct pl__task *t); /* calls destructors, in it */
 
 /* Of join.c: lets all go that wait on its version. */

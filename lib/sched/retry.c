@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * retry: what memory or threads were refused for, tried again in a while
+ */
+#include "sched/retry.h"
+#include "sched/sched.h"
+#include "base/sys.h"
+
+#define RETRY_NS	(10 * 1000 * 1000)
+
+static void retry_deferred(void);
+
+void pl__retry_deferred_in(uint64_t ns)
+{
+	pl__timers_remind(pl__rt.timers, pl__now_ns() + ns, retry_deferred);
+}
+
+/*
+ * By the timer thread: a worker that is blocked cannot try again, and one that
+ * is about to park has better to do than to give stacks back.
+ */
+static void retry_deferred(void)
+{
+	uint64_t ns;
+
+	if (!pl__rt_enter()) {
+		pl__retry_later();
+		return;
+	}
+	if (load_relaxed(&pl__rt.stackless.nr))
+		pl__stacks_retry();
+	pl__notify_if_work();
+	ns = pl__stacks_age(&pl__rt.stacks, pl__now_ns());
+	if (ns != UINT64_MAX)
+		pl__retry_deferred_in(ns);
+	pl__rt_exit();
+}
+
+void pl__retry_later(void)
+{
+	pl__retry_deferred_in(RETRY_NS);
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+#include "sched/task_exit.h"
+#include "base/inject.h"
+#include "base/probe.h"
+#include "base/sys.h"
+#include "sched/sched.h"
+
+void (*pl__wake_joiners)(struct pl__task *t);
+
+static void notify_stopper(void)
+{
+	/* [stop-b] pairs with [stop-a] in runtime.c. */
+	if (likely(!pl__rt_is_stopping()))
+		return;
+	atomic_fetch_add(&pl__rt.ended_word, 1);
+	pl__futex_wake(&pl__rt.ended_word, 1);
+}
+
+void pl__task_take_back(void)
+{
+	atomic_fetch_add(&pl__rt.ended_outside, 1);
+	notify_stopper();
+}
+
+void pl__task_end_locals(struct pl__task *t)
+{
+	if (unlikely(t->locals))
+		t->locals->end(t);
+}
+
+struct pl__task *pl__task_end(struct pl__worker *w, struct pl__task *t)
+{
+	uint32_t version = load_relaxed(&t->version) + 1;
+	struct pl__wait_entry *joiner;
+	bool others;
+
+	counter_inc_release(&w->stat.ended);
+	store_release(&t->state, (uint64_t)version << 32);
+	store_release(&t->version, version);
+	PL_INJECT("join-b");
+	/* [join-b] pairs with [join-a] in join.c. */
+	joiner = pl__wait_single_take(&t->joiner, &others);
+	if (unlikely(others))
+		pl__wake_joiners(t);
+	notify_stopper();
+	return joiner ? container_of(joiner, struct pl__task, waiter) : NULL;
+}
+
+void pl__task_free(void *arg)
+{
+	struct pl__worker *w = pl__self();
+	struct pl__task *t = arg;
+	struct pl__stack *st = t->stack;
+
+	if (st) {
+		t->stack = NULL;
+		pl__ctx_fini(&t->ctx);
+		pl__task_put_stack(w, st);
+	}
+	pl__slab_free(&pl__rt.tasks, &w->tasks, t);
+}
+
+static void __attribute__((noreturn)) leave_last(struct pl__worker *w,
+						 struct pl__task *t,
+						 struct pl__task *next)
+{
+	if (next && !pl__task_prepare(w, next))
+		next = pl__next_prepared(w);
+	pl__stack_check(t->stack);
+	pl__ctx_switch_last(&t->ctx,
+			    pl__switch_prepare(w, next, pl__task_free, t));
+}
+
+/*
+ * The task that waited for one that has just ended would be the newest of the
+ * queue, and so the next: it need not go there, unless it is not its turn.
+ */
+static struct pl__task *next_after(struct pl__worker *w,
+				   struct pl__task *joiner)
+{
+	uint32_t tick = load_relaxed(&w->tick) + 1;
+
+	if (!joiner)
+		return pl__next(w);
+	if (w->nr_unsignalled || w->nr_ahead_of_yield ||
+	    tick % PL__FAIR_EVERY == 0 ||
+	    pl__has_surplus_workers()) {
+		pl__ready(joiner);
+		return pl__next(w);
+	}
+	store_relaxed(&w->tick, tick);
+	return joiner;
+}
+
+/*
+ * @t has run.  The next task, if it has no stack yet and wants such a one, is
+ * given this one as it stands, and returned to be run here.
+ */
+static struct pl__task *hand_over(struct pl__task *t)
+{
+	struct pl__worker *w;
+	struct pl__task *next;
+
+	pl__task_end_locals(t);
+	w = pl__self();
+	next = next_after(w, pl__task_end(w, t));
+	if (!next || next->stack || next->cls != t->cls)
+		leave_last(w, t, next);
+
+	PL_PROBE3(switch, w->index, t, next);
+	pl__task_move_in(next, t->stack);
+	next->ctx = t->ctx;
+	t->stack = NULL;
+	w->current = next;
+	pl__slab_free(&pl__rt.tasks, &w->tasks, t);
+	return next;
+}
+
+void pl__task_main(void *arg)
+{
+	struct pl__task *t = arg;
+
+	pl__switch_finish();
+	for (;;) {
+		t->fn(t->arg);
+		pl__self_end_orphan();
+		t = hand_over(t);
+		pl__ctx_reset_fp();
+	}
+}
+
+void pl__task_exit(struct pl__task *t)
+{
+	struct pl__worker *w;
+	struct pl__task *next;
+
+	if (t->stack->user.exit_to)
+		longjmp(*t->stack->user.exit_to, 1);
+	pl__task_end_locals(t);
+	w = pl__self();
+	next = next_after(w, pl__task_end(w, t));
+	leave_last(w, t, next);
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+#include "sched/worker_park.h"
+#include "base/inject.h"
+#include "base/probe.h"
+#include "base/sys.h"
+#include "ring/ring.h"
+#include "sched/sched.h"
+
+#define SPIN_NS_MIN	(4 * 1000)
+
+/*
+ * Slept for less than it would take to spin: to have spun would have paid.
+ * That is how the kernel's KVM sets its halt_poll_ns.
+ */
+static void learn_to_spin(struct pl__worker *w, uint64_t slept_ns)
+{
+	uint64_t ns = w->spin_ns;
+
+	if (slept_ns > pl__rt.spin_ns_max)
+		ns /= 2;
+	else
+		ns = ns ? ns * 2 : SPIN_NS_MIN;
+	if (ns > pl__rt.spin_ns_max)
+		ns = pl__rt.spin_ns_max;
+	w->spin_ns = ns < SPIN_NS_MIN ? 0 : (uint32_t)ns;
+}
+
+/*
+ * True: woken by a signal, and so the searcher.  Completions are left to be
+ * reaped by who is neither listed nor counted as idle any more: else he would
+ * call himself for help.
+ */
+static bool park_in_ring(struct pl__worker *w, uint32_t seq)
+{
+	struct pl__lots *lots = &pl__rt.lots;
+
+	if (!pl__lot_list(lots, w->lot, &w->park, pl__ring_bell(w->ring), seq))
+		return false;
+	pl__ring_wait(w->ring, UINT64_MAX);
+	if (pl__lot_unlist(lots, w->lot, &w->park))
+		return false;
+	/* Whoever took us off the list still has the sleeper in hand. */
+	while (!pl__parker_is_woken(&w->park.parker))
+		pl__sched_yield();
+	return true;
+}
+
+/* The same, parked in the device, which polls the ring. */
+static bool worker_park_polling(struct pl__worker *w, uint32_t seq)
+{
+	uint64_t deadline_ns = UINT64_MAX;
+	int fd = pl__ring_pollfd(w->ring, &deadline_ns);
+	enum pl__lot_reason reason;
+
+	if (fd < 0)
+		return false;
+	reason = pl__lot_park_polling(&pl__rt.lots, w->lot, fd, deadline_ns,
+				      seq);
+	pl__ring_polled(w->ring, reason == PL__LOT_POLLED ||
+				 reason == PL__LOT_LATE);
+	return reason == PL__LOT_WOKEN;
+}
+
+/* One of too many parks for a while only; so it looks whether it still is. */
+static bool park_in_lot(struct pl__worker *w, uint32_t seq, bool *is_late)
+{
+	uint64_t deadline_ns = UINT64_MAX;
+	enum pl__lot_reason reason;
+
+	if (unlikely(pl__has_surplus_workers()) && pl__is_end_due())
+		deadline_ns = pl__now_ns() + load_relaxed(&pl__idle_timeout_ns);
+	reason = pl__lot_park(&pl__rt.lots, w->lot, &w->park, deadline_ns,
+			      seq);
+	*is_late = reason == PL__LOT_LATE;
+	return reason == PL__LOT_WOKEN;
+}
+
+/* True: nobody called for it in a long time. */
+static bool worker_park(struct pl__worker *w, uint32_t seq)
+{
+	uint64_t since = pl__rt.spin_ns_max ? pl__now_ns() : 0;
+	bool woken, is_late = false;
+
+	while (unlikely(load_relaxed(&pl__rt.nr_notifying_all)))
+		pl__sched_yield();
+	counter_inc(&w->stat.parks);
+	PL_PROBE1(park, w->index);
+	if (w->ring && pl__ring_is_busy(w->ring))
+		woken = pl__ring_way(w->ring) == PL_WAIT_PARK ?
+			worker_park_polling(w, seq) : park_in_ring(w, seq);
+	else
+		woken = park_in_lot(w, seq, &is_late);
+	w->is_searching = woken;
+	PL_PROBE2(unpark, w->index, (uint32_t)woken);
+	if (since)
+		learn_to_spin(w, pl__now_ns() - since);
+	return is_late;
+}
+
+/*
+ * Of others, once we are announced as idle.  Who was called and is not needed
+ * leaves what it was called for to them, and so to sysmon.
+ */
+static bool is_enough_running(bool was_notified)
+{
+	return unlikely(pl__has_surplus_workers()) && !pl__is_short() &&
+	       !(was_notified && pl__sysmon_notify() && pl__is_short());
+}
+
+static bool is_nothing_to_do(void)
+{
+	return !pl__work_anywhere() && !pl__sysmon_clear_backlog();
+}
+
+/*
+ * Announced as idle: looks once more, and parks if there is nothing.  Who had
+ * the token and sees something takes it up again, since it has to call for
+ * those who left their tasks to it; if another has it, that one will.  True:
+ * nobody called for it in a long time.
+ */
+bool pl__worker_look_and_park(struct pl__worker *w, uint32_t seq)
+{
+	bool was_searching = w->is_searching;
+	uint32_t none = 0;
+
+	if (was_searching)
+		pl__stop_searching(w);
+	pl__full_barrier();
+	PL_INJECT("idle-a");
+	if (is_enough_running(was_searching) || is_nothing_to_do())
+		return worker_park(w, seq);
+	if (was_searching)
+		w->is_searching = atomic_compare_exchange_strong(
+					&pl__rt.nr_searching, &none, 1);
+	return false;
+}
