@@ -2,7 +2,7 @@
 /*
  * chan: whoever waits is had by one, and what it waits with is touched by
  * nobody afterwards (lib/sync/chan.c: claim(), pl__chan_let_go(), pl__chan_wait();
- * lib/sync/select.c; the drawing of chan.h).
+ * lib/sync/chan_select.c; the drawing of chan.h).
  *
  * Two selects wait to receive from channels 0 and 1, from 0 by two cases; one of
  * them gives up when it likes, the other once nobody can come any more. A
