@@ -101,26 +101,6 @@ static inline void cgroup_join(enum cgroup group)
 		cgroup_set(group, "cgroup.procs", "0");
 }
 
-/* ---- processors ---- */
-
-static inline bool cpu_set_online(int cpu, bool is_online)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/online",
-		 cpu);
-	return write_text(path, is_online ? "1" : "0");
-}
-
-/* All but the first run, or do not, where that can be said. */
-static inline void set_online(bool is_online)
-{
-	int cpu;
-
-	for (cpu = 1; cpu < sysconf(_SC_NPROCESSORS_CONF); cpu++)
-		cpu_set_online(cpu, is_online);
-}
-
 /* ---- one step ---- */
 
 static inline void freeze_for(enum cgroup group, uint32_t ns)

@@ -159,19 +159,48 @@ static inline void space_close(struct space *s)
 	ASSERT_EQ(0, __err); \
 } while (0)
 
+/* 0, or -errno of opening or writing. */
+static inline int write_file(const char *dir, const char *name,
+			     const char *text)
+{
+	char path[128];
+	int fd, err = 0;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (write(fd, text, strlen(text)) < 0)
+		err = -errno;
+	close(fd);
+	return err;
+}
+
 /* One of the module's, where it has it (root only). */
 static inline bool set_parameter(const char *name, const char *value)
 {
-	char path[64];
-	bool is_set;
-	FILE *file;
+	return !write_file("/sys/module/parklot/parameters", name, value);
+}
 
-	snprintf(path, sizeof(path), "/sys/module/parklot/parameters/%s", name);
-	file = fopen(path, "we");
-	if (!file)
-		return false;
-	is_set = fputs(value, file) >= 0;
-	return !fclose(file) && is_set;
+static inline bool cpu_set_online(int cpu, bool is_online)
+{
+	char dir[64];
+
+	snprintf(dir, sizeof(dir), "/sys/devices/system/cpu/cpu%d", cpu);
+	return !write_file(dir, "online", is_online ? "1" : "0");
+}
+
+/*
+ * All processors but the first run, or do not, where that can be said. Tests
+ * that have the kernel's text patched need that: an emulator of several gets it
+ * wrong.
+ */
+static inline void set_online(bool is_online)
+{
+	int cpu;
+
+	for (cpu = 1; cpu < sysconf(_SC_NPROCESSORS_CONF); cpu++)
+		cpu_set_online(cpu, is_online);
 }
 
 /* Lets the module offer these only. */

@@ -255,17 +255,6 @@ TEST_F(attack, wake_of_one_who_was_killed_goes_on)
 	KILL_ONE(false);
 }
 
-static bool write_file(const char *path, const char *text)
-{
-	FILE *file = fopen(path, "we");
-	bool is_written;
-
-	if (!file)
-		return false;
-	is_written = fputs(text, file) >= 0;
-	return !fclose(file) && is_written;
-}
-
 /* Commands that there are and that there are not, pointers good and bad. */
 static void call_at_random(int fd, uint64_t *seed)
 {
@@ -325,14 +314,14 @@ TEST_F(attack, machine_freezes_and_sleepers_stay)
 	struct parker parker[2];
 	int i;
 
-	if (!write_file("/sys/power/pm_test", "freezer") ||
-	    !write_file("/sys/module/suspend/parameters/pm_test_delay", "0"))
+	if (write_file("/sys/power", "pm_test", "freezer") ||
+	    write_file("/sys/module/suspend/parameters", "pm_test_delay", "0"))
 		SKIP(return, "this kernel cannot freeze for a test");
 	for (i = 0; i < 2; i++)
 		ASSERT_EQ(0, parker_start(&parker[i], &self->s, i, 0,
 					  PARKLOT_FOREVER));
-	EXPECT_TRUE(write_file("/sys/power/state", "freeze"));
-	EXPECT_TRUE(write_file("/sys/power/pm_test", "none"));
+	EXPECT_EQ(0, write_file("/sys/power", "state", "freeze"));
+	EXPECT_EQ(0, write_file("/sys/power", "pm_test", "none"));
 	for (i = 0; i < 2; i++) {
 		EXPECT_EQ(1, nr_parked(&self->s, i));
 		EXPECT_EQ(0, atomic_load(&parker[i].result));

@@ -196,22 +196,6 @@ TEST_F(limits, largest_space_takes_less_than_5_mib)
 	EXPECT_GE(LARGEST_KB + 5 * sysconf(_SC_PAGESIZE) / 1024, taken);
 }
 
-/* -errno of opening or writing. */
-static int write_file(const char *dir, const char *name, const char *text)
-{
-	char path[128];
-	int fd, err = 0;
-
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	if (write(fd, text, strlen(text)) < 0)
-		err = -errno;
-	close(fd);
-	return err;
-}
-
 /* In a cgroup of 8 MiB: make spaces until SETUP fails, exit with its errno. */
 static void take_all(const char *cgroup, unsigned int nr_slots)
 {

@@ -350,20 +350,6 @@ TEST_F(owner, a_thousand_opens_leave_nothing)
 	}
 }
 
-/* -errno of opening or writing. */
-static int write_file(const char *dir, const char *name, const char *text)
-{
-	char path[128];
-	int fd, err = 0;
-
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0 || write(fd, text, strlen(text)) < 0)
-		err = -errno;
-	close(fd);
-	return err;
-}
-
 static long memory_used(const char *cgroup)
 {
 	char path[128];

@@ -148,20 +148,6 @@ TEST_F(wake_park, does_not_restart)
 	EXPECT_EQ(PARKLOT_WOKEN, parker_join(&self->parker[0]));
 }
 
-/* 0, or -errno of the last thing that failed. */
-static int write_file(const char *dir, const char *name, const char *text)
-{
-	char path[128];
-	int fd, err = 0;
-
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0 || write(fd, text, strlen(text)) < 0)
-		err = -errno;
-	close(fd);
-	return err;
-}
-
 /* Whether @path comes to contain @text. */
 static bool file_becomes(const char *path, const char *text)
 {

@@ -27,28 +27,6 @@ FIXTURE(exit)
 	char linger_ms[16];
 };
 
-/*
- * All processors but the first run, or do not, where that can be said. The text
- * of the kernel is patched by some tests, which an emulator of several gets
- * wrong.
- */
-static void set_online(bool is_online)
-{
-	char path[64];
-	FILE *file;
-	int cpu;
-
-	for (cpu = 1; cpu < sysconf(_SC_NPROCESSORS_CONF); cpu++) {
-		snprintf(path, sizeof(path),
-			 "/sys/devices/system/cpu/cpu%d/online", cpu);
-		file = fopen(path, "we");
-		if (!file)
-			continue;
-		fputs(is_online ? "1" : "0", file);
-		fclose(file);
-	}
-}
-
 /* As the machine of the test has it. */
 static void read_linger(char *ms, int size)
 {
