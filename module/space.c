@@ -286,15 +286,6 @@ void parklot_space_destroy(struct parklot_space *space)
 }
 
 /**
- * parklot_space_is_own() - does @space belong to the calling process?
- * @space: any
- */
-bool parklot_space_is_own(const struct parklot_space *space)
-{
-	return space->mm == current->mm;
-}
-
-/**
  * parklot_space_setup() - make the lots and the shared pages
  * @space: any
  * @setup: what is wanted; the sizes are filled in
@@ -328,19 +319,6 @@ int parklot_space_setup(struct parklot_space *space,
 	setup->counters_size = yard->counters.nr_pages * PAGE_SIZE;
 	setup->words_size = yard->words.nr_pages * PAGE_SIZE;
 	return 0;
-}
-
-/**
- * parklot_space_yard() - what SETUP made
- * @space: any
- *
- * Return: it, or NULL before SETUP.
- */
-struct parklot_yard *parklot_space_yard(struct parklot_space *space)
-{
-	PARKLOT_INJECT("setup-b");
-	/* [setup-b] pairs with [setup-a] in parklot_space_setup(). */
-	return smp_load_acquire(&space->yard);
 }
 
 /**

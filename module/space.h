@@ -10,10 +10,12 @@
 #include <linux/cache.h>
 #include <linux/mutex.h>
 #include <linux/nospec.h>
+#include <linux/sched.h>
 #include <linux/types.h>
 #include <linux/workqueue.h>
 
 #include "charge.h"
+#include "inject.h"
 #include "lot.h"
 
 struct mm_struct;
@@ -60,14 +62,35 @@ struct parklot_space {
 
 struct parklot_space *parklot_space_create(void);
 void parklot_space_destroy(struct parklot_space *space);
-bool parklot_space_is_own(const struct parklot_space *space);
 int parklot_space_setup(struct parklot_space *space,
 			struct parklot_setup *setup);
-struct parklot_yard *parklot_space_yard(struct parklot_space *space);
 void parklot_space_interrupt(struct parklot_space *space);
 
 int parklot_yard_join(struct parklot_yard *yard, u32 slot);
 void parklot_yard_show(struct parklot_yard *yard, struct seq_file *seq);
+
+/**
+ * parklot_space_is_own() - does @space belong to the calling process?
+ * @space: any
+ */
+static inline bool parklot_space_is_own(const struct parklot_space *space)
+{
+	return space->mm == current->mm;
+}
+
+/**
+ * parklot_space_yard() - what SETUP made
+ * @space: any
+ *
+ * Return: it, or NULL before SETUP.
+ */
+static inline struct parklot_yard *
+parklot_space_yard(struct parklot_space *space)
+{
+	PARKLOT_INJECT("setup-b");
+	/* [setup-b] pairs with [setup-a] in parklot_space_setup(). */
+	return smp_load_acquire(&space->yard);
+}
 
 /**
  * parklot_yard_lot() - the lot that user space calls @nr
