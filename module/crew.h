@@ -9,18 +9,19 @@
 #include <linux/atomic.h>
 #include <linux/hrtimer.h>
 #include <linux/irq_work.h>
+#include <linux/irqflags.h>
 #include <linux/list.h>
 #include <linux/llist.h>
+#include <linux/parklot.h>
 #include <linux/preempt.h>
+#include <linux/smp.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
 
+#include "inject.h"
 #include "lot.h"
 
 struct mm_struct;
-struct parklot_counters;
-struct parklot_crew;
-struct parklot_words;
 struct seq_file;
 struct task_struct;
 
@@ -34,22 +35,23 @@ enum parklot_duty {
 
 /*
  * I: set at init.  L: lock held.  W: written with the lock held, read without.
- * M: hand.c's lock held.  A: changed by whoever counts.
+ * M: hand.c's lock held.  P: written on that processor, interrupts off.
  */
 struct parklot_roster {
 	struct mm_struct	*mm;		/* I: only its identity */
-	atomic_t		*nr_running;	/* A: in the counters */
-	atomic_t		*nr_blocked;	/* A: in the counters */
-	atomic_t		*nr_parked;	/* A: in the counters */
+	atomic_t		*nr_cpus;	/* lines in use, in the counters */
+	/* Lines of the counters: I: nr_cpu_ids, the first is used first. */
+	struct parklot_cpu_counters **line;
+	/* P: that of a processor; NULL: no hand has run there. */
+	struct parklot_cpu_counters **own;
 	const u32		*backlog;	/* I: user space's word */
 	u32			target;		/* W */
 	u32			max;		/* W */
 	u32			stall_ns;	/* W */
 
-	/* What is written, by workers that block and park. */
+	/* Written by workers that park, and where too few run. */
 	raw_spinlock_t		lock ____cacheline_aligned_in_smp;
-	u64			since;		/* A: under target, ns */
-	struct list_head	parked;		/* L: hands, last one first */
+	struct list_head	parked;		/* W: hands, last one first */
 	u64			seen;		/* L: shortage, ns; 0: none */
 	u64			next;		/* L: no call before, ns */
 	bool			is_calling;	/* L: one, this very moment */
@@ -85,15 +87,90 @@ struct parklot_hand {
 struct parklot_roster *
 parklot_roster_create(u32 nr_slots, struct parklot_counters *counters,
 		      const struct parklot_words *words);
+void parklot_roster_set_line(struct parklot_roster *roster, u32 nr,
+			     struct parklot_cpu_counters *line);
 void parklot_roster_destroy(struct parklot_roster *roster);
 int parklot_roster_set(struct parklot_roster *roster,
 		       const struct parklot_crew *crew);
 
-void parklot_roster_count(struct parklot_roster *roster,
-			  enum parklot_duty from, enum parklot_duty to);
-bool parklot_roster_is_short(const struct parklot_roster *roster);
+struct parklot_cpu_counters *
+parklot_roster_use_line(struct parklot_roster *roster);
+u32 parklot_roster_running(const struct parklot_roster *roster);
 void parklot_roster_check(struct parklot_roster *roster);
 void parklot_roster_show(const struct parklot_roster *roster,
 			 struct seq_file *seq);
+
+/* NULL: that state is not counted. */
+static __always_inline struct parklot_state_counters *
+parklot_line_state(struct parklot_cpu_counters *line, enum parklot_duty duty)
+{
+	switch (duty) {
+	case PARKLOT_RUNS:
+		return &line->running;
+	case PARKLOT_BLOCKED:
+		return &line->blocked;
+	case PARKLOT_PARKED:
+		return &line->parked;
+	default:
+		return NULL;
+	}
+}
+
+/**
+ * parklot_roster_count() - a hand goes from one duty to another
+ * @roster: whose
+ * @from:   is one fewer
+ * @to:     is one more, and that first
+ *
+ * A full barrier if a hand stops to run. Inline: constant duties spare most.
+ *
+ * Context: any, the scheduler's included; not preemptible.
+ */
+static __always_inline void
+parklot_roster_count(struct parklot_roster *roster,
+		     enum parklot_duty from, enum parklot_duty to)
+{
+	struct parklot_cpu_counters *line;
+	struct parklot_state_counters *state;
+	unsigned long flags;
+
+	/* A check in an interrupt counts as well. */
+	raw_local_irq_save(flags);
+	line = roster->own[smp_processor_id()];
+	if (unlikely(!line))
+		line = parklot_roster_use_line(roster);
+	state = parklot_line_state(line, to);
+	if (state)
+		WRITE_ONCE(state->in, state->in + 1);
+	PARKLOT_INJECT("count");
+	state = parklot_line_state(line, from);
+	if (state)
+		WRITE_ONCE(state->out, state->out + 1);
+	raw_local_irq_restore(flags);
+	/*
+	 * [crew-a] pairs with itself, in another hand's call, with the barrier
+	 * of who raises the backlog, and with [crew-b] in
+	 * parklot_roster_running().
+	 */
+	if (from == PARKLOT_RUNS)
+		smp_mb();
+}
+
+/**
+ * parklot_roster_needs_check() - may somebody be parked who should run?
+ * @roster: any
+ *
+ * To be asked after parklot_roster_count(), whose [crew-a] is between the
+ * caller's own tally and all that is read here. Whether too few run takes
+ * longer to find out: that is parklot_roster_check()'s.
+ *
+ * Context: any, the scheduler's included.
+ */
+static inline bool
+parklot_roster_needs_check(const struct parklot_roster *roster)
+{
+	return READ_ONCE(roster->target) && READ_ONCE(*roster->backlog) &&
+	       !list_empty(&roster->parked);
+}
 
 #endif /* PARKLOT_CREW_H */

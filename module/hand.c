@@ -8,8 +8,10 @@
  * other. It is the scheduler's to say who is blocked and who runs, and the
  * lot's, under its lock, who is parked.
  *
- * sched_out() runs with the scheduler's own lock held. It counts, and queues
- * an irq_work, but only if somebody has to be called.
+ * sched_out() runs with the scheduler's own lock held. It counts, on a line of
+ * its processor's, and queues an irq_work if there is a backlog and somebody is
+ * parked; that sums, and calls. Without these it writes nothing that another
+ * thread writes, nor does sched_in().
  *
  * A hand belongs to its thread: only that may take it off the list of
  * notifiers, which it does when it leaves. If it exits instead, or runs another
@@ -74,8 +76,9 @@ static LLIST_HEAD(dead_hands);
 static struct workqueue_struct *bury_wq;
 
 /* False if it was not in @from. */
-static bool hand_move(struct parklot_hand *hand, struct parklot_roster *roster,
-		      enum parklot_duty from, enum parklot_duty to)
+static __always_inline bool
+hand_move(struct parklot_hand *hand, struct parklot_roster *roster,
+	  enum parklot_duty from, enum parklot_duty to)
 {
 	if (atomic_cmpxchg(&hand->duty, from, to) != from)
 		return false;
@@ -105,8 +108,8 @@ static void hand_listed(struct parklot_watch *watch)
 
 	raw_spin_lock(&roster->lock);
 	list_add(&hand->entry, &roster->parked);
-	raw_spin_unlock(&roster->lock);
 	hand_move(hand, roster, PARKLOT_RUNS, PARKLOT_PARKED);
+	raw_spin_unlock(&roster->lock);
 }
 
 /* By the waker, so that the next one counts the wakee as running at once. */
@@ -116,9 +119,9 @@ static void hand_unlisted(struct parklot_watch *watch)
 	struct parklot_roster *roster = hand->roster;
 
 	raw_spin_lock(&roster->lock);
-	list_del_init(&hand->entry);
-	raw_spin_unlock(&roster->lock);
 	hand_move(hand, roster, PARKLOT_PARKED, PARKLOT_RUNS);
+	list_del(&hand->entry);
+	raw_spin_unlock(&roster->lock);
 }
 
 /* Listed and counted before, with a full barrier. */
@@ -127,7 +130,7 @@ static void hand_parked(struct parklot_watch *watch)
 	struct parklot_roster *roster = hand_of(watch)->roster;
 
 	PARKLOT_INJECT("crew-a");
-	if (parklot_roster_is_short(roster))
+	if (parklot_roster_needs_check(roster))
 		parklot_roster_check(roster);
 }
 
@@ -166,17 +169,15 @@ static bool is_sleeping(void)
 /* The thread loses its processor: does the hand stop to run with that? */
 static bool hand_stop(struct parklot_hand *hand, struct parklot_roster *roster)
 {
-	bool is_idle;
-
 	if (hand->is_in_park || !is_sleeping())
 		return false;
-	is_idle = READ_ONCE(*hand->word) == PARKLOT_WORKER_IDLE;
-	if (!hand_move(hand, roster, PARKLOT_RUNS,
-		       is_idle ? PARKLOT_IDLE : PARKLOT_BLOCKED))
+	if (READ_ONCE(*hand->word) == PARKLOT_WORKER_IDLE)
+		return hand_move(hand, roster, PARKLOT_RUNS, PARKLOT_IDLE);
+	if (!hand_move(hand, roster, PARKLOT_RUNS, PARKLOT_BLOCKED))
 		return false;
-	if (!is_idle)
+	if (trace_parklot_blocked_enabled())
 		trace_parklot_blocked(hand->slot,
-				      atomic_read(roster->nr_running));
+				      parklot_roster_running(roster));
 	return true;
 }
 
@@ -184,7 +185,7 @@ static bool hand_stop(struct parklot_hand *hand, struct parklot_roster *roster)
 static void hand_look(struct parklot_roster *roster)
 {
 	PARKLOT_INJECT("crew-a");
-	if (parklot_roster_is_short(roster))
+	if (parklot_roster_needs_check(roster))
 		irq_work_queue(&roster->work);
 }
 
@@ -225,14 +226,18 @@ static void hand_sched_in(struct preempt_notifier *notifier, int cpu)
 	struct parklot_hand *hand =
 		container_of(notifier, struct parklot_hand, notifier);
 	struct parklot_roster *roster = READ_ONCE(hand->roster);
+	enum parklot_duty duty = atomic_read(&hand->duty);
 
 	if (!roster)
 		return;
-	if (hand_move(hand, roster, PARKLOT_BLOCKED, PARKLOT_RUNS))
-		trace_parklot_unblocked(hand->slot,
-					atomic_read(roster->nr_running));
-	else
+	if (duty == PARKLOT_IDLE)
 		hand_move(hand, roster, PARKLOT_IDLE, PARKLOT_RUNS);
+	if (duty != PARKLOT_BLOCKED ||
+	    !hand_move(hand, roster, PARKLOT_BLOCKED, PARKLOT_RUNS))
+		return;
+	if (trace_parklot_unblocked_enabled())
+		trace_parklot_unblocked(hand->slot,
+					parklot_roster_running(roster));
 }
 
 static struct preempt_ops hand_ops = {
@@ -300,7 +305,9 @@ static void hand_detach(struct parklot_hand *hand)
 	struct parklot_roster *roster = hand->roster;
 
 	lockdep_assert_held(&hands_lock);
+	preempt_disable();
 	hand_retire(hand, roster);
+	preempt_enable();
 	roster->hand[hand->slot] = NULL;
 	/* [hand-a] pairs with [hand-b] in hand_sched_out(). */
 	WRITE_ONCE(hand->roster, NULL);
@@ -472,7 +479,7 @@ int parklot_hand_leave(struct parklot_roster *roster, u32 slot)
 	preempt_notifier_unregister(&hand->notifier);
 	preempt_enable();
 	hand_end(hand);
-	if (parklot_roster_is_short(roster))
+	if (parklot_roster_needs_check(roster))
 		parklot_roster_check(roster);
 	return 0;
 }

@@ -14,6 +14,7 @@
  */
 #include <linux/atomic.h>
 #include <linux/build_bug.h>
+#include <linux/cpumask.h>
 #include <linux/err.h>
 #include <linux/gfp.h>
 #include <linux/log2.h>
@@ -41,6 +42,7 @@ static_assert(!(sizeof(struct parklot_yard) &
 static_assert(sizeof(struct parklot_counters) == PARKLOT_LINE);
 static_assert(sizeof(struct parklot_words) == PARKLOT_LINE);
 static_assert(sizeof(struct parklot_lot_counters) == PARKLOT_LINE);
+static_assert(sizeof(struct parklot_cpu_counters) == PARKLOT_LINE);
 static_assert(sizeof(struct parklot_lot_words) == PARKLOT_LINE);
 static_assert(sizeof(struct parklot_worker_words) == PARKLOT_LINE);
 static_assert(offsetof(struct parklot_park, deadline_ns) % 8 == 0);
@@ -129,13 +131,23 @@ static size_t lots_size(u32 nr_lots)
 	return roundup_pow_of_two(nr_lots * sizeof(struct parklot_lot));
 }
 
-/* What a yard takes: its areas, with a pointer a page, lots, slots. */
+/* The processors of a crew: none without workers. */
+static u32 yard_nr_cpus(u32 nr_workers)
+{
+	return nr_workers ? nr_cpu_ids : 0;
+}
+
+/*
+ * What a yard takes: its areas, with a pointer a page; lots; slots; processors,
+ * with two pointers each.
+ */
 static unsigned long yard_nr_pages(u32 nr_lots, u32 nr_workers)
 {
-	unsigned long nr = area_nr_pages(1 + nr_lots) +
+	u32 nr_cpus = yard_nr_cpus(nr_workers);
+	unsigned long nr = area_nr_pages(1 + nr_lots + nr_cpus) +
 			   area_nr_pages(1 + nr_lots + nr_workers);
 	size_t size = lots_size(nr_lots) +
-		      (nr + nr_workers) * sizeof(void *);
+		      (nr + nr_workers + 2 * nr_cpus) * sizeof(void *);
 
 	return nr + DIV_ROUND_UP(size, PAGE_SIZE);
 }
@@ -144,6 +156,7 @@ static unsigned long yard_nr_pages(u32 nr_lots, u32 nr_workers)
 static int yard_man(struct parklot_yard *yard, u32 nr_workers)
 {
 	struct parklot_roster *roster;
+	u32 i;
 
 	if (!parklot_is_built(PARKLOT_FEAT_CREW) || !nr_workers)
 		return 0;
@@ -152,6 +165,10 @@ static int yard_man(struct parklot_yard *yard, u32 nr_workers)
 				       area_line(&yard->words, 0));
 	if (IS_ERR(roster))
 		return PTR_ERR(roster);
+	for (i = 0; i < nr_cpu_ids; i++)
+		parklot_roster_set_line(roster, i,
+					area_line(&yard->counters,
+						  1 + yard->nr_lots + i));
 	yard->roster = roster;
 	return 0;
 }
@@ -195,7 +212,9 @@ static struct parklot_yard *yard_create(u32 nr_lots, u32 nr_workers)
 	/* The caller is told if it cannot be had, and need not fill the log. */
 	yard->lot = kvzalloc(lots_size(nr_lots),
 			     PARKLOT_GFP);
-	if (!yard->lot || area_alloc(&yard->counters, 1 + nr_lots) ||
+	if (!yard->lot ||
+	    area_alloc(&yard->counters,
+		       1 + nr_lots + yard_nr_cpus(nr_workers)) ||
 	    area_alloc(&yard->words, 1 + nr_lots + nr_workers) ||
 	    yard_man(yard, nr_workers)) {
 		yard_free(yard);

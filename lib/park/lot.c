@@ -3,8 +3,8 @@
 #include "base/inject.h"
 #include "base/sys.h"
 
-/* Of whom no crew tells. */
-static _Atomic uint32_t nobody;
+/* Where a crew has run that is none. */
+static _Atomic uint32_t nowhere;
 
 static void init_one(struct pl__lot *lot)
 {
@@ -18,7 +18,7 @@ int pl__lots_init(struct pl__lots *lots, uint32_t nr, bool device,
 	uint32_t i;
 	int ret = 0;
 
-	*lots = (struct pl__lots){ .nr = nr, .fd = -1, .nr_blocked = &nobody };
+	*lots = (struct pl__lots){ .nr = nr, .fd = -1, .nr_cpus = &nowhere };
 	lots->lot = pl__alloc_aligned(PL_CACHELINE, nr * sizeof(*lots->lot));
 	if (!lots->lot)
 		return -ENOMEM;
@@ -39,7 +39,7 @@ void pl__lots_fini(struct pl__lots *lots)
 {
 	lots->ops->fini(lots);
 	lots->ops = NULL;
-	lots->nr_blocked = &nobody;
+	lots->nr_cpus = &nowhere;
 	pl__free(lots->lot);
 }
 

@@ -80,7 +80,7 @@ struct pl__lots {
 	bool			can_poll;	/* I */
 	_Atomic uint64_t	nr_empty;	/* entered the kernel, woke 0 */
 	uint32_t		nr_members;	/* I: slots of the crew, or 0 */
-	_Atomic uint32_t	*nr_blocked;	/* I: of the crew */
+	_Atomic uint32_t	*nr_cpus;	/* I: the crew's lines in use */
 	_Atomic uint64_t	nr_called;	/* as another was blocked */
 };
 
@@ -141,10 +141,23 @@ uint32_t pl__lot_list_wake(struct pl__lots *lots, uint32_t i, uint32_t nr);
 int pl__lots_dev_init(struct pl__lots *lots);
 
 /*
- * lot_crew.c: workers that the device sees block.  It counts them in
- * nr_blocked, and calls a parked one if too few run while there is a backlog.
+ * lot_crew.c: workers that the device sees block.  It counts them, on a line
+ * for each processor, and calls a parked one if too few run while there is a
+ * backlog.
  */
 void pl__crew_init(struct pl__lots *lots);
+
+uint32_t pl__crew_sum_blocked(const struct pl__lots *lots);
+
+/*
+ * Workers of the crew that are blocked; or more, if some come and go meanwhile.
+ * Reads a line for each processor on which the crew has run.
+ */
+static inline uint32_t pl__crew_nr_blocked(const struct pl__lots *lots)
+{
+	return atomic_load_explicit(lots->nr_cpus, memory_order_relaxed) ?
+	       pl__crew_sum_blocked(lots) : 0;
+}
 
 /* The caller joins as @slot: its word, which is not 0 while it is idle. */
 _Atomic uint32_t *pl__crew_join(struct pl__lots *lots, uint32_t slot);

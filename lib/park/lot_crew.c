@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 #include "park/lot.h"
+#include "base/inject.h"
 #include "base/sys.h"
 
 #include <linux/parklot.h>
@@ -10,8 +11,28 @@
 void pl__crew_init(struct pl__lots *lots)
 {
 	if (lots->nr_members)
-		lots->nr_blocked = (_Atomic uint32_t *)
-				   (uintptr_t)&lots->counters->nr_blocked;
+		lots->nr_cpus = (_Atomic uint32_t *)
+				(uintptr_t)&lots->counters->nr_cpus;
+}
+
+/*
+ * `out' first: what has left is then seen to have entered. The device has a
+ * full barrier between the two where a worker blocks.
+ */
+uint32_t pl__crew_sum_blocked(const struct pl__lots *lots)
+{
+	const struct parklot_cpu_counters *line =
+		(const void *)((const char *)lots->counters +
+			       PARKLOT_CPU_OFFSET(lots->nr, 0));
+	uint32_t i, nr = 0;
+
+	for (i = 0; i < load_relaxed(lots->nr_cpus); i++)
+		nr -= __atomic_load_n(&line[i].blocked.out, __ATOMIC_RELAXED);
+	atomic_thread_fence(memory_order_acquire);
+	PL_INJECT("sum");
+	for (i = 0; i < load_relaxed(lots->nr_cpus); i++)
+		nr += __atomic_load_n(&line[i].blocked.in, __ATOMIC_RELAXED);
+	return (int32_t)nr < 0 ? 0 : nr;
 }
 
 _Atomic uint32_t *pl__crew_join(struct pl__lots *lots, uint32_t slot)

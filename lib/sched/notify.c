@@ -22,11 +22,15 @@ void pl__stop_searching(struct pl__worker *w)
 	PL_INJECT("search-a");
 }
 
+/*
+ * With nobody idle a worker can only be started, for which it does not matter
+ * how many of the crew are blocked at this moment: to find that out would take
+ * a look at a line for each processor, at every spawn.
+ */
 static bool is_notify_due(void)
 {
-	return pl__is_short() &&
-	       (load_relaxed(&pl__rt.nr_idle) ||
-		load_relaxed(&pl__rt.nr_alive) < pl__rt.cfg.max_workers);
+	return load_relaxed(&pl__rt.nr_idle) ? pl__is_short() :
+					       pl__is_start_due();
 }
 
 static bool notify_lot(struct pl__worker *w)

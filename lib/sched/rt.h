@@ -108,7 +108,7 @@ void pl__rt_exit(void);
 static inline uint32_t pl__nr_blocked(void)
 {
 	return load_relaxed(&pl__rt.nr_blocked) +
-	       load_relaxed(pl__rt.lots.nr_blocked);
+	       pl__crew_nr_blocked(&pl__rt.lots);
 }
 
 static inline uint32_t pl__nr_off(void)

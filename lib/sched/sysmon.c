@@ -346,7 +346,7 @@ static void keep_reserve(void)
  */
 static bool look_at_crew(bool has_work)
 {
-	uint32_t now = load_relaxed(pl__rt.lots.nr_blocked), nr = now;
+	uint32_t now = pl__crew_nr_blocked(&pl__rt.lots), nr = now;
 	bool has_news;
 
 	if (nr > sysmon.nr_crew_blocked)
@@ -382,7 +382,7 @@ static void sysmon_look(void)
 		sysmon.interval_ns = LOOK_FIRST_NS;
 		is_late = false;
 	}
-	if (nr_marked || load_relaxed(pl__rt.lots.nr_blocked)) {
+	if (nr_marked || pl__crew_nr_blocked(&pl__rt.lots)) {
 		pl__full_barrier();
 		pl__notify_if_work();
 	}

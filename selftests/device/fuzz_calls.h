@@ -159,7 +159,9 @@ static void do_setup(struct player *p, struct dice *d)
 	if (ret)
 		return;
 	memcpy(&s, l.at, sizeof(s));
-	if (s.counters_size != area_size(1 + s.nr_lots) ||
+	/* A crew has a line for each processor besides. */
+	if (s.counters_size < area_size(1 + s.nr_lots + !!s.nr_workers) ||
+	    (!s.nr_workers && s.counters_size != area_size(1 + s.nr_lots)) ||
 	    s.words_size != area_size(1 + s.nr_lots + s.nr_workers))
 		foul(p, "areas of %u and %u bytes", s.counters_size,
 		     s.words_size);

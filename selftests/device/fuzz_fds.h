@@ -199,8 +199,9 @@ static void do_look(struct player *p, struct dice *d)
 	nr = __atomic_load_n(&c->lot[lot].nr_parked, __ATOMIC_SEQ_CST);
 	if (nr > NR_PLAYERS * 64)
 		foul(p, "%u are parked on lot %u", nr, lot);
-	nr = __atomic_load_n(&c->nr_running, __ATOMIC_SEQ_CST);
-	if (nr > 2 * NR_PLAYERS + 2)
+	/* Less those that come and go meanwhile: never more. */
+	nr = nr_running(&p->team->home);
+	if ((int32_t)nr > 2 * NR_PLAYERS + 2)
 		foul(p, "%u run", nr);
 	if (c->lot[lot].reserved[0] || c->reserved[0])
 		foul(p, "the counters have more than counts");

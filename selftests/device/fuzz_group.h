@@ -216,7 +216,6 @@ static inline void nudge(struct team *team, struct dice *d)
 /* Nothing is left of what was parked, counted or woken. */
 static inline void check_books(struct team *team)
 {
-	const struct parklot_counters *c = team->home.counters;
 	long said = atomic_load(&team->said), seen = atomic_load(&team->seen);
 	uint32_t lot;
 
@@ -224,9 +223,8 @@ static inline void check_books(struct team *team)
 	for (lot = 0; lot < team->home.setup.nr_lots; lot++)
 		wait_parked(&team->home, lot, 0);
 	/* Who was joined may not be quite dead yet. */
-	UNTIL(!__atomic_load_n(&c->nr_running, __ATOMIC_SEQ_CST) &&
-	      !__atomic_load_n(&c->nr_blocked, __ATOMIC_SEQ_CST));
-	EXPECT_EQ(0, __atomic_load_n(&c->nr_parked, __ATOMIC_SEQ_CST));
+	UNTIL(!nr_running(&team->home) && !nr_blocked(&team->home));
+	EXPECT_EQ(0, nr_idle_hands(&team->home));
 	EXPECT_LE(seen, said + (long)atomic_load(&team->unsaid));
 	EXPECT_LE(said, seen + (long)atomic_load(&team->lost));
 	EXPECT_EQ(0, fdinfo(getpid(), desk_fd(0), "parked"));

@@ -13,6 +13,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -244,6 +245,55 @@ static inline uint32_t nr_parked(const struct space *s, uint32_t lot)
 static inline uint32_t seq_read(const struct space *s, uint32_t lot)
 {
 	return __atomic_load_n(&s->words->lot[lot].seq, __ATOMIC_SEQ_CST);
+}
+
+/* ---- the crew's counts ---- */
+
+/* The line of a processor, of those in use. */
+static inline const struct parklot_cpu_counters *
+cpu_counters(const struct space *s, uint32_t i)
+{
+	return (const void *)((const char *)s->counters +
+			      PARKLOT_CPU_OFFSET(s->setup.nr_lots, i));
+}
+
+static inline uint32_t nr_cpu_lines(const struct space *s)
+{
+	return __atomic_load_n(&s->counters->nr_cpus, __ATOMIC_SEQ_CST);
+}
+
+/* Of a tally, at @offset: not more than there are, less those on their way. */
+static inline uint32_t crew_count(const struct space *s, size_t offset)
+{
+	const struct parklot_state_counters *tally;
+	uint32_t i, nr = 0;
+
+	for (i = 0; i < nr_cpu_lines(s); i++) {
+		tally = (const void *)((const char *)cpu_counters(s, i) +
+				       offset);
+		nr += __atomic_load_n(&tally->in, __ATOMIC_SEQ_CST);
+	}
+	for (i = 0; i < nr_cpu_lines(s); i++) {
+		tally = (const void *)((const char *)cpu_counters(s, i) +
+				       offset);
+		nr -= __atomic_load_n(&tally->out, __ATOMIC_SEQ_CST);
+	}
+	return nr;
+}
+
+static inline uint32_t nr_running(const struct space *s)
+{
+	return crew_count(s, offsetof(struct parklot_cpu_counters, running));
+}
+
+static inline uint32_t nr_blocked(const struct space *s)
+{
+	return crew_count(s, offsetof(struct parklot_cpu_counters, blocked));
+}
+
+static inline uint32_t nr_idle_hands(const struct space *s)
+{
+	return crew_count(s, offsetof(struct parklot_cpu_counters, parked));
 }
 
 /* Until so many are on the lot; the test's time limit is the end of waiting. */

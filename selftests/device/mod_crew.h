@@ -39,12 +39,6 @@ static inline int dev_leave(int fd, uint32_t slot)
 	return dev_ioctl(fd, PARKLOT_IOC_WORKER_LEAVE, &worker);
 }
 
-#define crew_count(s, noun) \
-	__atomic_load_n(&(s)->counters->noun, __ATOMIC_SEQ_CST)
-#define nr_running(s)	crew_count(s, nr_running)
-#define nr_blocked(s)	crew_count(s, nr_blocked)
-#define nr_idle_hands(s) crew_count(s, nr_parked)
-
 static inline void set_backlog(struct space *s, uint32_t backlog)
 {
 	__atomic_store_n(&s->words->backlog, backlog, __ATOMIC_SEQ_CST);

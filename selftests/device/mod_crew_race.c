@@ -6,9 +6,9 @@
  * comes back, every time, and nothing later makes up for it.
  *
  *	raiser				worker that blocks
- *	backlog = 1			nr_running--
+ *	backlog = 1			running.out++
  *	full barrier			full barrier	[crew-a]
- *	if (nr_running < 1)		if (backlog and one is parked)
+ *	if (fewer than 1 runs)		if (backlog and one is parked)
  *	    WAKE			    call it
  *
  * Both aim at the moment at which the other does it, from both sides.

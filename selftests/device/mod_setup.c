@@ -36,6 +36,20 @@ static uint32_t area_size(uint32_t nr_lots)
 	return ((1 + nr_lots) * 64 + page - 1) / page * page;
 }
 
+/* How many processors the machine may have; 0: it does not say. */
+static uint32_t nr_possible_cpus(void)
+{
+	FILE *file = fopen("/sys/devices/system/cpu/possible", "re");
+	uint32_t last = 0;
+	int nr;
+
+	if (!file)
+		return 0;
+	nr = fscanf(file, "0-%u", &last);
+	fclose(file);
+	return nr < 0 ? 0 : last + 1;
+}
+
 TEST_F(setup, tells_sizes_in_whole_pages)
 {
 	static const uint32_t nr_lots[] = { 1, 4, 63, 64, 127, 1024 };
@@ -101,8 +115,23 @@ TEST_F(setup, has_at_most_65536_workers)
 	EXPECT_EQ(-EINVAL, setup(self->fd, &self->setup));
 	self->setup.nr_workers = 65536;
 	EXPECT_EQ(0, setup(self->fd, &self->setup));
-	EXPECT_EQ(area_size(1), self->setup.counters_size);
+	EXPECT_EQ(area_size(1 + nr_possible_cpus()), self->setup.counters_size);
 	EXPECT_EQ(area_size(1 + 65536), self->setup.words_size);
+}
+
+/* Its size says so where the lots fill a page. */
+TEST_F(setup, has_a_line_for_each_processor)
+{
+	uint32_t nr_cpus = nr_possible_cpus();
+
+	if (!(dev_features(self->fd) & PARKLOT_FEAT_CREW))
+		SKIP(return, "no crew");
+	ASSERT_LT(0, nr_cpus);
+	self->setup.nr_lots = 63;
+	self->setup.nr_workers = 1;
+	EXPECT_EQ(0, setup(self->fd, &self->setup));
+	EXPECT_EQ(area_size(63 + nr_cpus), self->setup.counters_size);
+	EXPECT_LT(area_size(63), self->setup.counters_size);
 }
 
 TEST_F(setup, happens_once)

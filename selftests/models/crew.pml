@@ -5,14 +5,16 @@
  *
  * A worker that blocks until two tasks are done, two that look for one each and
  * park, who raises the backlog from 0 with both, and the timer; the target is
- * 2. The raiser wakes as many as he sees are missing. A check, under the
- * roster's lock, finds it is not time yet, and sets the timer, or chooses
- * a hand, which it then looks for under its lot's lock; meanwhile no other
- * chooses, but the timer is set behind it. Who sleeps for ever while the task is
- * not done is a deadlock; that one is taken off a lot who is not on it, and that
- * two are called at a time, is an error.
+ * 2. The raiser wakes as many as he sees are missing. How many run is a sum that
+ * is never too high, see crew_sum: here it is one number. Who blocks or parks
+ * has it checked if there is a backlog and somebody is parked. A check, under
+ * the roster's lock, finds that enough run, or that it is not time yet, and sets
+ * the timer, or chooses a hand, which it then looks for under its lot's lock;
+ * meanwhile no other chooses, but the timer is set behind it. Who sleeps for
+ * ever while the task is not done is a deadlock; that one is taken off a lot who
+ * is not on it, and that two are called at a time, is an error.
  *
- * MUTANT 1: [crew-a] is left out by who blocks: nr_running-- is seen late
+ * MUTANT 1: [crew-a] is left out by who blocks: that is seen late
  * MUTANT 2: the raiser's barrier is left out: the backlog is seen late
  * MUTANT 3: who parks does not look
  * MUTANT 4: who parks looks before he is listed
@@ -48,8 +50,8 @@ byte late_running, late_backlog;
 
 #define lock(l)		atomic { !l -> l = true }
 #define unlock(l)	l = false
-#define is_short(own) \
-	(nr_running - own < TARGET && backlog > 0 && nr_parked > 0)
+#define needs_check	(backlog > 0 && (on_roster[0] || on_roster[1]))
+#define is_short(own)	(nr_running - own < TARGET && needs_check)
 
 /* take_one(), under the lot's lock: the waker counts. */
 inline take(p)
@@ -57,10 +59,10 @@ inline take(p)
 	assert(on_lot[p]);
 	on_lot[p] = false;
 	lock(roster_locked);
-	on_roster[p] = false;
-	unlock(roster_locked);
 	nr_running++;
 	nr_parked--;
+	on_roster[p] = false;
+	unlock(roster_locked);
 	called[p] = true
 }
 
@@ -127,13 +129,13 @@ proctype blocker()
 
 #if MUTANT == 5
 	if
-	:: is_short(1) -> nr_running--; check(0)
+	:: needs_check -> nr_running--; check(0)
 	:: else -> nr_running--
 	fi;
 #elif MUTANT == 1
 	late_running = 1;
 	if
-	:: is_short(late_running) -> check(late_running)
+	:: needs_check -> check(late_running)
 	:: else
 	fi;
 	skip;
@@ -141,7 +143,7 @@ proctype blocker()
 #else
 	nr_running--;				/* [crew-a] */
 	if
-	:: is_short(0) -> check(0)
+	:: needs_check -> check(0)
 	:: else
 	fi;
 #endif
@@ -164,7 +166,7 @@ again:
 	:: backlog == 0 ->
 #if MUTANT == 4
 		if
-		:: is_short(0) -> check(0)
+		:: needs_check -> check(0)
 		:: else
 		fi;
 #endif
@@ -172,13 +174,13 @@ again:
 		on_lot[me] = true;
 		lock(roster_locked);
 		on_roster[me] = true;
-		unlock(roster_locked);
 		nr_parked++;
 		nr_running--;			/* [crew-a] */
+		unlock(roster_locked);
 		unlock(lot_locked);
 #if MUTANT != 3 && MUTANT != 4
 		if
-		:: is_short(0) -> check(0)
+		:: needs_check -> check(0)
 		:: else
 		fi;
 #endif

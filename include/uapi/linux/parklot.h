@@ -83,7 +83,8 @@ struct parklot_query {
  * What it takes is pinned until the space is gone: two lines and a lot a lot,
  * a line and a pointer a worker, in whole pages. It counts against
  * RLIMIT_MEMLOCK of the caller's user (-ENOMEM), as what io_uring pins does,
- * but for CAP_IPC_LOCK, and is shown as VmPin.
+ * but for CAP_IPC_LOCK, and is shown as VmPin. A crew also takes a line and two
+ * pointers for each processor that the machine may have.
  */
 struct parklot_setup {
 	__u32	nr_lots;
@@ -108,14 +109,43 @@ struct parklot_lot_counters {
 	__u32	reserved[15];
 };
 
-/* Written by the kernel. The first three count the crew's workers. */
+/*
+ * Written by the kernel. With a crew, lines of struct parklot_cpu_counters come
+ * behind the lots, one for each processor that the machine may have. The first
+ * nr_cpus of them are in use: a processor gets the next line when a worker of
+ * the crew first changes its state there.
+ */
 struct parklot_counters {
-	__u32	nr_running;
-	__u32	nr_blocked;
-	__u32	nr_parked;
-	__u32	reserved[13];
+	__u32	nr_cpus;
+	__u32	reserved[15];
 	struct parklot_lot_counters lot[];	/* nr_lots */
 };
+
+/* How often a worker entered a state, and left it; both wrap around. */
+struct parklot_state_counters {
+	__u32	in;
+	__u32	out;
+};
+
+/*
+ * What happened on one processor, which alone writes this line. A worker may
+ * leave a state on another processor than it entered it: only the sums over all
+ * lines tell how many are in it, nr = sum(in) - sum(out). What changes during a
+ * sum makes it inexact on one side, by the order in which the two are summed:
+ *
+ *	in, read barrier, out	too few at most, below 0 even
+ *	out, read barrier, in	too many at most
+ */
+struct parklot_cpu_counters {
+	struct parklot_state_counters running;
+	struct parklot_state_counters blocked;
+	struct parklot_state_counters parked;
+	__u32	reserved[10];
+};
+
+/* Where line @i of the processors is, from the start of the counters area. */
+#define PARKLOT_CPU_OFFSET(nr_lots, i) \
+	(PARKLOT_LINE * (1UL + (nr_lots) + (i)))
 
 struct parklot_lot_words {
 	__u32	seq;		/* signals << 1 | stopped */
@@ -226,12 +256,12 @@ struct parklot_wake_park {
 
 /*
  * The crew: threads that have joined, each in a slot below nr_workers. They are
- * counted in struct parklot_counters:
+ * counted in struct parklot_cpu_counters:
  *
- *	nr_running	have a processor or wait for one
- *	nr_blocked	sleep in the kernel, anywhere but in PARK: in a read, a
+ *	running		have a processor or wait for one
+ *	blocked		sleep in the kernel, anywhere but in PARK: in a read, a
  *			page fault, for somebody's mutex
- *	nr_parked	sleep in PARK
+ *	parked		sleep in PARK
  *
  * Who sleeps while the `state' of its slot is PARKLOT_WORKER_IDLE is
  * none of these: it waits for work, in io_uring_enter() or so. A thread
@@ -245,10 +275,12 @@ struct parklot_wake_park {
  * blocks, parks or leaves, and at CREW, but not when `backlog' changes:
  *
  *	who raises it from 0		who blocks
- *	backlog = 1			nr_running--
+ *	backlog = 1			running.out++
  *	full barrier			full barrier
- *	if (nr_running < target)	if (backlog && nr_parked)
- *	    WAKE			    call somebody
+ *	sum of running, in first	if (backlog and any parked)
+ *	if (sum < target)		    sum of running, in first
+ *	    WAKE			    if (sum < target)
+ *						call somebody
  *
  * All this helps progress; nothing may rely on it. Before the first CREW, and
  * with a target of 0, nobody is called. No flags yet; target > max: -EINVAL.

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * crew_sum: how many of a crew run is summed over lines, one a processor, while
+ * workers come and go (parklot_roster_count(), parklot_roster_running() in
+ * module/crew.h and crew.c; the same of `blocked', with the signs turned, is
+ * pl__crew_sum_blocked() in lib/park/lot_crew.c).
+ *
+ * Two workers, which joined on the first processor, block for good, on any, and
+ * then sum; before that one of them blocks, and goes on, elsewhere. A third
+ * thread sums at any time. At least one of the two sees that nobody runs, and
+ * no sum counts a worker twice. A processor gets a line when something changes
+ * there first, and only lines in use are read.
+ *
+ * MUTANT 1: [crew-a] is left out by who blocks: running.out++ is seen late
+ * MUTANT 2: [crew-b] is left out: `out' is read before `in'
+ * MUTANT 3: a line is seen to be in use only behind the barrier
+ * MUTANT 4: `out' is read of the lines alone that were there for `in'
+ * MUTANT 5: who blocks sums before it has counted
+ */
+#ifndef MUTANT
+#define MUTANT 0
+#endif
+#define NR_CPUS		2
+#define NR_WORKERS	2
+#define NONE		NR_CPUS
+
+byte in[NR_CPUS], out[NR_CPUS];		/* of lines */
+byte own[NR_CPUS];			/* the line of a processor, or NONE */
+byte nr_given = 1, nr_lines = 1;	/* lines; those seen in use */
+byte nr_looked;
+bool is_seen;				/* by a worker: nobody runs */
+
+/* The line of this processor: preemption is off until it has counted. */
+inline use_line(cpu)
+{
+	if
+	:: own[cpu] == NONE ->
+		own[cpu] = nr_given;
+		nr_given++
+	:: else
+	fi
+}
+
+inline count_in(cpu)
+{
+	d_step {
+		use_line(cpu);
+		nr_lines = nr_given;
+		in[own[cpu]]++
+	}
+}
+
+inline count_out(cpu)
+{
+	d_step {
+		use_line(cpu);
+		nr_lines = nr_given;
+		out[own[cpu]]++
+	}
+}
+
+/* parklot_roster_running() */
+inline sum_lines()
+{
+	sum = 0;
+#if MUTANT == 2
+	i = 0;
+	do
+	:: i < nr_lines -> sum = sum - out[i]; i++
+	:: else -> break
+	od;
+#endif
+	i = 0;
+	nr = nr_lines;
+	do
+#if MUTANT == 4
+	:: i < nr -> sum = sum + in[i]; i++
+#else
+	:: i < nr_lines -> sum = sum + in[i]; i++
+#endif
+	:: else -> break
+	od;
+#if MUTANT != 2
+	i = 0;					/* [crew-b] */
+	do
+#if MUTANT == 4
+	:: i < nr -> sum = sum - out[i]; i++
+#else
+	:: i < nr_lines -> sum = sum - out[i]; i++
+#endif
+	:: else -> break
+	od;
+#endif
+	assert(sum <= NR_WORKERS)
+}
+
+inline any_cpu()
+{
+	if
+	:: cpu = 0
+	:: cpu = 1
+	fi
+}
+
+proctype worker(bool moves)
+{
+	short sum;
+	byte i, nr, cpu;
+
+	if
+	:: moves ->
+		any_cpu();
+		count_out(cpu);
+		any_cpu();
+		count_in(cpu)
+	:: else
+	fi;
+	any_cpu();
+#if MUTANT == 5
+	sum_lines();
+	count_out(cpu);
+#elif MUTANT == 1
+	sum_lines();
+	sum--;					/* it sees its own */
+	count_out(cpu);
+#elif MUTANT == 3
+	d_step { use_line(cpu); out[own[cpu]]++ };
+	sum_lines();
+	nr_lines = nr_given;
+#else
+	count_out(cpu);				/* [crew-a] */
+	sum_lines();
+#endif
+	atomic {
+		is_seen = is_seen || sum <= 0;
+		nr_looked++;
+		assert(nr_looked < NR_WORKERS || is_seen)
+	}
+}
+
+proctype raiser()
+{
+	short sum;
+	byte i, nr;
+
+	sum_lines()
+}
+
+init {
+	atomic {
+		own[1] = NONE;
+		in[0] = NR_WORKERS;
+		run worker(true);
+		run worker(false);
+		run raiser()
+	}
+}
