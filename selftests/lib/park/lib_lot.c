@@ -28,27 +28,32 @@ struct parker {
 static struct parker parker[MAX_PARKERS];
 static atomic_int nr_ordered, nr_back, order[MAX_PARKERS];
 
-#define EACH_BACKEND(name) \
-	static void name(struct pl__lots *lots); \
-	TEST(futex_##name) \
-	{ \
-		struct pl__lots lots; \
-		rt_begin(_metadata); \
-		ASSERT_EQ(0, pl__lots_init(&lots, NR_LOTS, false, 0)); \
-		name(&lots); \
-		pl__lots_fini(&lots); \
-	} \
-	TEST(device_##name) \
-	{ \
-		struct pl__lots lots; \
-		rt_begin(_metadata); \
-		if (access("/dev/parklot", R_OK | W_OK)) \
-			SKIP(return, "no /dev/parklot"); \
-		ASSERT_EQ(0, pl__lots_init(&lots, NR_LOTS, true, 0)); \
-		name(&lots); \
-		pl__lots_fini(&lots); \
-	} \
-	static void name(struct pl__lots *lots)
+FIXTURE(lot)
+{
+	struct pl__lots lots;
+};
+
+FIXTURE_VARIANT(lot)
+{
+	bool is_device;
+};
+
+FIXTURE_VARIANT_ADD(lot, futex) { .is_device = false };
+FIXTURE_VARIANT_ADD(lot, device) { .is_device = true };
+
+FIXTURE_SETUP(lot)
+{
+	rt_begin(_metadata);
+	if (variant->is_device && access("/dev/parklot", R_OK | W_OK))
+		SKIP(return, "no /dev/parklot");
+	ASSERT_EQ(0, pl__lots_init(&self->lots, NR_LOTS, variant->is_device,
+				   0));
+}
+
+FIXTURE_TEARDOWN(lot)
+{
+	pl__lots_fini(&self->lots);
+}
 
 static uint32_t nr_parked(struct pl__lots *lots, uint32_t lot)
 {
@@ -124,8 +129,9 @@ static void join_parkers(int nr)
 
 /* ---- counts and order ---- */
 
-EACH_BACKEND(signal_for_nobody_wakes_nobody)
+TEST_F(lot, signal_without_sleepers_wakes_none)
 {
+	struct pl__lots *lots = &self->lots;
 	uint32_t i, seq[NR_LOTS];
 
 	for (i = 0; i < NR_LOTS; i++)
@@ -138,8 +144,9 @@ EACH_BACKEND(signal_for_nobody_wakes_nobody)
 	EXPECT_EQ(0, lots->nr_empty);
 }
 
-EACH_BACKEND(park_with_another_sequence_does_not_sleep)
+TEST_F(lot, park_with_another_sequence_does_not_sleep)
 {
+	struct pl__lots *lots = &self->lots;
 	uint32_t seq = pl__lot_peek(lots, 1);
 
 	start_parker(lots, 0, 1, seq + 2);
@@ -152,8 +159,9 @@ EACH_BACKEND(park_with_another_sequence_does_not_sleep)
 	EXPECT_EQ(0, nr_parked_in_all(lots));
 }
 
-EACH_BACKEND(signal_says_how_many_it_woke)
+TEST_F(lot, signal_returns_the_number_woken)
 {
+	struct pl__lots *lots = &self->lots;
 	int i;
 
 	for (i = 0; i < 10; i++)
@@ -169,8 +177,9 @@ EACH_BACKEND(signal_says_how_many_it_woke)
 	join_parkers(10);
 }
 
-EACH_BACKEND(last_parked_is_first_woken)
+TEST_F(lot, last_parked_is_woken_first)
 {
+	struct pl__lots *lots = &self->lots;
 	int i;
 
 	for (i = 0; i < 10; i++)
@@ -183,8 +192,9 @@ EACH_BACKEND(last_parked_is_first_woken)
 	join_parkers(10);
 }
 
-EACH_BACKEND(signal_looks_into_every_lot_from_the_first_on)
+TEST_F(lot, signal_searches_the_lots_from_the_first)
 {
+	struct pl__lots *lots = &self->lots;
 	int i;
 
 	for (i = 0; i < 9; i++)
@@ -204,8 +214,9 @@ EACH_BACKEND(signal_looks_into_every_lot_from_the_first_on)
 	join_parkers(9);
 }
 
-EACH_BACKEND(stop_wakes_all_and_lets_nobody_sleep)
+TEST_F(lot, stop_wakes_all_and_refuses_parks)
 {
+	struct pl__lots *lots = &self->lots;
 	uint32_t seq = pl__lot_peek(lots, 1);
 	int i;
 
@@ -224,8 +235,9 @@ EACH_BACKEND(stop_wakes_all_and_lets_nobody_sleep)
 	EXPECT_TRUE(pl__lot_is_stopped(pl__lot_peek(lots, 0)));
 }
 
-EACH_BACKEND(park_ends_at_its_deadline)
+TEST_F(lot, park_ends_at_its_deadline)
 {
+	struct pl__lots *lots = &self->lots;
 	struct pl__lot_entry e = { 0 };
 	uint32_t seq = pl__lot_peek(lots, 1);
 	uint64_t then = pl__now_ns() + 5 * NSEC_PER_MSEC;
@@ -241,8 +253,9 @@ EACH_BACKEND(park_ends_at_its_deadline)
 
 /* ---- asleep in a ring ---- */
 
-EACH_BACKEND(sleeper_in_a_ring_is_woken_or_leaves)
+TEST_F(lot, sleeper_in_a_ring_is_woken_or_leaves)
 {
+	struct pl__lots *lots = &self->lots;
 	struct pl__bell bell = { .eventfd = pl__eventfd() };
 	struct pl__lot_entry e = { 0 };
 	uint32_t seq = pl__lot_peek(lots, 2);
@@ -272,7 +285,7 @@ EACH_BACKEND(sleeper_in_a_ring_is_woken_or_leaves)
 	pl__close(bell.eventfd);
 }
 
-TEST(device_park_also_ends_when_what_it_polls_is_readable)
+TEST(readable_descriptor_ends_a_device_park)
 {
 	struct pl__lots lots;
 	uint64_t one = 1;
@@ -398,18 +411,24 @@ static void signal_and_park(struct pl__lots *lots, int nr_parkers, int nr)
 		pthread_join(parker[i].thread, NULL);
 }
 
-EACH_BACKEND(loses_no_signal_for_one_parker)
+TEST_F(lot, no_signal_is_lost_for_one_parker)
 {
+	struct pl__lots *lots = &self->lots;
+
 	signal_and_park(lots, 1, scaled(5000));
 }
 
-EACH_BACKEND(loses_no_signal_for_many_parkers)
+TEST_F(lot, no_signal_is_lost_for_many_parkers)
 {
+	struct pl__lots *lots = &self->lots;
+
 	signal_and_park(lots, 5, scaled(3000));
 }
 
-EACH_BACKEND(loses_no_signal_to_a_deadline)
+TEST_F(lot, no_signal_is_lost_to_a_deadline)
 {
+	struct pl__lots *lots = &self->lots;
+
 	is_hasty = true;
 	signal_and_park(lots, 3, scaled(3000));
 	EXPECT_LT(0, nr_late);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Each way in which a worker waits for the I/O of its tasks and for others at a
- * time: it can be had by force, and loses neither a completion nor a wakeup.
- * There is one worker, or another that has nothing to do, so that nobody makes
- * up for what it misses; and each round ends before the next one begins.
+ * Each mode in which a worker waits for the I/O of its tasks and for other
+ * threads at once: it may be forced, and loses no completion and no wakeup.
+ * There is one worker, or a second one without work, so that no other thread
+ * makes up for a lost wakeup; each round ends before the next one begins.
  */
 #include "kselftest_harness.h"
 
@@ -12,34 +12,40 @@
 
 #include <sys/socket.h>
 
-#define FOR_WAY(name, way, io) \
-	FIXTURE(name) { char unused; }; \
-	FIXTURE_SETUP(name) \
-	{ \
-		rt_begin(_metadata); \
-		rt_force_wait(way); \
-		setenv("PARKLOT_IO", io, 1); \
-	} \
-	FIXTURE_TEARDOWN(name) { rt_end(); }
+FIXTURE(wait_mode) { char unused; };
+FIXTURE_VARIANT(wait_mode) { const char *io, *wait; };
+FIXTURE_VARIANT_ADD(wait_mode, eventfd) { .io = "auto", .wait = "eventfd" };
+FIXTURE_VARIANT_ADD(wait_mode, futex) { .io = "auto", .wait = "futex" };
+FIXTURE_VARIANT_ADD(wait_mode, park) { .io = "auto", .wait = "park" };
+FIXTURE_VARIANT_ADD(wait_mode, park_epoll) { .io = "poll", .wait = "park" };
 
-FOR_WAY(eventfd, "eventfd", "auto")
-FOR_WAY(futex, "futex", "auto")
-FOR_WAY(park, "park", "auto")
-FOR_WAY(park_epoll, "park", "poll")
+FIXTURE_SETUP(wait_mode)
+{
+	rt_begin_io(_metadata, variant->io, variant->wait);
+}
 
-#define EACH_WAY(name) \
-	static void name(void); \
-	TEST_F(eventfd, name) { name(); } \
-	TEST_F(futex, name) { name(); } \
-	TEST_F(park, name) { name(); } \
-	TEST_F(park_epoll, name) { name(); } \
-	static void name(void)
+FIXTURE_TEARDOWN(wait_mode)
+{
+	rt_end();
+}
+
+FIXTURE(futex_ring) { char unused; };
+
+FIXTURE_SETUP(futex_ring)
+{
+	rt_begin_io(_metadata, NULL, "futex");
+}
+
+FIXTURE_TEARDOWN(futex_ring)
+{
+	rt_end();
+}
 
 /*
- * Who watches workers opens files, of which one might have the number that is
- * closed; and would say that the only worker is blocked.
+ * Sysmon opens files, and one of them might get the number of a descriptor that
+ * a test has closed; it would also report that the only worker is blocked.
  */
-static void __attribute__((constructor)) watch_nobody(void)
+static void __attribute__((constructor)) disable_sysmon(void)
 {
 	setenv("PARKLOT_WATCH", "0", 1);
 }
@@ -91,7 +97,7 @@ static void come_any_time(uint64_t *seed)
 		EXPECT_TRUE(UNTIL(!rt_stat().workers_running));
 }
 
-EACH_WAY(is_what_stat_says)
+TEST_F(wait_mode, stat_names_the_wait_mode)
 {
 	static const char *const names[] = { "", "eventfd", "futex", "park" };
 	pl_task_t t;
@@ -112,7 +118,7 @@ static void run_once(void *arg)
 	nr_run++;
 }
 
-EACH_WAY(loses_neither_a_completion_nor_a_wakeup)
+TEST_F(wait_mode, racing_completions_and_wakeups_are_not_lost)
 {
 	unsigned int nr = (unsigned int)scaled(300), i, read = 0, run = 0;
 	pl_task_t t = start_reader(1);
@@ -155,7 +161,7 @@ static void read_till_closed(void *arg)
 }
 
 /* Whoever is interrupted may resume where its request is not. */
-EACH_WAY(loses_no_message)
+TEST_F(wait_mode, racing_ring_messages_are_not_lost)
 {
 	unsigned int nr = (unsigned int)scaled(100), i, back = 0;
 	pl_task_t t = start_reader(2), r;
@@ -196,7 +202,7 @@ static void take_turns(void *arg)
 	}
 }
 
-EACH_WAY(wakes_who_blocks_the_worker)
+TEST_F(wait_mode, wake_reaches_a_task_on_the_worker_stack)
 {
 	uint32_t nr = (uint32_t)scaled(150), i;
 	uint64_t seed = 1618;
@@ -220,7 +226,7 @@ EACH_WAY(wakes_who_blocks_the_worker)
 /* ---- the ring itself ---- */
 
 /* Else it would take a wake that is meant for who has the memory next. */
-TEST_F(futex, of_a_closed_ring_has_no_waiter)
+TEST_F(futex_ring, closed_ring_has_no_futex_waiter)
 {
 	struct pl__ring *ring;
 	int i, nr = scaled(100);
