@@ -3,7 +3,8 @@
 # awk -v built="NAME..." -f tests.awk lib/LAYERS FILE...
 # Of FILEs, each lib_*.c lies in selftests/lib/ROOM, of a room that LAYERS
 # lists, and each mod_*.c in selftests/device or selftests/manual.  No two have
-# the same name, and each is a program that is built.
+# the same name, and each is a program that is built.  A test's name has three
+# words at least, for a condition and a result, and no pronoun for a thread.
 
 function bad(what) { print what; failed = 1 }
 
@@ -40,4 +41,22 @@ function check(path,	name, where)
 	seen[name] = path
 	if (!(name in is_built))
 		bad(path " is not built")
+	check_names(path)
+}
+
+function check_names(path,	line, text, macro, arg, test, words)
+{
+	while ((getline line <path) > 0)
+		text = text "\n" line
+	close(path)
+	while (match(text, /\nTEST[A-Z_]*\([^)]*\)/)) {
+		macro = substr(text, RSTART + 1, RLENGTH - 1)
+		text = substr(text, RSTART + RLENGTH)
+		split(macro, arg, /[(),][ \t\n]*/)
+		test = macro ~ /^TEST(_SIGNAL)?\(/ ? arg[2] : arg[3]
+		if (split(test, words, "_") < 3)
+			bad(path ": " test " is no condition_result")
+		if (("_" test "_") ~ /_(who|whom|whose|whoever|he|his|(no|some|any)body)_/)
+			bad(path ": " test " has a pronoun for a subject")
+	}
 }

@@ -149,7 +149,7 @@ TEST_F_TIMEOUT(attack, scribbled_words_break_no_count, 60)
 }
 
 /* What one that leaves all of them open can pin is what RLIMIT_MEMLOCK says. */
-TEST_F_TIMEOUT(attack, hundred_thousand_setups_pin_no_more_than_one_may, 120)
+TEST_F_TIMEOUT(attack, hundred_thousand_setups_pin_no_more_than_one, 120)
 {
 	struct rlimit files = { NR_OPENS, NR_OPENS };
 	struct rlimit memlock = { MEMLOCK, MEMLOCK };
@@ -245,12 +245,12 @@ static bool bind_to_one(void)
 	EXPECT_EQ(0, nr_parked(&self->s, 0)); \
 } while (0)
 
-TEST_F(attack, wake_of_one_who_is_killed_goes_on)
+TEST_F(attack, wake_of_a_dying_sleeper_passes_on)
 {
 	KILL_ONE(true);
 }
 
-TEST_F(attack, wake_of_one_who_was_killed_goes_on)
+TEST_F(attack, wake_of_a_killed_sleeper_passes_on)
 {
 	KILL_ONE(false);
 }
@@ -291,7 +291,7 @@ static int nr_logged(int fd)
 }
 
 /* The log is not for whoever may open the device, in use or in abuse. */
-TEST_F(attack, nothing_is_logged)
+TEST_F(attack, attacks_log_nothing)
 {
 	int log = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	uint64_t seed = 1;
@@ -309,7 +309,7 @@ TEST_F(attack, nothing_is_logged)
 }
 
 /* All but who asks for it are frozen, and thawed again. */
-TEST_F(attack, machine_freezes_and_sleepers_stay)
+TEST_F(attack, freeze_leaves_sleepers_parked)
 {
 	struct parker parker[2];
 	int i;

@@ -58,19 +58,19 @@ static int close_in_child(int fd, int flags)
 	EXPECT_EQ(PARKLOT_WOKEN, parker_join(&self->parker)); \
 } while (0)
 
-TEST_F(close, vfork_child_that_closes_wakes_nobody)
+TEST_F(close, close_by_a_vfork_child_wakes_no_sleeper)
 {
 	EXPECT_EQ(0, close_in_child(self->s.fd, CLONE_VM | CLONE_VFORK));
 	EXPECT_STILL_PARKED(self->s.fd);
 }
 
-TEST_F(close, child_with_our_memory_that_closes_wakes_nobody)
+TEST_F(close, close_by_a_child_with_shared_memory_wakes_no_sleeper)
 {
 	EXPECT_EQ(0, close_in_child(self->s.fd, CLONE_VM));
 	EXPECT_STILL_PARKED(self->s.fd);
 }
 
-TEST_F(close, child_with_our_descriptors_that_closes_ends_the_sleep)
+TEST_F(close, close_by_a_child_with_shared_files_ends_the_sleep)
 {
 	EXPECT_EQ(0, close_in_child(self->s.fd, CLONE_FILES));
 	EXPECT_EQ(PARKLOT_INTERRUPTED, parker_join(&self->parker));
@@ -78,7 +78,7 @@ TEST_F(close, child_with_our_descriptors_that_closes_ends_the_sleep)
 	self->s.fd = dev_open();
 }
 
-TEST_F(close, duplicate_that_is_closed_wakes_nobody)
+TEST_F(close, close_of_a_duplicate_wakes_no_sleeper)
 {
 	int copy = dup(self->s.fd);
 
@@ -89,7 +89,7 @@ TEST_F(close, duplicate_that_is_closed_wakes_nobody)
 }
 
 /* Far more than are looked at in one go, and then those, too. */
-TEST_F(close, last_of_many_duplicates_ends_the_sleep)
+TEST_F(close, close_of_the_last_duplicate_ends_the_sleep)
 {
 	int i, last = -1;
 
@@ -114,7 +114,7 @@ TEST_F(close, last_of_many_duplicates_ends_the_sleep)
  * Each close looks for another descriptor, and finds the next one. From the
  * start each time it would be some billions of comparisons.
  */
-TEST_F_TIMEOUT(close, of_many_duplicates_takes_linear_time, 120)
+TEST_F_TIMEOUT(close, close_of_many_duplicates_takes_linear_time, 120)
 {
 	struct rlimit limit = { NR_COPIES + 100, NR_COPIES + 100 };
 	int i, first = self->s.fd, last = -1;
@@ -136,7 +136,7 @@ TEST_F_TIMEOUT(close, of_many_duplicates_takes_linear_time, 120)
 #define NR_SPACES	20000
 
 /* None has another descriptor, so that a search would be of all there are. */
-TEST_F_TIMEOUT(close, of_many_spaces_takes_linear_time, 120)
+TEST_F_TIMEOUT(close, close_of_many_spaces_takes_linear_time, 120)
 {
 	struct rlimit limit = { NR_SPACES + 100, NR_SPACES + 100 };
 	int i, first = -1, last = -1;
@@ -179,7 +179,7 @@ static void *stay_apart(void *arg)
 	return NULL;
 }
 
-TEST_F(close, thread_with_its_own_table_ends_the_sleeps_of_that)
+TEST_F(close, close_by_a_thread_ends_sleeps_by_its_own_table)
 {
 	struct apart apart = { .s = &self->s };
 	pthread_t thread;
@@ -197,7 +197,7 @@ TEST_F(close, thread_with_its_own_table_ends_the_sleeps_of_that)
 }
 
 /* In a socket meanwhile, so that it can still be woken. */
-TEST_F(close, sleep_by_another_table_goes_on)
+TEST_F(close, close_leaves_sleeps_by_another_table)
 {
 	struct apart apart = { .s = &self->s };
 	pthread_t thread;
@@ -222,7 +222,7 @@ TEST_F(close, sleep_by_another_table_goes_on)
 }
 
 /* By then nobody parks by it: that its memory is gone does not matter. */
-TEST_F(close, exit_of_who_shares_our_descriptors_wakes_nobody)
+TEST_F(close, exit_of_a_child_with_shared_files_wakes_no_sleeper)
 {
 	static char stack[STACK_SIZE] __attribute__((aligned(64)));
 	int copy = dup(self->s.fd), status;

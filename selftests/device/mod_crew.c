@@ -31,12 +31,12 @@ FIXTURE_TEARDOWN(crew)
 	space_close(&self->s);
 }
 
-TEST_F(crew, is_a_feature)
+TEST_F(crew, crew_is_a_feature)
 {
 	EXPECT_TRUE(dev_features(self->s.fd) & PARKLOT_FEAT_CREW);
 }
 
-TEST_F(crew, counts_who_joined_and_left)
+TEST_F(crew, joins_and_leaves_are_counted)
 {
 	EXPECT_EQ(0, nr_running(&self->s));
 	EXPECT_EQ(0, dev_join(self->s.fd, 3));
@@ -47,7 +47,7 @@ TEST_F(crew, counts_who_joined_and_left)
 	EXPECT_EQ(0, dev_leave(self->s.fd, 7));
 }
 
-TEST_F(crew, counts_who_is_blocked)
+TEST_F(crew, blocked_workers_are_counted)
 {
 	ASSERT_EQ(0, worker_block(&self->w[0], &self->s, 0));
 	EXPECT_EQ(1, nr_blocked(&self->s));
@@ -64,7 +64,7 @@ TEST_F(crew, counts_who_is_blocked)
 	EXPECT_EQ(0, worker_finish(&self->w[1]));
 }
 
-TEST_F(crew, parked_is_not_blocked)
+TEST_F(crew, parked_worker_does_not_count_as_blocked)
 {
 	ASSERT_EQ(0, worker_park(&self->w[0], &self->s, 0));
 	wait_parked(&self->s, 0, 1);
@@ -79,7 +79,7 @@ TEST_F(crew, parked_is_not_blocked)
 }
 
 /* Whichever way it ends, the counts are right again. */
-TEST_F(crew, every_end_of_a_park_is_counted)
+TEST_F(crew, each_end_of_a_park_is_counted)
 {
 	ASSERT_EQ(0, dev_join(self->s.fd, 0));
 	EXPECT_EQ(PARKLOT_TIMEDOUT, dev_park(self->s.fd, 0, 0, 0, 0));
@@ -94,7 +94,7 @@ TEST_F(crew, every_end_of_a_park_is_counted)
 	EXPECT_EQ(0, dev_leave(self->s.fd, 0));
 }
 
-TEST_F(crew, announced_wait_is_not_blocked)
+TEST_F(crew, announced_wait_does_not_count_as_blocked)
 {
 	struct worker *w = &self->w[0];
 
@@ -111,7 +111,7 @@ TEST_F(crew, announced_wait_is_not_blocked)
 }
 
 /* Another's announcement is not ours. */
-TEST_F(crew, announcement_is_of_one_slot)
+TEST_F(crew, announcement_covers_one_slot)
 {
 	set_state(&self->s, 0, PARKLOT_WORKER_IDLE);
 	set_state(&self->s, 2, PARKLOT_WORKER_IDLE);
@@ -120,7 +120,7 @@ TEST_F(crew, announcement_is_of_one_slot)
 	EXPECT_EQ(0, worker_finish(&self->w[0]));
 }
 
-TEST_F(crew, calls_one_when_one_blocks)
+TEST_F(crew, blocked_worker_calls_one_parked_worker)
 {
 	ASSERT_EQ(0, dev_crew(self->s.fd, 1, 8, 0));
 	ASSERT_EQ(0, worker_start(&self->w[1], &self->s, 1, do_park));
@@ -139,7 +139,7 @@ TEST_F(crew, calls_one_when_one_blocks)
 	EXPECT_EQ(0, worker_finish(&self->w[1]));
 }
 
-TEST_F(crew, calls_when_a_worker_leaves)
+TEST_F(crew, leaving_worker_calls_a_parked_worker)
 {
 	ASSERT_EQ(0, dev_crew(self->s.fd, 1, 8, 0));
 	ASSERT_EQ(0, worker_start(&self->w[1], &self->s, 1, NULL));
@@ -152,7 +152,7 @@ TEST_F(crew, calls_when_a_worker_leaves)
 }
 
 /* Too few run already: it comes right back. */
-TEST_F(crew, calls_who_parks_though_there_is_work)
+TEST_F(crew, worker_that_parks_on_a_backlog_is_called)
 {
 	ASSERT_EQ(0, dev_crew(self->s.fd, 1, 8, 0));
 	set_backlog(&self->s, 1);
@@ -164,7 +164,7 @@ TEST_F(crew, calls_who_parks_though_there_is_work)
 }
 
 /* One is parked; what is missing is given bit by bit. */
-TEST_F(crew, calls_nobody_without_need)
+TEST_F(crew, crew_without_need_calls_no_worker)
 {
 	ASSERT_EQ(0, worker_park(&self->w[0], &self->s, 0));
 	EXPECT_EQ(0, dev_crew(self->s.fd, 1, 8, 0));
@@ -183,7 +183,7 @@ TEST_F(crew, calls_nobody_without_need)
 	EXPECT_EQ(0, worker_finish(&self->w[1]));
 }
 
-TEST_F(crew, calls_only_who_joined)
+TEST_F(crew, crew_calls_no_thread_that_has_not_joined)
 {
 	struct parker parker;
 
@@ -199,7 +199,7 @@ TEST_F(crew, calls_only_who_joined)
 	EXPECT_EQ(0, worker_finish(&self->w[0]));
 }
 
-TEST_F(crew, calls_the_last_parked_on_any_lot)
+TEST_F(crew, crew_calls_the_last_parked_on_any_lot)
 {
 	int i;
 
@@ -216,7 +216,7 @@ TEST_F(crew, calls_the_last_parked_on_any_lot)
 		EXPECT_EQ(0, worker_finish(&self->w[i]));
 }
 
-TEST_F(crew, waits_for_the_stall_window)
+TEST_F(crew, call_waits_for_the_stall_window)
 {
 	const uint64_t stall = 300 * NSEC_PER_MSEC;
 	uint64_t begun;
@@ -258,7 +258,7 @@ TEST_F(crew, shortage_that_ended_begins_anew)
 }
 
 /* Who sets the crew anew has its window anew. */
-TEST_F(crew, window_begins_with_crew)
+TEST_F(crew, window_begins_with_the_crew_call)
 {
 	const uint64_t stall = 300 * NSEC_PER_MSEC;
 	uint64_t begun;
@@ -315,7 +315,7 @@ static void do_naps(struct worker *w)
 	atomic_store(&w->result, nr_long);
 }
 
-TEST_F(crew, short_sleeps_call_nobody)
+TEST_F(crew, short_sleeps_call_no_worker)
 {
 	int nr_woken;
 
@@ -348,7 +348,7 @@ static int order_of_times(const void *a, const void *b)
 }
 
 /* So many as are missing, and no two of them at once. */
-TEST_F(crew, calls_are_apart)
+TEST_F(crew, calls_are_a_window_apart)
 {
 	const uint64_t apart = 30 * NSEC_PER_MSEC;
 	uint64_t begun, back[8];
@@ -423,7 +423,7 @@ static void do_compute(struct worker *w)
 	atomic_store(&w->result, nr_blocked_seen);
 }
 
-TEST_F(crew, preempted_is_not_blocked)
+TEST_F(crew, preempted_worker_does_not_count_as_blocked)
 {
 	pthread_t busy;
 
@@ -458,7 +458,7 @@ static void do_many_reads(struct worker *w)
 }
 
 /* The scheduler may leave a sleeping thread on the run queue for a while. */
-TEST_F(crew, blocked_is_seen_beside_a_busy_neighbour)
+TEST_F(crew, blocked_worker_is_seen_beside_a_busy_one)
 {
 	struct worker *w = &self->w[0];
 	pthread_t busy;

@@ -46,7 +46,7 @@ FIXTURE_TEARDOWN(block)
 	EXPECT_EQ(0, worker_finish(w)); \
 } while (0)
 
-TEST_F(block, in_a_read)
+TEST_F(block, read_blocks_the_worker)
 {
 	ASSERT_EQ(0, worker_block(&self->w, &self->s, 0));
 	EXPECT_BLOCKED(&self->s);
@@ -61,7 +61,7 @@ static void do_poll(struct worker *w)
 	poll(&pollfd, 1, -1);
 }
 
-TEST_F(block, in_a_poll)
+TEST_F(block, poll_blocks_the_worker)
 {
 	ASSERT_EQ(0, pipe(self->w.fd));
 	ASSERT_EQ(0, worker_start(&self->w, &self->s, 0, do_poll));
@@ -84,7 +84,7 @@ static void do_sleep(struct worker *w)
 		sleep(1000);
 }
 
-TEST_F(block, in_a_sleep)
+TEST_F(block, nanosleep_blocks_the_worker)
 {
 	struct sigaction action = { .sa_handler = ignore };
 	atomic_int is_over = 0;
@@ -111,7 +111,7 @@ static void do_futex(struct worker *w)
 		syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, 0, NULL);
 }
 
-TEST_F(block, on_a_futex)
+TEST_F(block, futex_blocks_the_worker)
 {
 	uint32_t word = 0;
 
@@ -129,7 +129,7 @@ static void do_flock(struct worker *w)
 	atomic_store(&w->result, flock(w->fd[0], LOCK_EX));
 }
 
-TEST_F(block, on_a_file_lock)
+TEST_F(block, file_lock_blocks_the_worker)
 {
 	char path[] = "/tmp/mod_crew.XXXXXX";
 	int fd;
@@ -153,7 +153,7 @@ static void do_fsync(struct worker *w)
 	atomic_store(&w->result, fsync(w->fd[0]));
 }
 
-TEST_F(block, in_an_fsync)
+TEST_F(block, fsync_blocks_the_worker)
 {
 	struct fuse_fsync file;
 	int err = fuse_fsync_open(&file);
@@ -177,7 +177,7 @@ static void do_touch(struct worker *w)
 	atomic_store(&w->result, *(volatile unsigned char *)w->arg);
 }
 
-TEST_F(block, in_a_page_fault)
+TEST_F(block, page_fault_blocks_the_worker)
 {
 	struct uffd_page page;
 
@@ -208,7 +208,7 @@ static void do_seek(struct worker *w)
  * A mutex of the kernel's: that of the file's position, while another thread,
  * which is none of the crew's, holds it in a page fault.
  */
-TEST_F(block, on_a_mutex_that_somebody_holds)
+TEST_F(block, contended_mutex_blocks_the_worker)
 {
 	char path[] = "/tmp/mod_crew.XXXXXX";
 	struct worker *w = &self->w;
@@ -250,7 +250,7 @@ static void do_vfork(struct worker *w)
 		;
 }
 
-TEST_F(block, in_vfork)
+TEST_F(block, vfork_blocks_the_worker)
 {
 	ASSERT_EQ(0, pipe(self->w.fd));
 	ASSERT_EQ(0, worker_start(&self->w, &self->s, 0, do_vfork));
@@ -339,7 +339,7 @@ static long of(const struct victim *victim, const char *noun)
 	return fdinfo(victim->pid, victim->fd, noun);
 }
 
-TEST_F(block, not_stopped_by_a_signal)
+TEST_F(block, stop_signal_does_not_block_the_worker)
 {
 	struct victim v;
 	int status;
@@ -356,7 +356,7 @@ TEST_F(block, not_stopped_by_a_signal)
 	end_victim(&v);
 }
 
-TEST_F(block, not_held_by_a_debugger)
+TEST_F(block, debugger_stop_does_not_block_the_worker)
 {
 	struct victim v;
 	int status;
@@ -403,7 +403,7 @@ static bool is_frozen(const char *cgroup)
 	return is;
 }
 
-TEST_F(block, not_held_by_a_freezer)
+TEST_F(block, freezer_does_not_block_the_worker)
 {
 	char dir[] = "/tmp/mod_crew.XXXXXX", cgroup[64], pid[16];
 	struct victim v;

@@ -39,7 +39,7 @@ static int child_status(pid_t pid)
 				     WEXITSTATUS(status);
 }
 
-TEST_F(hands, may_leave_when_crews_are_masked)
+TEST_F(hands, worker_leaves_though_crews_are_masked)
 {
 	int left;
 
@@ -53,7 +53,7 @@ TEST_F(hands, may_leave_when_crews_are_masked)
 	EXPECT_EQ(-ENOENT, dev_leave(self->s.fd, 0));
 }
 
-TEST_F(hands, bad_fields)
+TEST_F(hands, bad_fields_are_refused)
 {
 	struct parklot_worker worker;
 	struct parklot_crew crew;
@@ -81,7 +81,7 @@ TEST_F(hands, bad_fields)
 }
 
 /* Structs of another size, or nowhere: as for all commands. */
-TEST_F(hands, bad_structs)
+TEST_F(hands, bad_structs_are_refused)
 {
 	static const unsigned long cmds[] = {
 		PARKLOT_IOC_CREW, PARKLOT_IOC_WORKER_JOIN,
@@ -117,7 +117,7 @@ TEST_F(hands, bad_structs)
 	EXPECT_EQ(0, nr_running(&self->s));
 }
 
-TEST_F(hands, none_without_slots)
+TEST_F(hands, join_without_slots_is_refused)
 {
 	struct space s;
 
@@ -128,7 +128,7 @@ TEST_F(hands, none_without_slots)
 	space_close(&s);
 }
 
-TEST_F(hands, none_before_setup)
+TEST_F(hands, join_before_setup_is_refused)
 {
 	int fd = dev_open();
 
@@ -139,7 +139,7 @@ TEST_F(hands, none_before_setup)
 	close(fd);
 }
 
-TEST_F(hands, a_slot_is_for_one)
+TEST_F(hands, second_join_of_a_slot_is_refused)
 {
 	ASSERT_EQ(0, worker_start(&self->w[0], &self->s, 2, NULL));
 	EXPECT_EQ(-EBUSY, dev_join(self->s.fd, 2));
@@ -150,7 +150,7 @@ TEST_F(hands, a_slot_is_for_one)
 	EXPECT_EQ(0, dev_leave(self->s.fd, 2));
 }
 
-TEST_F(hands, a_thread_joins_once)
+TEST_F(hands, second_join_of_a_thread_is_refused)
 {
 	struct space s;
 
@@ -179,7 +179,7 @@ static void do_park_elsewhere(struct worker *w)
 }
 
 /* Sleeping like any other: the crew cannot call it there. */
-TEST_F(hands, parking_in_another_space_is_blocking)
+TEST_F(hands, park_in_another_space_counts_as_blocked)
 {
 	struct space s;
 
@@ -204,7 +204,7 @@ static void *exit_main(void *arg)
 	return (void *)(intptr_t)dev_join(s->fd, 0);
 }
 
-TEST_F(hands, a_thread_that_ends_has_left)
+TEST_F(hands, thread_that_ends_has_left)
 {
 	long before = nr_open();
 	pthread_t thread;
@@ -226,7 +226,7 @@ TEST_F(hands, a_thread_that_ends_has_left)
 }
 
 /* Once it is dead: somebody is called instead. */
-TEST_F(hands, a_thread_that_ends_is_replaced)
+TEST_F(hands, thread_that_ends_is_replaced)
 {
 	pthread_t thread;
 
@@ -248,7 +248,7 @@ TEST_F(hands, a_thread_that_ends_is_replaced)
 	EXPECT_EQ(0, worker_finish(&self->w[3]));
 }
 
-TEST_F(hands, a_child_has_not_joined)
+TEST_F(hands, forked_child_has_not_joined)
 {
 	pid_t pid;
 
@@ -284,7 +284,7 @@ static void become_manned(struct space *s)
 		_exit(102);
 }
 
-TEST_F(hands, killed_process_leaves_nothing)
+TEST_F(hands, kill_leaves_no_worker)
 {
 	long before = nr_open();
 	struct space s;
@@ -315,7 +315,7 @@ TEST_F(hands, killed_process_leaves_nothing)
 	EXPECT_EQ(before, nr_open());
 }
 
-TEST_F(hands, exit_leaves_nothing)
+TEST_F(hands, exit_leaves_no_worker)
 {
 	long before = nr_open();
 	struct space s;
@@ -375,7 +375,7 @@ TEST_F(hands, exec_ends_the_crew)
 }
 
 /* The space goes while its workers run, block and dwell. */
-TEST_F(hands, close_lets_them_go)
+TEST_F(hands, close_releases_all_workers)
 {
 	long before;
 	struct space s;
@@ -402,7 +402,7 @@ TEST_F(hands, close_lets_them_go)
 	EXPECT_EQ(before, nr_open());
 }
 
-TEST_F(hands, may_join_another_when_the_space_is_closed)
+TEST_F(hands, worker_of_a_closed_space_joins_another)
 {
 	struct space s;
 	int i;
@@ -442,7 +442,7 @@ static void *join_often(void *arg)
 	return joiner;
 }
 
-TEST_F(hands, many_joins_at_once)
+TEST_F(hands, concurrent_joins_of_a_slot_admit_one)
 {
 	struct joiner joiner[4];
 	pthread_barrier_t start;

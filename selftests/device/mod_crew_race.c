@@ -143,7 +143,7 @@ static int raise_and_look(FIXTURE_DATA(race) *self, int round, int delay)
 	return settle(self, round) ? nr_wakes : -1;
 }
 
-TEST_F_TIMEOUT(race, backlog_against_the_last_one_blocking, 60)
+TEST_F_TIMEOUT(race, backlog_racing_the_last_block_calls_a_worker, 60)
 {
 	int i, step, nr_wakes, nr_woken = 0, delay = 0;
 	uint64_t end = now_ns() + RACE_NS;
@@ -282,7 +282,7 @@ static void leave_and_call(struct __test_metadata *_metadata,
 }
 
 /* He was chosen, and is gone when he is to be called. */
-TEST_F_TIMEOUT(race, deadline_against_the_call, 60)
+TEST_F_TIMEOUT(race, deadline_racing_the_call_leaves_one_reason, 60)
 {
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
 		SKIP(return, "takes two processors");
@@ -290,7 +290,7 @@ TEST_F_TIMEOUT(race, deadline_against_the_call, 60)
 }
 
 /* He is still there when one is chosen, but about to be gone. */
-TEST_F_TIMEOUT(race, deadline_against_the_choice, 60)
+TEST_F_TIMEOUT(race, deadline_racing_the_choice_leaves_one_reason, 60)
 {
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
 		SKIP(return, "takes two processors");
@@ -346,7 +346,7 @@ static int look_and_count(struct __test_metadata *_metadata)
 }
 
 /* The next one is called an interval later, also if another looks meanwhile. */
-TEST_F_TIMEOUT(race, one_is_called_at_a_time, 60)
+TEST_F_TIMEOUT(race, two_looks_call_one_worker, 60)
 {
 	uint64_t end = now_ns() + LEAVE_NS;
 	int i, nr = 1;
@@ -384,7 +384,7 @@ static void do_nap_often(struct worker *w)
 }
 
 /* Several change the counts at a time, and none of that is lost. */
-TEST_F_TIMEOUT(race, all_are_counted_when_several_unblock, 60)
+TEST_F_TIMEOUT(race, concurrent_unblocks_are_all_counted, 60)
 {
 	struct worker *nappers[] = {
 		&self->blocker, &self->parker, &self->leaver,
@@ -431,7 +431,7 @@ static void do_nap_long(struct worker *w)
 }
 
 /* It is one more there before it is one fewer here: always one of them. */
-TEST_F_TIMEOUT(race, none_is_seen_nowhere, 60)
+TEST_F_TIMEOUT(race, racing_worker_is_always_counted, 60)
 {
 	uint64_t begun, end = now_ns() + LEAVE_NS;
 	int nr_looks = 0, nr_nowhere = 0;

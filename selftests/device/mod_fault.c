@@ -81,7 +81,7 @@ TEST_F(fault, query_of_larger_struct_that_ends_unmapped_is_efault)
 }
 
 /* The sizes are the last two fields; the first of them is written before. */
-TEST_F(fault, setup_that_cannot_tell_a_size_sets_up_nothing)
+TEST_F(fault, setup_that_cannot_write_a_size_sets_up_nothing)
 {
 	struct parklot_setup setup = { .nr_lots = 1 };
 	unsigned char *p = self->edge - offsetof(struct parklot_setup,
@@ -96,7 +96,7 @@ TEST_F(fault, setup_that_cannot_tell_a_size_sets_up_nothing)
 	close(fd);
 }
 
-TEST_F(fault, wake_park_that_cannot_tell_its_reason_wakes_nobody)
+TEST_F(fault, wake_park_that_cannot_write_its_reason_wakes_no_sleeper)
 {
 	struct parklot_wake_entry entry = { .lot = 0, .nr = 1 };
 	struct parklot_wake_park both = {

@@ -364,7 +364,7 @@ FIXTURE_TEARDOWN(fuzz)
 
 static uint64_t told_ns = NSEC_PER_SEC, told_seed, told_round = 1;
 
-TEST_F_TIMEOUT(fuzz, same_seed_does_the_same, 120)
+TEST_F_TIMEOUT(fuzz, same_seed_repeats_the_operations, 120)
 {
 	unsigned long digest[3];
 	int i;
@@ -377,17 +377,17 @@ TEST_F_TIMEOUT(fuzz, same_seed_does_the_same, 120)
 	EXPECT_NE(digest[0], digest[2]);
 }
 
-TEST_F_TIMEOUT(fuzz, seed_that_is_known, 120)
+TEST_F_TIMEOUT(fuzz, fixed_seed_finds_no_fault, 120)
 {
 	play(1, 1, 5 * NSEC_PER_SEC);
 }
 
-TEST_F_TIMEOUT(fuzz, seed_that_is_not, 120)
+TEST_F_TIMEOUT(fuzz, new_seed_finds_no_fault, 120)
 {
 	play(now_ns() / 1000, 1, 5 * NSEC_PER_SEC);
 }
 
-TEST_F_TIMEOUT(fuzz, seed_as_told, 7 * 24 * 3600)
+TEST_F_TIMEOUT(fuzz, given_seed_finds_no_fault, 7 * 24 * 3600)
 {
 	play(told_seed ? told_seed : now_ns() / 1000, told_round, told_ns);
 }
@@ -400,6 +400,7 @@ int main(int argc, char **argv)
 		{ "--round", "MOD_FUZZ_ROUND", &told_round, 1 },
 	};
 
-	return manual_run_main(argc, argv, "seed_as_told", settings,
-			       ARRAY_SIZE(settings));
+	return manual_run_main(argc, argv,
+			       "given_seed_finds_no_fault",
+			       settings, ARRAY_SIZE(settings));
 }

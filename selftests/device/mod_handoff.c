@@ -129,7 +129,7 @@ TEST_F(handoff, every_wakee_is_woken)
 	}
 }
 
-TEST_F(handoff, is_for_wake_park_only)
+TEST_F(handoff, handoff_outside_wake_park_is_refused)
 {
 	self->both.wake.flags = PARKLOT_WAKE_HANDOFF;
 	EXPECT_EQ(-EINVAL, dev_ioctl(self->s.fd, PARKLOT_IOC_WAKE,

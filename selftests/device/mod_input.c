@@ -53,7 +53,7 @@ FIXTURE_TEARDOWN(input)
 }
 
 /* What the tests change from is accepted. */
-TEST_F(input, is_good_to_begin_with)
+TEST_F(input, good_commands_are_accepted)
 {
 	int fd = self->s.fd;
 
@@ -62,7 +62,7 @@ TEST_F(input, is_good_to_begin_with)
 	EXPECT_EQ(0, dev_ioctl(fd, PARKLOT_IOC_WAKE_PARK, &self->both));
 }
 
-TEST_F(input, setup_fields)
+TEST_F(input, bad_setup_fields_are_refused)
 {
 	struct parklot_setup bad[] = {
 		{ .nr_lots = 0 },
@@ -87,7 +87,7 @@ TEST_F(input, setup_fields)
 	close(fd);
 }
 
-TEST_F(input, park_fields)
+TEST_F(input, bad_park_fields_are_refused)
 {
 	struct {
 		int err;
@@ -116,7 +116,7 @@ TEST_F(input, park_fields)
 	}
 }
 
-TEST_F(input, wake_fields)
+TEST_F(input, bad_wake_fields_are_refused)
 {
 	static const uint32_t nr_entries[] = {
 		65, 0x10000000, 0x10000001, 0x80000000, ~0U,
@@ -139,7 +139,7 @@ TEST_F(input, wake_fields)
 }
 
 /* The second entry is bad: the first one, which is good, must not be served. */
-TEST_F(input, wake_entries)
+TEST_F(input, bad_wake_entries_are_refused)
 {
 	static const struct parklot_wake_entry bad[] = {
 		{ .lot = 2 },
@@ -195,7 +195,7 @@ TEST_F(input, refused_calls_write_nothing)
 }
 
 /* One page can be written and the other only read: the first is left as is. */
-TEST_F(input, entries_that_end_read_only_are_left_alone)
+TEST_F(input, read_only_entries_are_left_alone)
 {
 	size_t page = sysconf(_SC_PAGESIZE);
 	unsigned char *p = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
@@ -253,7 +253,7 @@ TEST_F(input, outputs_of_an_empty_wake_are_zero)
 }
 
 /* Flags of every bit, each half refused before anything of the other. */
-TEST_F(input, wake_park_flags)
+TEST_F(input, bad_wake_park_flags_are_refused)
 {
 	int bit;
 
@@ -273,7 +273,7 @@ TEST_F(input, wake_park_flags)
 	}
 }
 
-TEST_F(input, crew_is_not_there_when_masked)
+TEST_F(input, masked_crew_is_refused)
 {
 	struct parklot_worker worker = {};
 	struct parklot_crew crew = { .target = 1, .max = 1 };
@@ -320,7 +320,7 @@ static int frozen(const struct command *c, int err)
 	return c->cmd == PARKLOT_IOC_WAKE_PARK ? -ENOTTY : err;
 }
 
-TEST_F(input, smaller_structs)
+TEST_F(input, smaller_structs_are_refused)
 {
 	struct command c[NR_COMMANDS];
 	unsigned char buf[256];
@@ -341,7 +341,7 @@ TEST_F(input, smaller_structs)
 }
 
 /* A header from the future: good as long as it asks for nothing new. */
-TEST_F(input, larger_structs)
+TEST_F(input, larger_structs_are_accepted_if_zero)
 {
 	struct command c[NR_COMMANDS];
 	size_t size, at, extra;
@@ -379,7 +379,7 @@ TEST_F(input, larger_structs)
 }
 
 /* The largest size that fits the number, with and without memory behind it. */
-TEST_F(input, largest_structs)
+TEST_F(input, largest_structs_are_accepted)
 {
 	size_t size = _IOC_SIZEMASK;
 	struct command c[NR_COMMANDS];
@@ -402,7 +402,7 @@ TEST_F(input, largest_structs)
 	free(buf);
 }
 
-TEST_F(input, bad_pointers)
+TEST_F(input, bad_pointers_are_refused)
 {
 	void *const bad[] = {
 		NULL, (void *)8, (void *)-1L, (void *)-4096L, self->edge,
@@ -431,7 +431,7 @@ TEST_F(input, bad_pointers)
 }
 
 /* Results cannot be written: noticed before anybody sleeps or is woken. */
-TEST_F(input, read_only_structs)
+TEST_F(input, read_only_structs_are_refused)
 {
 	struct parklot_setup setup = { .nr_lots = 1 };
 	size_t page = sysconf(_SC_PAGESIZE);
@@ -460,7 +460,7 @@ TEST_F(input, read_only_structs)
 }
 
 /* Entries nowhere, half there, or not to be written: nobody is woken. */
-TEST_F(input, bad_entries_pointers)
+TEST_F(input, bad_entries_pointers_are_refused)
 {
 	size_t page = sysconf(_SC_PAGESIZE);
 	const uint64_t bad[] = {
@@ -497,7 +497,7 @@ TEST_F(input, bad_entries_pointers)
 	}
 }
 
-TEST_F(input, unaligned_structs)
+TEST_F(input, unaligned_structs_are_accepted)
 {
 	struct parklot_wake_entry *entry;
 	struct command c[NR_COMMANDS];
@@ -521,7 +521,7 @@ TEST_F(input, unaligned_structs)
 	}
 }
 
-TEST_F(input, unknown_commands)
+TEST_F(input, unknown_commands_are_refused)
 {
 	unsigned int nr, dir;
 	bool is_known;
@@ -542,7 +542,7 @@ TEST_F(input, unknown_commands)
 }
 
 /* The right number with the wrong direction, or in another's range. */
-TEST_F(input, nearly_known_commands)
+TEST_F(input, nearly_known_commands_are_refused)
 {
 	struct command c[NR_COMMANDS];
 	unsigned long cmd;
@@ -566,7 +566,7 @@ TEST_F(input, nearly_known_commands)
 }
 
 /* A file it is, but none to read, write or seek in. */
-TEST_F(input, plain_file_calls)
+TEST_F(input, plain_file_calls_are_refused)
 {
 	char c = 0;
 

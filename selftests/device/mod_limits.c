@@ -140,7 +140,7 @@ TEST_F(limits, processes_of_a_user_share_the_limit)
 	EXPECT_EQ(0, status);
 }
 
-TEST_F(limits, what_the_library_asks_for_fits_in_64_kib)
+TEST_F(limits, space_of_the_library_fits_in_64_kib)
 {
 	bool has_crew = dev_features(self->fd) & PARKLOT_FEAT_CREW;
 	int fd;
@@ -150,7 +150,7 @@ TEST_F(limits, what_the_library_asks_for_fits_in_64_kib)
 	EXPECT_EQ(0, make_space(LIB_LOTS, has_crew ? LIB_WORKERS : 0, &fd));
 }
 
-TEST_F(limits, nothing_may_be_pinned_with_a_limit_of_zero)
+TEST_F(limits, limit_of_zero_pins_nothing)
 {
 	int fd;
 

@@ -247,39 +247,39 @@ static void check(struct __test_metadata *_metadata, struct match *m)
 		EXPECT_LT(0, atomic_load(&m->nr_skipped));
 }
 
-TEST_F_TIMEOUT(lost, none_of_one_waker_to_one_parker, 120)
+TEST_F_TIMEOUT(lost, no_wake_is_lost_of_one_waker_to_one_parker, 120)
 {
 	play(&self->match, 1, 1, 20000);
 	check(_metadata, &self->match);
 }
 
-TEST_F_TIMEOUT(lost, none_of_one_waker_to_three_parkers, 120)
+TEST_F_TIMEOUT(lost, no_wake_is_lost_of_one_waker_to_three_parkers, 120)
 {
 	play(&self->match, 1, 3, 10000);
 	check(_metadata, &self->match);
 }
 
-TEST_F_TIMEOUT(lost, none_of_three_wakers_to_one_parker, 120)
+TEST_F_TIMEOUT(lost, no_wake_is_lost_of_three_wakers_to_one_parker, 120)
 {
 	play(&self->match, 3, 1, 5000);
 	check(_metadata, &self->match);
 }
 
-TEST_F_TIMEOUT(lost, none_of_two_wakers_to_four_parkers, 120)
+TEST_F_TIMEOUT(lost, no_wake_is_lost_of_two_wakers_to_four_parkers, 120)
 {
 	play(&self->match, 2, 4, 5000);
 	check(_metadata, &self->match);
 }
 
 /* The module's own look at the count, in WAKE. */
-TEST_F_TIMEOUT(lost, none_when_the_call_is_never_skipped, 120)
+TEST_F_TIMEOUT(lost, no_wake_is_lost_if_each_signal_calls, 120)
 {
 	self->match.is_skipping = false;
 	play(&self->match, 1, 1, 20000);
 	check(_metadata, &self->match);
 }
 
-TEST_F_TIMEOUT(lost, none_of_wake_park, 120)
+TEST_F_TIMEOUT(lost, no_wake_is_lost_of_wake_park, 120)
 {
 	self->match.is_fused = true;
 	play(&self->match, 1, 2, 10000);
@@ -380,7 +380,7 @@ static void duel_waker(struct duel *d)
 	d->is_stuck = i < atomic_load(&d->nr_rounds);
 }
 
-TEST_F_TIMEOUT(lost, none_at_the_very_edge, 180)
+TEST_F_TIMEOUT(lost, no_wake_is_lost_at_the_edge_of_sleep, 180)
 {
 	struct duel d = { .s = &self->s, .nr_rounds = 300000 };
 	pthread_t thread;

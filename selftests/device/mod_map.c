@@ -32,7 +32,7 @@ static int try_map(int fd, size_t size, int prot, int flags, off_t offset)
 	return 0;
 }
 
-TEST_F(map, begins_zeroed)
+TEST_F(map, mapping_begins_zeroed)
 {
 	const unsigned char *c = (const unsigned char *)self->s.counters;
 	const unsigned char *w = (const unsigned char *)self->s.words;
@@ -69,7 +69,7 @@ TEST_F(map, every_lot_has_its_own_words)
 	}
 }
 
-TEST_F(map, is_mapped_whole)
+TEST_F(map, partial_mapping_is_refused)
 {
 	size_t size = self->s.setup.counters_size;
 	int fd = self->s.fd;
@@ -86,7 +86,7 @@ TEST_F(map, is_mapped_whole)
 				   PARKLOT_OFF_WORDS));
 }
 
-TEST_F(map, is_at_two_offsets_only)
+TEST_F(map, other_offsets_are_refused)
 {
 	size_t size = self->s.setup.words_size;
 	int fd = self->s.fd;
@@ -101,7 +101,7 @@ TEST_F(map, is_at_two_offsets_only)
 				   1LL << 40));
 }
 
-TEST_F(map, is_shared_only)
+TEST_F(map, private_mapping_is_refused)
 {
 	size_t size = self->s.setup.words_size;
 	int fd = self->s.fd;
@@ -127,14 +127,14 @@ TEST_F(map, counters_are_never_writable)
 	EXPECT_EQ(EACCES, errno);
 }
 
-TEST_F_SIGNAL(map, counters_written_is_a_fault, SIGSEGV)
+TEST_F_SIGNAL(map, write_to_the_counters_is_a_fault, SIGSEGV)
 {
 	EXPECT_EQ(0, nr_parked(&self->s, 0));
 	*(volatile uint32_t *)&self->s.counters->lot[0].nr_parked = 1;
 }
 
 /* As a debugger would, who may write to what is merely read-only. */
-TEST_F(map, counters_are_not_written_by_force)
+TEST_F(map, forced_write_leaves_the_counters)
 {
 	off_t offset = (uintptr_t)&self->s.counters->lot[0].nr_parked;
 	int mem = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
@@ -146,7 +146,7 @@ TEST_F(map, counters_are_not_written_by_force)
 	close(mem);
 }
 
-TEST_F(map, is_not_executable)
+TEST_F(map, executable_mapping_is_refused)
 {
 	size_t size = self->s.setup.words_size;
 	int fd = self->s.fd;
@@ -163,7 +163,7 @@ TEST_F(map, is_not_executable)
 	EXPECT_EQ(EACCES, errno);
 }
 
-TEST_F(map, words_want_a_writable_descriptor)
+TEST_F(map, words_need_a_writable_descriptor)
 {
 	int fd = open(DEVICE, O_RDONLY | O_CLOEXEC);
 
@@ -174,7 +174,7 @@ TEST_F(map, words_want_a_writable_descriptor)
 	close(fd);
 }
 
-TEST_F(map, does_not_grow)
+TEST_F(map, mapping_does_not_grow)
 {
 	size_t size = self->s.setup.words_size;
 
@@ -183,7 +183,7 @@ TEST_F(map, does_not_grow)
 	EXPECT_EQ(EFAULT, errno);
 }
 
-TEST_F(map, works_after_moving)
+TEST_F(map, moved_mapping_works)
 {
 	size_t size = self->s.setup.words_size;
 	void *place = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
@@ -209,7 +209,7 @@ static int read_in_child(const void *p)
 	return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
 
-TEST_F(map, is_not_inherited_by_fork)
+TEST_F(map, forked_child_has_no_mapping)
 {
 	EXPECT_EQ(SIGSEGV, read_in_child(self->s.counters));
 	EXPECT_EQ(SIGSEGV, read_in_child(self->s.words));
@@ -236,7 +236,7 @@ static bool vm_flags(const void *p, char *flags, size_t size)
 	return found;
 }
 
-TEST_F(map, has_the_flags_promised)
+TEST_F(map, mapping_has_the_documented_flags)
 {
 	static const char *const both[] = { " sh ", " dc ", " de ", " dd " };
 	char c[512], w[512];
@@ -259,7 +259,7 @@ TEST_F(map, has_the_flags_promised)
 }
 
 /* A mapping holds the space; only nobody can reach it any more. */
-TEST_F(map, outlives_its_descriptor)
+TEST_F(map, mapping_outlives_its_descriptor)
 {
 	EXPECT_EQ(0, close(self->s.fd));
 	EXPECT_EQ(2, seq_signal(&self->s, 199));
@@ -270,7 +270,7 @@ TEST_F(map, outlives_its_descriptor)
 }
 
 /* The kernel does not look through user space's mapping. */
-TEST_F(map, is_not_needed_to_park)
+TEST_F(map, park_works_without_a_mapping)
 {
 	struct parker parker;
 

@@ -138,7 +138,7 @@ static int after_open(nomem_t *self, int err)
 static const struct trial opening = { nothing, call_open, after_open };
 
 /* The file, the space, the user's own count. */
-TEST_F(nomem, opening)
+TEST_F(nomem, failed_open_leaves_no_trace)
 {
 	TRY(&opening, 2, 2);
 }
@@ -185,7 +185,7 @@ static int after_setup(nomem_t *self, int err)
 }
 
 /* The copy, the yard, its lots, both areas page by page, the crew. */
-TEST_F(nomem, making_the_lots)
+TEST_F(nomem, failed_setup_leaves_no_trace)
 {
 	static const struct trial trial = {
 		before_setup, call_setup, after_setup,
@@ -221,7 +221,7 @@ static int after_mmap(nomem_t *self, int err)
 	return err;
 }
 
-TEST_F(nomem, mapping)
+TEST_F(nomem, failed_mapping_leaves_no_trace)
 {
 	static const struct trial trial = {
 		before_mmap, call_mmap, after_mmap,
@@ -253,7 +253,7 @@ static int after_query(nomem_t *self, int err)
 	return err ? call_query(self) : 0;
 }
 
-TEST_F(nomem, query_and_crew)
+TEST_F(nomem, failed_query_leaves_no_trace)
 {
 	static const struct trial query = { nothing, call_query, after_query };
 	static const struct trial crew = { nothing, call_crew, after_crew };
@@ -284,7 +284,7 @@ static int after_leave(nomem_t *self, int err)
 	return err ? call_leave(self) : 0;
 }
 
-TEST_F(nomem, join_and_leave)
+TEST_F(nomem, failed_join_leaves_no_trace)
 {
 	static const struct trial join = { nothing, call_join, after_join };
 	static const struct trial leave = {
@@ -314,7 +314,7 @@ static int after_park(nomem_t *self, int err)
 	return err ? err : self->park.reason != PARKLOT_TIMEDOUT;
 }
 
-TEST_F(nomem, park)
+TEST_F(nomem, failed_park_leaves_no_trace)
 {
 	static const struct trial trial = {
 		before_park, call_park, after_park,
@@ -338,7 +338,7 @@ static int after_wake(nomem_t *self, int err)
 	return err ? call_wake(self) : 0;
 }
 
-TEST_F(nomem, wake)
+TEST_F(nomem, failed_wake_leaves_no_trace)
 {
 	static const struct trial trial = { nothing, call_wake, after_wake };
 
@@ -356,7 +356,7 @@ static int call_wake_park(nomem_t *self)
 	return err;
 }
 
-TEST_F(nomem, wake_park)
+TEST_F(nomem, failed_wake_park_leaves_no_trace)
 {
 	static const struct trial trial = {
 		before_park, call_wake_park, after_park,
@@ -390,7 +390,7 @@ static int after_fdinfo(nomem_t *self, int err)
 	return err ? err : !strstr(self->text, "parklot-lots:\t64\n");
 }
 
-TEST_F(nomem, fdinfo)
+TEST_F(nomem, failed_fdinfo_leaves_no_trace)
 {
 	static const struct trial trial = {
 		before_fdinfo, call_fdinfo, after_fdinfo,
@@ -467,7 +467,7 @@ static int after_uring_park(nomem_t *self, int err)
 	return res;
 }
 
-TEST_F(nomem, uring)
+TEST_F(nomem, failed_command_leaves_no_trace)
 {
 	static const struct trial park = {
 		before_uring_park, call_uring, after_uring_park,

@@ -89,7 +89,7 @@ static bool nr_open_becomes(int nr)
 	return nr_open() == nr;
 }
 
-TEST_F(owner, forked_child_can_do_nothing)
+TEST_F(owner, forked_child_is_refused)
 {
 	pid_t pid = fork();
 
@@ -115,7 +115,7 @@ TEST_F(owner, forked_child_closes_without_effect)
 	EXPECT_EQ(PARKLOT_WOKEN, parker_join(&parker));
 }
 
-TEST_F(owner, forked_child_may_open_its_own)
+TEST_F(owner, forked_child_opens_its_own_space)
 {
 	pid_t pid = fork();
 
@@ -129,7 +129,7 @@ TEST_F(owner, forked_child_may_open_its_own)
 	EXPECT_EQ(0, child_status(pid));
 }
 
-TEST_F(owner, ends_with_exec)
+TEST_F(owner, exec_ends_the_space)
 {
 	char fd[16];
 	char *argv[] = { "exec", NULL };
@@ -230,7 +230,7 @@ TEST_F(owner, kill_ends_parked_threads)
 }
 
 /* Opened by the child after the fork, so that it is not merely inherited. */
-TEST_F(owner, passed_descriptor_does_nothing)
+TEST_F(owner, passed_descriptor_is_refused)
 {
 	int fd, sock[2];
 	struct space s;
@@ -255,7 +255,7 @@ TEST_F(owner, passed_descriptor_does_nothing)
 	EXPECT_EQ(0, close(fd));
 }
 
-TEST_F(owner, close_sends_sleepers_home)
+TEST_F(owner, close_ends_parked_threads)
 {
 	struct parker parker[3];
 	int i;
@@ -296,7 +296,7 @@ static void *park_at_close(void *arg)
  * stay behind where nobody can wake it. The close aims at the moment when
  * parking just begins: later when the parker found no descriptor, else sooner.
  */
-TEST_F_TIMEOUT(owner, close_racing_a_park_strands_nobody, 60)
+TEST_F_TIMEOUT(owner, close_racing_a_park_ends_the_park, 60)
 {
 	uint64_t end = now_ns() + 15 * NSEC_PER_SEC;
 	int i, j, delay = 0, step;
@@ -330,7 +330,7 @@ static bool allow_files(rlim_t nr)
 	return !setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-TEST_F(owner, a_thousand_opens_leave_nothing)
+TEST_F(owner, thousand_opens_leave_nothing)
 {
 	int before = nr_open(), i, round;
 	static int fd[1000];
@@ -383,7 +383,7 @@ static void __attribute__((noreturn)) charge_me(const char *cgroup, int out)
 }
 
 /* Both areas and the lots themselves are 64 bytes a lot each. */
-TEST_F(owner, memory_is_charged)
+TEST_F(owner, space_is_charged_to_its_cgroup)
 {
 	char dir[] = "/tmp/mod_owner.XXXXXX", cgroup[64];
 	int pipefd[2];
@@ -421,7 +421,7 @@ TEST_F(owner, module_stays_while_open)
 	EXPECT_EQ(0, dev_wake(self->s.fd, 0, 1));
 }
 
-TEST_F(owner, fdinfo_tells_what_goes_on)
+TEST_F(owner, fdinfo_shows_lots_and_sleepers)
 {
 	int fd = self->s.fd;
 	struct parker parker[2];

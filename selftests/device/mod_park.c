@@ -26,7 +26,7 @@ FIXTURE_TEARDOWN(park)
 	space_close(&self->s);
 }
 
-TEST_F(park, does_not_sleep_when_seq_changed)
+TEST_F(park, park_with_a_changed_seq_returns_at_once)
 {
 	int fd = self->s.fd;
 
@@ -36,7 +36,7 @@ TEST_F(park, does_not_sleep_when_seq_changed)
 	EXPECT_EQ(PARKLOT_CHANGED, dev_park(fd, 1, 2, PARKLOT_FOREVER, 0));
 }
 
-TEST_F(park, compares_every_bit)
+TEST_F(park, park_compares_each_bit_of_seq)
 {
 	uint32_t bit;
 
@@ -48,27 +48,27 @@ TEST_F(park, compares_every_bit)
 }
 
 /* Bit 0 says stopped: nobody who expected a running lot falls asleep. */
-TEST_F(park, does_not_sleep_when_stopped)
+TEST_F(park, park_on_a_stopped_lot_returns_at_once)
 {
 	__atomic_or_fetch(&self->s.words->lot[0].seq, 1, __ATOMIC_SEQ_CST);
 	EXPECT_EQ(PARKLOT_CHANGED, dev_park(self->s.fd, 0, 0, PARKLOT_FOREVER,
 					    0));
 }
 
-TEST_F(park, prefers_changed_to_timed_out)
+TEST_F(park, changed_seq_wins_over_a_past_deadline)
 {
 	seq_signal(&self->s, 0);
 	EXPECT_EQ(PARKLOT_CHANGED, dev_park(self->s.fd, 0, 0, 0, 0));
 }
 
-TEST_F(park, polls_when_deadline_is_past)
+TEST_F(park, park_with_a_past_deadline_returns_at_once)
 {
 	EXPECT_EQ(PARKLOT_TIMEDOUT, dev_park(self->s.fd, 0, 0, 0, 0));
 	EXPECT_EQ(PARKLOT_TIMEDOUT, dev_park(self->s.fd, 0, 0, 1, 0));
 	EXPECT_EQ(PARKLOT_TIMEDOUT, dev_park(self->s.fd, 0, 0, now_ns(), 0));
 }
 
-TEST_F(park, sleeps_until_deadline)
+TEST_F(park, park_ends_at_its_deadline)
 {
 	uint64_t deadline;
 	int i;
@@ -81,7 +81,7 @@ TEST_F(park, sleeps_until_deadline)
 	}
 }
 
-TEST_F(park, sleeps_until_woken)
+TEST_F(park, park_ends_when_woken)
 {
 	static const uint64_t deadlines[] = {
 		PARKLOT_FOREVER, PARKLOT_FOREVER - 1, 1ULL << 63,
@@ -99,7 +99,7 @@ TEST_F(park, sleeps_until_woken)
 	}
 }
 
-TEST_F(park, is_woken_before_deadline)
+TEST_F(park, wake_ends_a_park_before_its_deadline)
 {
 	uint64_t deadline = now_ns() + 1000 * NSEC_PER_SEC;
 	struct parker parker;
@@ -110,7 +110,7 @@ TEST_F(park, is_woken_before_deadline)
 	EXPECT_LT(now_ns(), deadline);
 }
 
-TEST_F(park, is_counted_while_asleep)
+TEST_F(park, parked_thread_is_counted)
 {
 	struct parker parker[3];
 	int i;
@@ -126,7 +126,7 @@ TEST_F(park, is_counted_while_asleep)
 		EXPECT_EQ(PARKLOT_WOKEN, parker_join(&parker[i]));
 }
 
-TEST_F(park, ignores_reason_on_input)
+TEST_F(park, park_ignores_reason_on_input)
 {
 	struct parklot_park park = { .pollfd = -1, .reason = 0xdeadbeef };
 
@@ -155,7 +155,7 @@ static void handle(int flags)
 }
 
 /* Were each restart given the whole time again, this would not end. */
-TEST_F(park, keeps_deadline_over_restarts)
+TEST_F(park, restarted_park_keeps_its_deadline)
 {
 	uint64_t deadline, ms;
 	struct parker parker;
@@ -175,7 +175,7 @@ TEST_F(park, keeps_deadline_over_restarts)
 	}
 }
 
-TEST_F(park, looks_again_at_seq_on_restart)
+TEST_F(park, restarted_park_rereads_seq)
 {
 	struct parker parker;
 
@@ -187,7 +187,7 @@ TEST_F(park, looks_again_at_seq_on_restart)
 	EXPECT_EQ(1, atomic_load(&nr_handled));
 }
 
-TEST_F(park, is_still_woken_after_restart)
+TEST_F(park, restarted_park_is_woken)
 {
 	struct parker parker;
 	int i;
@@ -204,7 +204,7 @@ TEST_F(park, is_still_woken_after_restart)
 	EXPECT_EQ(PARKLOT_WOKEN, parker_join(&parker));
 }
 
-TEST_F(park, is_interrupted_where_signals_do_not_restart)
+TEST_F(park, signal_without_restart_is_eintr)
 {
 	struct parker parker;
 
@@ -216,7 +216,7 @@ TEST_F(park, is_interrupted_where_signals_do_not_restart)
 }
 
 /* As a debugger or job control does it: nobody handles these. */
-TEST_F(park, sleeps_on_over_stop_and_continue)
+TEST_F(park, stopped_and_continued_park_sleeps_on)
 {
 	siginfo_t info;
 	struct space s;
@@ -271,7 +271,7 @@ static int park_in_time_namespace(const char *offset)
 	_exit(now_ns() < end ? 4 : 0);
 }
 
-TEST_F(park, deadline_is_by_the_callers_clock)
+TEST_F(park, deadline_follows_the_callers_time_namespace)
 {
 	int status = park_in_time_namespace("monotonic 1000 0\n");
 

@@ -80,7 +80,7 @@ static int poller_join(struct poller *p)
 	return atomic_load(&p->result);
 }
 
-TEST_F(poll, ready_at_once_does_not_sleep)
+TEST_F(poll, ready_descriptor_ends_the_park_at_once)
 {
 	EXPECT_EQ(1, write(self->fd[1], "", 1));
 	EXPECT_EQ(PARKLOT_POLLED, dev_park_poll(self->s.fd, self->fd[0], POLLIN,
@@ -89,7 +89,7 @@ TEST_F(poll, ready_at_once_does_not_sleep)
 						0));
 }
 
-TEST_F(poll, becomes_ready_while_parked)
+TEST_F(poll, descriptor_that_becomes_ready_ends_the_park)
 {
 	struct poller p;
 
@@ -99,7 +99,7 @@ TEST_F(poll, becomes_ready_while_parked)
 	EXPECT_EQ(0, dev_wake(self->s.fd, 0, 1));
 }
 
-TEST_F(poll, wake_comes_first)
+TEST_F(poll, wake_wins_over_readiness)
 {
 	struct poller p;
 
@@ -108,7 +108,7 @@ TEST_F(poll, wake_comes_first)
 	EXPECT_EQ(PARKLOT_WOKEN, poller_join(&p));
 }
 
-TEST_F(poll, times_out)
+TEST_F(poll, park_with_a_pollfd_ends_at_its_deadline)
 {
 	uint64_t deadline = now_ns() + 20 * NSEC_PER_MSEC;
 
@@ -119,7 +119,7 @@ TEST_F(poll, times_out)
 						  POLLIN, 0));
 }
 
-TEST_F(poll, seq_is_compared)
+TEST_F(poll, changed_seq_ends_the_park_at_once)
 {
 	seq_signal(&self->s, 0);
 	EXPECT_EQ(PARKLOT_CHANGED, dev_park_poll(self->s.fd, self->fd[0],
@@ -127,7 +127,7 @@ TEST_F(poll, seq_is_compared)
 }
 
 /* The socket's one wait queue is woken for room to write, too. */
-TEST_F(poll, only_what_was_asked_for)
+TEST_F(poll, other_events_leave_the_park)
 {
 	static char much[1 << 20];
 	struct poller p;
@@ -146,7 +146,7 @@ TEST_F(poll, only_what_was_asked_for)
 	EXPECT_EQ(PARKLOT_POLLED, poller_join(&p));
 }
 
-TEST_F(poll, hang_up_need_not_be_asked_for)
+TEST_F(poll, hangup_ends_the_park_unasked)
 {
 	struct poller p;
 
@@ -155,7 +155,7 @@ TEST_F(poll, hang_up_need_not_be_asked_for)
 	EXPECT_EQ(PARKLOT_POLLED, poller_join(&p));
 }
 
-TEST_F(poll, closed_meanwhile_goes_on)
+TEST_F(poll, close_of_the_descriptor_leaves_the_park)
 {
 	struct poller p;
 
@@ -170,7 +170,7 @@ TEST_F(poll, closed_meanwhile_goes_on)
 	EXPECT_EQ(EPIPE, errno);
 }
 
-TEST_F(poll, close_of_the_space_ends_it)
+TEST_F(poll, close_of_the_space_ends_the_park)
 {
 	struct poller p;
 
@@ -185,7 +185,7 @@ static void ignore(int sig)
 	(void)sig;
 }
 
-TEST_F(poll, signal_restarts_it)
+TEST_F(poll, signal_restarts_the_park)
 {
 	struct sigaction action = {
 		.sa_handler = ignore, .sa_flags = SA_RESTART,
@@ -224,7 +224,7 @@ static long nr_sleeps(int tid)
 }
 
 /* A signal wakes every poller of a signalfd, also of one for other signals. */
-TEST_F(poll, descriptor_that_wakes_unready_is_slept_on)
+TEST_F(poll, wakeup_without_readiness_leaves_the_park)
 {
 	struct poller p;
 	sigset_t mask;
@@ -250,7 +250,7 @@ TEST_F(poll, descriptor_that_wakes_unready_is_slept_on)
 	close(fd);
 }
 
-TEST_F(poll, bad_descriptors)
+TEST_F(poll, bad_descriptors_are_refused)
 {
 	int path = open("/", O_PATH | O_CLOEXEC), fd = self->s.fd;
 	struct parklot_wake_entry entry = { .lot = 1, .nr = 1 };
@@ -280,7 +280,7 @@ TEST_F(poll, bad_descriptors)
 	EXPECT_EQ(PARKLOT_WOKEN, parker_join(&parker));
 }
 
-TEST_F(poll, is_refused_when_masked)
+TEST_F(poll, masked_pollfd_is_refused)
 {
 	if (!set_features(~(unsigned long)PARKLOT_FEAT_POLLFD))
 		SKIP(return, "not root");
@@ -290,7 +290,7 @@ TEST_F(poll, is_refused_when_masked)
 }
 
 /* Several at a time, by an epoll. */
-TEST_F(poll, epoll_is_polled)
+TEST_F(poll, ready_epoll_ends_the_park)
 {
 	struct epoll_event event = { .events = EPOLLIN };
 	int epfd = epoll_create1(EPOLL_CLOEXEC), evfd = eventfd(0, 0);
@@ -309,7 +309,7 @@ static void do_park_poll(struct worker *w)
 					       PARKLOT_FOREVER));
 }
 
-TEST_F(poll, worker_that_polls_is_parked)
+TEST_F(poll, polling_worker_counts_as_parked)
 {
 	struct worker w = { .fd = { self->fd[0], self->fd[1] } };
 	struct space s;
@@ -357,7 +357,7 @@ static void *race_main(void *arg)
  * Writes and wakes at all times: no byte stays unread, and so many come back
  * woken as were counted.
  */
-TEST_F_TIMEOUT(poll, races_a_wake, 60)
+TEST_F_TIMEOUT(poll, readiness_racing_a_wake_loses_neither, 60)
 {
 	struct race race = { .s = &self->s, .fd = self->fd[0] };
 	uint64_t end = now_ns() + RACE_NS;
@@ -396,7 +396,7 @@ static void *write_later(void *arg)
 	return NULL;
 }
 
-TEST_F(poll, ring_with_deferred_work)
+TEST_F(poll, deferred_work_of_a_ring_ends_the_park)
 {
 	struct io_uring_params params = {
 		.flags = IORING_SETUP_SINGLE_ISSUER |

@@ -23,7 +23,7 @@ FIXTURE_TEARDOWN(query)
 	EXPECT_EQ(0, close(self->fd));
 }
 
-TEST_F(query, tells_limits)
+TEST_F(query, query_returns_the_limits)
 {
 	struct parklot_query query;
 
@@ -39,7 +39,7 @@ TEST_F(query, tells_limits)
 			 PARKLOT_FEAT_POLLFD | PARKLOT_FEAT_URING)
 
 /* It is read by scripts/matrix as well. */
-TEST_F(query, has_only_known_features)
+TEST_F(query, query_offers_known_features_only)
 {
 	uint64_t features = dev_features(self->fd);
 	struct utsname machine;
@@ -54,7 +54,7 @@ TEST_F(query, has_only_known_features)
 }
 
 /* One by one; what is masked is not offered, all else is. */
-TEST_F(query, features_can_be_masked)
+TEST_F(query, masked_features_are_not_offered)
 {
 	uint64_t all = dev_features(self->fd), bit;
 
@@ -69,7 +69,7 @@ TEST_F(query, features_can_be_masked)
 }
 
 /* MOD_WITHOUT_CREW=1: built as for a kernel that cannot tell who blocks. */
-TEST_F(query, has_no_crew_if_built_without)
+TEST_F(query, build_without_crew_offers_none)
 {
 	const char *is_without = getenv("MOD_WITHOUT_CREW");
 	struct parklot_setup setup = { .nr_lots = 1, .nr_workers = 1 };
@@ -90,7 +90,7 @@ TEST_F(query, has_no_crew_if_built_without)
 }
 
 /* Nobody may be turned away, whatever his group. */
-TEST_F(query, device_is_for_everybody)
+TEST_F(query, any_user_opens_the_device)
 {
 	struct parklot_query query;
 	int fd;
@@ -104,7 +104,7 @@ TEST_F(query, device_is_for_everybody)
 }
 
 /* A newer header's larger struct: what this module lacks reads as zero. */
-TEST_F(query, fills_larger_struct_with_zeroes)
+TEST_F(query, larger_struct_is_filled_with_zeroes)
 {
 	struct {
 		struct parklot_query query;

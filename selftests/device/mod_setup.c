@@ -50,7 +50,7 @@ static uint32_t nr_possible_cpus(void)
 	return nr < 0 ? 0 : last + 1;
 }
 
-TEST_F(setup, tells_sizes_in_whole_pages)
+TEST_F(setup, setup_returns_sizes_in_whole_pages)
 {
 	static const uint32_t nr_lots[] = { 1, 4, 63, 64, 127, 1024 };
 	struct parklot_setup s;
@@ -69,7 +69,7 @@ TEST_F(setup, tells_sizes_in_whole_pages)
 	}
 }
 
-TEST_F(setup, ignores_outputs_on_input)
+TEST_F(setup, setup_ignores_outputs_on_input)
 {
 	self->setup.nr_lots = 1;
 	self->setup.counters_size = 0xdeadbeef;
@@ -79,12 +79,12 @@ TEST_F(setup, ignores_outputs_on_input)
 	EXPECT_EQ(area_size(1), self->setup.words_size);
 }
 
-TEST_F(setup, wants_at_least_one_lot)
+TEST_F(setup, setup_without_lots_is_refused)
 {
 	EXPECT_EQ(-EINVAL, setup(self->fd, &self->setup));
 }
 
-TEST_F(setup, has_at_most_1024_lots)
+TEST_F(setup, setup_beyond_1024_lots_is_refused)
 {
 	self->setup.nr_lots = 1025;
 	EXPECT_EQ(-EINVAL, setup(self->fd, &self->setup));
@@ -92,7 +92,7 @@ TEST_F(setup, has_at_most_1024_lots)
 	EXPECT_EQ(-EINVAL, setup(self->fd, &self->setup));
 }
 
-TEST_F(setup, has_no_workers_without_crew)
+TEST_F(setup, setup_with_workers_needs_the_crew_feature)
 {
 	self->setup.nr_lots = 1;
 	self->setup.nr_workers = 1;
@@ -106,7 +106,7 @@ TEST_F(setup, has_no_workers_without_crew)
 	EXPECT_TRUE(set_features(~0UL));
 }
 
-TEST_F(setup, has_at_most_65536_workers)
+TEST_F(setup, setup_beyond_65536_workers_is_refused)
 {
 	if (!(dev_features(self->fd) & PARKLOT_FEAT_CREW))
 		SKIP(return, "no crew");
@@ -120,7 +120,7 @@ TEST_F(setup, has_at_most_65536_workers)
 }
 
 /* Its size says so where the lots fill a page. */
-TEST_F(setup, has_a_line_for_each_processor)
+TEST_F(setup, counters_have_a_line_for_each_processor)
 {
 	uint32_t nr_cpus = nr_possible_cpus();
 
@@ -134,14 +134,14 @@ TEST_F(setup, has_a_line_for_each_processor)
 	EXPECT_LT(area_size(63), self->setup.counters_size);
 }
 
-TEST_F(setup, happens_once)
+TEST_F(setup, second_setup_is_refused)
 {
 	self->setup.nr_lots = 2;
 	EXPECT_EQ(0, setup(self->fd, &self->setup));
 	EXPECT_EQ(-EBUSY, setup(self->fd, &self->setup));
 }
 
-TEST_F(setup, that_fails_leaves_its_struct_alone)
+TEST_F(setup, failed_setup_leaves_its_struct_alone)
 {
 	struct parklot_setup before;
 
@@ -156,7 +156,7 @@ TEST_F(setup, that_fails_leaves_its_struct_alone)
 	EXPECT_EQ(0, memcmp(&before, &self->setup, sizeof(before)));
 }
 
-TEST_F(setup, may_be_tried_again_after_failure)
+TEST_F(setup, failed_setup_may_be_repeated)
 {
 	self->setup.flags = 1;
 	EXPECT_EQ(-EINVAL, setup(self->fd, &self->setup));
@@ -179,7 +179,7 @@ static void *race(void *arg)
 	return NULL;
 }
 
-TEST_F(setup, is_won_by_one_of_many_threads)
+TEST_F(setup, concurrent_setups_succeed_once)
 {
 	pthread_barrier_t start;
 	struct racer racer[4];
@@ -201,7 +201,7 @@ TEST_F(setup, is_won_by_one_of_many_threads)
 	EXPECT_EQ(1, nr_won);
 }
 
-TEST_F(setup, comes_before_everything_else)
+TEST_F(setup, other_commands_before_setup_are_refused)
 {
 	struct parklot_wake_park both = { .park = { .pollfd = -1 } };
 	long page = sysconf(_SC_PAGESIZE);
@@ -216,7 +216,7 @@ TEST_F(setup, comes_before_everything_else)
 	EXPECT_EQ(PARKLOT_TIMEDOUT, dev_park(self->fd, 0, 0, 0, 0));
 }
 
-TEST_F(setup, gives_independent_spaces)
+TEST_F(setup, two_setups_make_independent_spaces)
 {
 	struct space a, b;
 

@@ -52,7 +52,7 @@ static int nr_lines(const char *text)
 	return nr;
 }
 
-TEST_F(trace, parks_and_wakes)
+TEST_F(trace, parks_and_wakes_are_traced)
 {
 	struct parker parker;
 
@@ -68,7 +68,7 @@ TEST_F(trace, parks_and_wakes)
 	EXPECT_EQ(1, nr_lines("parklot_wake: lot=6 nr=1 woken=0"));
 }
 
-TEST_F(trace, crews)
+TEST_F(trace, crew_events_are_traced)
 {
 	struct worker blocker = {}, parker = {};
 	struct space s;

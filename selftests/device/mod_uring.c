@@ -85,7 +85,7 @@ TEST_F(uring, parked_command_is_woken)
 	EXPECT_EQ(PARKLOT_WOKEN, result(&self->ring, NULL));
 }
 
-TEST_F(uring, last_parked_is_first_woken)
+TEST_F(uring, last_parked_command_is_woken_first)
 {
 	uint64_t i, data;
 
@@ -101,7 +101,7 @@ TEST_F(uring, last_parked_is_first_woken)
 		EXPECT_EQ(PARKLOT_WOKEN, result(&self->ring, NULL));
 }
 
-TEST_F(uring, beside_threads_on_one_lot)
+TEST_F(uring, commands_and_threads_share_a_lot)
 {
 	struct parker parker;
 
@@ -114,7 +114,7 @@ TEST_F(uring, beside_threads_on_one_lot)
 	EXPECT_EQ(PARKLOT_WOKEN, result(&self->ring, NULL));
 }
 
-TEST_F(uring, seq_and_deadline_are_looked_at)
+TEST_F(uring, command_heeds_seq_and_deadline)
 {
 	struct parklot_park park = { .expected_seq = 2, .pollfd = -1 };
 	uint64_t deadline = now_ns() + 20 * NSEC_PER_MSEC;
@@ -130,7 +130,7 @@ TEST_F(uring, seq_and_deadline_are_looked_at)
 	EXPECT_EQ(0, nr_parked(&self->s, 0));
 }
 
-TEST_F(uring, wake_is_a_command)
+TEST_F(uring, wake_command_wakes_a_sleeper)
 {
 	struct parklot_wake_entry entry = { .lot = 1, .nr = 5 };
 	struct parklot_wake wake = {
@@ -157,7 +157,7 @@ static int one(struct io_uring *ring, int fd, uint32_t op, const void *arg)
 	return result(ring, NULL);
 }
 
-TEST_F(uring, bad_input)
+TEST_F(uring, bad_input_is_refused)
 {
 	struct parklot_park park = { .lot = 2, .pollfd = -1 };
 	struct parklot_wake wake = { .nr_entries = 65 };
@@ -189,7 +189,7 @@ TEST_F(uring, bad_input)
 	EXPECT_TRUE(set_features(~0UL));
 }
 
-TEST_F(uring, close_sends_commands_home)
+TEST_F(uring, close_ends_parked_commands)
 {
 	ASSERT_EQ(1, submit_park(&self->ring, &self->s, 0, PARKLOT_FOREVER, 1));
 	EXPECT_EQ(0, close(self->s.fd));
@@ -203,7 +203,7 @@ static void *submit(void *ring)
 }
 
 /* It holds the file already, and has not looked at its lot. */
-TEST_F(uring, last_close_before_a_command_parks)
+TEST_F(uring, last_close_ends_a_command_before_it_parks)
 {
 	struct parklot_park park = {
 		.deadline_ns = PARKLOT_FOREVER, .pollfd = -1,
@@ -257,7 +257,7 @@ TEST_F(uring, registered_file_parks_and_wakes)
 	self->s.fd = dev_open();
 }
 
-TEST_F(uring, end_of_the_ring_cancels)
+TEST_F(uring, end_of_a_ring_cancels_commands)
 {
 	uint64_t later = now_ns() + 1000 * NSEC_PER_SEC;
 	int i;
@@ -299,7 +299,7 @@ static int park_async_and_end(struct space *s, uint64_t deadline,
 	return nr;
 }
 
-TEST_F_TIMEOUT(uring, end_of_ring_cancels_what_is_not_parked_yet, 60)
+TEST_F_TIMEOUT(uring, end_of_a_ring_cancels_a_command_before_it_parks, 60)
 {
 	uint64_t end = now_ns() + 2 * NSEC_PER_SEC;
 	uint64_t later = now_ns() + 1000 * NSEC_PER_SEC;
@@ -337,7 +337,7 @@ TEST_F(uring, wake_of_a_ring_that_ends_goes_to_another_sleeper)
  * io_uring does not hand these two on to the file: the deadline of a park, and
  * a wake, are what ends it.
  */
-TEST_F(uring, cancel_and_link_timeout_leave_it_parked)
+TEST_F(uring, cancel_and_link_timeout_leave_a_command_parked)
 {
 	struct __kernel_timespec ts = { .tv_nsec = NSEC_PER_MSEC };
 	struct parklot_park park = {
@@ -375,7 +375,7 @@ TEST_F(uring, cancel_and_link_timeout_leave_it_parked)
 }
 
 /* Such a ring belongs to its task, but another thread ends it. */
-TEST_F(uring, end_of_a_deferring_ring_cancels)
+TEST_F(uring, end_of_a_deferring_ring_cancels_commands)
 {
 	uint64_t later = now_ns() + 1000 * NSEC_PER_SEC;
 	struct io_uring ring;
@@ -418,7 +418,7 @@ TEST_F(uring, command_outlives_its_thread)
 }
 
 /* Killed with commands parked: the file, and so the module, is let go. */
-TEST_F(uring, kill_leaves_nothing)
+TEST_F(uring, kill_leaves_no_command)
 {
 	struct io_uring ring;
 	int i, status, fd[2];
@@ -464,7 +464,7 @@ static void *wake_often(void *arg)
 }
 
 /* Deadlines that are about to pass, against wakes: each counted, or not. */
-TEST_F_TIMEOUT(uring, wakes_race_deadlines, 60)
+TEST_F_TIMEOUT(uring, wake_racing_a_deadline_ends_the_command_once, 60)
 {
 	uint64_t end = now_ns() + 3 * NSEC_PER_SEC;
 	struct racer racer = { .s = &self->s };

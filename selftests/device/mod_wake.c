@@ -34,20 +34,20 @@ FIXTURE_TEARDOWN(wake)
 					  flags, PARKLOT_FOREVER)); \
 } while (0)
 
-TEST_F(wake, wakes_nobody_when_nobody_is_parked)
+TEST_F(wake, wake_of_an_empty_lot_wakes_none)
 {
 	EXPECT_EQ(0, dev_wake(self->s.fd, 0, 1));
 	EXPECT_EQ(0, dev_wake(self->s.fd, 0, ~0U));
 }
 
-TEST_F(wake, is_not_remembered)
+TEST_F(wake, wake_of_an_empty_lot_is_not_remembered)
 {
 	EXPECT_EQ(0, dev_wake(self->s.fd, 0, 1));
 	EXPECT_EQ(PARKLOT_TIMEDOUT, dev_park(self->s.fd, 0, 0,
 					     now_ns() + NSEC_PER_MSEC, 0));
 }
 
-TEST_F(wake, wakes_as_many_as_asked)
+TEST_F(wake, wake_wakes_as_many_as_asked)
 {
 	PARK(self->parker, 0, 0, 5);
 	EXPECT_EQ(2, dev_wake(self->s.fd, 0, 2));
@@ -61,7 +61,7 @@ TEST_F(wake, wakes_as_many_as_asked)
 	parker_returned(self->parker, 5);
 }
 
-TEST_F(wake, leaves_other_lots_alone)
+TEST_F(wake, wake_leaves_other_lots_alone)
 {
 	PARK(self->parker, 3, 0, 1);
 	EXPECT_EQ(0, dev_wake(self->s.fd, 2, ~0U));
@@ -71,7 +71,7 @@ TEST_F(wake, leaves_other_lots_alone)
 	EXPECT_EQ(PARKLOT_WOKEN, parker_join(&self->parker[0]));
 }
 
-TEST_F(wake, takes_the_last_parked_first)
+TEST_F(wake, wake_takes_the_last_parked_first)
 {
 	int i;
 
@@ -82,7 +82,7 @@ TEST_F(wake, takes_the_last_parked_first)
 	}
 }
 
-TEST_F(wake, takes_fifo_parkers_in_order)
+TEST_F(wake, wake_takes_fifo_parkers_in_order)
 {
 	int i;
 
@@ -93,7 +93,7 @@ TEST_F(wake, takes_fifo_parkers_in_order)
 	}
 }
 
-TEST_F(wake, takes_fifo_parkers_after_the_others)
+TEST_F(wake, wake_takes_fifo_parkers_last)
 {
 	static const uint32_t flags[] = {
 		0, PARKLOT_PARK_FIFO, 0, PARKLOT_PARK_FIFO, 0,
@@ -115,7 +115,7 @@ static void ignore(int sig)
 }
 
 /* By a signal: a deadline might pass before the third is there. */
-TEST_F(wake, keeps_order_when_one_leaves)
+TEST_F(wake, sleeper_that_leaves_keeps_the_order)
 {
 	struct sigaction action = { .sa_handler = ignore };
 
@@ -132,7 +132,7 @@ TEST_F(wake, keeps_order_when_one_leaves)
 }
 
 /* The lock is dropped after every eighth: on both sides of that edge. */
-TEST_F(wake, counts_exactly_over_many)
+TEST_F(wake, wake_of_many_counts_exactly)
 {
 	static const uint32_t nrs[] = { 1, 7, 8, 9, 15, 16, 17, 40 };
 	uint32_t nr, j;
@@ -148,7 +148,7 @@ TEST_F(wake, counts_exactly_over_many)
 	}
 }
 
-TEST_F(wake, counts_exactly_some_of_many)
+TEST_F(wake, wake_of_some_of_many_counts_exactly)
 {
 	static const uint32_t nrs[] = { 1, 8, 9, 16, 6 };
 	uint32_t left = 40;
@@ -164,7 +164,7 @@ TEST_F(wake, counts_exactly_some_of_many)
 		EXPECT_EQ(PARKLOT_WOKEN, parker_join(&self->parker[i]));
 }
 
-TEST_F(wake, counts_each_entry_and_all)
+TEST_F(wake, wake_counts_each_entry_and_the_sum)
 {
 	struct parklot_wake_entry entry[] = {
 		{ .lot = 0, .nr = 5, .woken = 99 },
@@ -190,7 +190,7 @@ TEST_F(wake, counts_each_entry_and_all)
 		EXPECT_EQ(PARKLOT_WOKEN, parker_join(&self->parker[i]));
 }
 
-TEST_F(wake, stops_at_limit)
+TEST_F(wake, wake_stops_at_its_limit)
 {
 	struct parklot_wake_entry entry[] = {
 		{ .lot = 0, .nr = 2 }, { .lot = 1, .nr = 2 },
@@ -217,7 +217,7 @@ TEST_F(wake, stops_at_limit)
 }
 
 /* What an earlier entry does not find is left to later ones. */
-TEST_F(wake, limit_is_spent_on_those_who_were_there)
+TEST_F(wake, limit_skips_entries_without_sleepers)
 {
 	struct parklot_wake_entry entry[] = {
 		{ .lot = 0, .nr = 5 }, { .lot = 1, .nr = 5 },
@@ -233,7 +233,7 @@ TEST_F(wake, limit_is_spent_on_those_who_were_there)
 		EXPECT_EQ(PARKLOT_WOKEN, parker_join(&self->parker[i]));
 }
 
-TEST_F(wake, may_name_a_lot_twice)
+TEST_F(wake, wake_may_name_a_lot_twice)
 {
 	struct parklot_wake_entry entry[] = {
 		{ .lot = 0, .nr = 1 }, { .lot = 0, .nr = 1 },
@@ -249,7 +249,7 @@ TEST_F(wake, may_name_a_lot_twice)
 	}
 }
 
-TEST_F(wake, none_is_legal)
+TEST_F(wake, wake_of_none_is_legal)
 {
 	struct parklot_wake_entry entry = { .lot = 0, .nr = 0, .woken = 9 };
 
@@ -262,7 +262,7 @@ TEST_F(wake, none_is_legal)
 	EXPECT_EQ(PARKLOT_WOKEN, parker_join(&self->parker[0]));
 }
 
-TEST_F(wake, serves_64_entries)
+TEST_F(wake, wake_serves_64_entries)
 {
 	struct parklot_wake_entry entry[65] = {};
 	int i;
@@ -298,7 +298,7 @@ static void *park_on(void *arg)
 }
 
 /* Each of these is back on the lot before the call that woke it is over. */
-TEST_F(wake, of_all_does_not_wake_those_who_come_back)
+TEST_F(wake, wake_of_all_spares_sleepers_that_return)
 {
 	int i, round, nr_woken = 0;
 
@@ -322,7 +322,7 @@ TEST_F(wake, of_all_does_not_wake_those_who_come_back)
  * On one CPU, the waker being of a real-time class: the wakee cannot have run
  * when the count is read.
  */
-TEST_F(wake, waker_takes_the_count_down)
+TEST_F(wake, wake_lowers_the_count_before_it_returns)
 {
 	struct sched_param param = { .sched_priority = 1 };
 	cpu_set_t cpu;
@@ -391,7 +391,7 @@ static int race(struct racers *r, int nr_rounds, bool has_signals)
 	return nr_woken;
 }
 
-TEST_F(wake, racing_a_timeout_is_counted_or_neither)
+TEST_F(wake, wake_racing_a_timeout_counts_exactly)
 {
 	struct racers r = { .s = &self->s, .nap_ns = 30000 };
 	int nr_woken = race(&r, 20000, false);
@@ -401,7 +401,7 @@ TEST_F(wake, racing_a_timeout_is_counted_or_neither)
 	EXPECT_LT(0, atomic_load(&r.nr_other));
 }
 
-TEST_F(wake, racing_a_signal_is_counted_or_neither)
+TEST_F(wake, wake_racing_a_signal_counts_exactly)
 {
 	struct sigaction action = { .sa_handler = ignore };
 	struct racers r = { .s = &self->s };
@@ -461,7 +461,7 @@ static void *wake_all_slowly(void *arg)
 }
 
 /* What is parked can be woken, whatever has begun to wake it. */
-TEST_F_TIMEOUT(wake, preempted_waker_of_all_keeps_no_sleeper_from_others, 60)
+TEST_F_TIMEOUT(wake, preempted_waker_of_all_delays_no_other_wake, 60)
 {
 	struct slow_waker slow = { .s = &self->s };
 	struct parker *crowd = calloc(NR_CROWD, sizeof(*crowd));

@@ -39,7 +39,7 @@ static int wake_park(struct space *s, struct parklot_wake_park *both)
 	return dev_ioctl(s->fd, PARKLOT_IOC_WAKE_PARK, both);
 }
 
-TEST_F(wake_park, wakes_and_polls)
+TEST_F(wake_park, wake_park_with_a_past_deadline_wakes)
 {
 	ASSERT_EQ(0, parker_start(&self->parker[0], &self->s, 1, 0,
 				  PARKLOT_FOREVER));
@@ -50,7 +50,7 @@ TEST_F(wake_park, wakes_and_polls)
 	EXPECT_EQ(PARKLOT_WOKEN, parker_join(&self->parker[0]));
 }
 
-TEST_F(wake_park, wakes_though_seq_changed)
+TEST_F(wake_park, wake_park_with_a_changed_seq_wakes)
 {
 	ASSERT_EQ(0, parker_start(&self->parker[0], &self->s, 1, 0,
 				  PARKLOT_FOREVER));
@@ -62,7 +62,7 @@ TEST_F(wake_park, wakes_though_seq_changed)
 	EXPECT_EQ(PARKLOT_WOKEN, parker_join(&self->parker[0]));
 }
 
-TEST_F(wake_park, parks_though_nobody_was_woken)
+TEST_F(wake_park, wake_park_of_an_empty_lot_parks)
 {
 	uint64_t deadline = now_ns() + 20 * NSEC_PER_MSEC;
 
@@ -74,7 +74,7 @@ TEST_F(wake_park, parks_though_nobody_was_woken)
 }
 
 /* The caller's own lot, and the caller is not on it yet. */
-TEST_F(wake_park, does_not_wake_itself)
+TEST_F(wake_park, wake_park_does_not_wake_its_caller)
 {
 	self->entry.lot = 0;
 	self->entry.nr = ~0U;
@@ -115,7 +115,7 @@ static void *wake_park_main(void *arg)
 	EXPECT_EQ(PARKLOT_WOKEN, parker_join(&self->parker[1])); \
 } while (0)
 
-TEST_F(wake_park, is_woken_in_turn)
+TEST_F(wake_park, wake_park_is_woken_in_turn)
 {
 	WAKE_PARK_IN_THREAD();
 	EXPECT_EQ(1, dev_wake(self->s.fd, 0, 1));
@@ -131,7 +131,7 @@ static void ignore(int sig)
 }
 
 /* A restart would wake the one who is left on lot 1. */
-TEST_F(wake_park, does_not_restart)
+TEST_F(wake_park, signal_does_not_restart_a_wake_park)
 {
 	struct sigaction action = {
 		.sa_handler = ignore, .sa_flags = SA_RESTART,
@@ -198,7 +198,7 @@ static int freeze(const char *cgroup, pid_t pid)
 }
 
 /* As at suspend: sleepers are frozen where they are, not sent home first. */
-TEST_F(wake_park, sleeps_on_over_freezing)
+TEST_F(wake_park, frozen_wake_park_sleeps_on)
 {
 	char dir[] = "/tmp/mod_wake_park.XXXXXX", cgroup[64];
 	int status = 0, err;
@@ -221,7 +221,7 @@ TEST_F(wake_park, sleeps_on_over_freezing)
 	EXPECT_EQ(PARKLOT_TIMEDOUT, WEXITSTATUS(status));
 }
 
-TEST_F(wake_park, wakes_nobody_when_the_park_is_refused)
+TEST_F(wake_park, refused_park_wakes_no_sleeper)
 {
 	struct parklot_wake_park *both = &self->both;
 
@@ -246,7 +246,7 @@ TEST_F(wake_park, wakes_nobody_when_the_park_is_refused)
 }
 
 /* Were it to park for ever, the time limit would say so. */
-TEST_F(wake_park, does_not_park_when_a_wake_is_refused)
+TEST_F(wake_park, refused_wake_does_not_park)
 {
 	self->both.park.deadline_ns = PARKLOT_FOREVER;
 	self->entry.reserved = 1;
@@ -265,7 +265,7 @@ TEST_F(wake_park, does_not_park_when_a_wake_is_refused)
 	EXPECT_EQ(-EFAULT, wake_park(&self->s, &self->both));
 }
 
-TEST_F(wake_park, has_no_handoff_when_masked)
+TEST_F(wake_park, masked_handoff_is_refused)
 {
 	ASSERT_EQ(0, parker_start(&self->parker[0], &self->s, 1, 0,
 				  PARKLOT_FOREVER));

@@ -150,7 +150,7 @@ static int join_and_close(uint64_t *ns)
 }
 
 /* Else whatever closes many, such as a process that exits, takes that long. */
-TEST_F(exit, many_closes_do_not_wait_for_a_grace_period_each)
+TEST_F(exit, many_closes_share_a_grace_period)
 {
 	uint64_t grace = grace_period_ns(), ns = 0;
 	int i;
@@ -295,7 +295,7 @@ TEST_F(exit, thread_that_ran_exec_does_not_hold_the_module)
 	EXPECT_EQ(0, runner_end(&r));
 }
 
-TEST_F(exit, thread_whose_space_is_closed_does_not_hold_the_module)
+TEST_F(exit, thread_of_a_closed_space_does_not_hold_the_module)
 {
 	int before = nr_open();
 	uint64_t ns = 0;

@@ -28,17 +28,17 @@ FIXTURE_TEARDOWN(manual)
 	(void)self;
 }
 
-TEST_F(manual, tells_what_there_is)
+TEST_F(manual, example_prints_the_features)
 {
 	EXPECT_EQ(0, example_1());
 }
 
-TEST_F(manual, parks_until_there_is_work)
+TEST_F(manual, example_parks_until_there_is_work)
 {
 	EXPECT_EQ(0, example_2());
 }
 
-TEST_F(manual, parks_and_wakes_by_io_uring)
+TEST_F(manual, example_parks_and_wakes_by_io_uring)
 {
 	if (!(self->features & PARKLOT_FEAT_URING))
 		SKIP(return, "this kernel has no such commands");

@@ -124,7 +124,7 @@ static void wait_once(void *arg)
 	pl_once(&once, once_body, NULL);
 }
 
-TEST_F(dump, names_each_of_a_deadlock_and_what_it_waits_for)
+TEST_F(dump, dump_names_each_task_of_a_deadlock_and_its_wait)
 {
 	pl_task_t t[4];
 	char words[64];
@@ -177,7 +177,7 @@ static const struct wait {
 	{ "chan", wait_chan, "waits for chan", NULL },
 };
 
-TEST_F(dump, says_of_each_wait_what_it_is_for)
+TEST_F(dump, dump_names_the_object_of_each_wait)
 {
 	pl_task_t t[ARRAY_SIZE(waits)];
 	char words[64];
@@ -206,7 +206,7 @@ TEST_F(dump, says_of_each_wait_what_it_is_for)
 	pl_chan_destroy(chan);
 }
 
-TEST_F(dump, says_who_waits_for_once)
+TEST_F(dump, dump_names_the_waiters_of_a_once)
 {
 	pl_task_t t[2];
 
@@ -230,7 +230,7 @@ static void read_byte(void *arg)
 	EXPECT_EQ(1, pl_read(*(int *)arg, &byte, 1));
 }
 
-TEST_F(dump, says_who_waits_for_io)
+TEST_F(dump, dump_names_the_waiters_for_io)
 {
 	int fds[2];
 	pl_task_t t;
@@ -270,7 +270,7 @@ static void dump_here(void *arg)
 	EXPECT_SAYS("self", "runs on worker 0");
 }
 
-TEST_F(dump, says_who_runs_and_who_has_not_started)
+TEST_F(dump, dump_tells_running_tasks_from_unstarted_ones)
 {
 	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
 	pl_task_t t[3];
@@ -295,7 +295,7 @@ TEST_F(dump, says_who_runs_and_who_has_not_started)
 	EXPECT_NE(NULL, strstr(text, "parklot: 0 tasks, and 0 threads"));
 }
 
-TEST_F(dump, a_task_dumps_itself_and_others)
+TEST_F(dump, task_dumps_itself_and_others)
 {
 	pl_task_t t;
 
@@ -315,7 +315,7 @@ static void wait_own(void *arg)
 		;
 }
 
-TEST_F(dump, who_blocks_its_worker_is_on_it_and_waits)
+TEST_F(dump, blocking_task_is_shown_on_its_worker)
 {
 	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
 	pl_task_t t;
@@ -339,7 +339,7 @@ static void *thread_waits(void *arg)
 	return NULL;
 }
 
-TEST_F(dump, lists_threads_that_wait)
+TEST_F(dump, dump_lists_waiting_threads)
 {
 	char words[64];
 	pthread_t thread;
@@ -364,7 +364,7 @@ static void lock_first(void *arg)
 	pl_mutex_unlock(&first);
 }
 
-TEST_F(dump, says_who_is_cancelled)
+TEST_F(dump, dump_marks_cancelled_tasks)
 {
 	pl_task_t t;
 
@@ -424,7 +424,7 @@ static int nr_in_caller(const char *name)
 	return nr;
 }
 
-TEST_F(dump, tells_by_what_calls_a_task_came_there)
+TEST_F(dump, dump_shows_the_calls_of_a_task)
 {
 	pl_task_t t;
 
@@ -467,7 +467,7 @@ static void trim(void *arg)
 	}
 }
 
-TEST_F(dump, is_safe_while_tasks_come_and_go)
+TEST_F(dump, dump_is_safe_while_tasks_come_and_go)
 {
 	int i;
 
@@ -482,13 +482,13 @@ TEST_F(dump, is_safe_while_tasks_come_and_go)
 	is_over = true;
 }
 
-TEST_F(dump, says_when_nothing_runs)
+TEST_F(dump, dump_without_a_runtime_says_so)
 {
 	EXPECT_NE(NULL, dumped());
 	EXPECT_NE(NULL, strstr(text, "does not run"));
 }
 
-TEST_F(dump, says_what_write_said)
+TEST_F(dump, failed_write_is_returned)
 {
 	int fds[2];
 

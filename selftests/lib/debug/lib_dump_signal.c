@@ -27,7 +27,7 @@ static bool has_said(int fd, const char *words)
 	return strstr(text, words);
 }
 
-TEST_F(dumper, at_a_signal_it_goes_to_standard_error)
+TEST_F(dumper, signal_dumps_to_standard_error)
 {
 	struct pl_config cfg = PL_CONFIG_INIT;
 	pl_task_t t;
@@ -56,7 +56,7 @@ TEST_F(dumper, at_a_signal_it_goes_to_standard_error)
 	}
 }
 
-TEST_F(dumper, who_blocks_the_signal_is_dumped_as_well)
+TEST_F(dumper, thread_that_blocks_the_signal_is_dumped)
 {
 	sigset_t all;
 	int fd;
@@ -73,7 +73,7 @@ TEST_F(dumper, who_blocks_the_signal_is_dumped_as_well)
 	close(fd);
 }
 
-TEST_F(dumper, the_environment_has_names_and_numbers)
+TEST_F(dumper, environment_takes_names_and_numbers)
 {
 	static const char *const good[] = { "USR1", "SIGHUP", "12", "0", "" };
 	static const char *const bad[] = { "USR3", "9", "11", "64", "-1" };
@@ -92,7 +92,7 @@ TEST_F(dumper, the_environment_has_names_and_numbers)
 	unsetenv("PARKLOT_DUMP_SIGNAL");
 }
 
-TEST_F(dumper, the_child_of_a_fork_may_have_it_anew)
+TEST_F(dumper, forked_child_may_enable_the_dump_again)
 {
 	int status, fd;
 	pid_t pid;

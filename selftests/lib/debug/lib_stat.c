@@ -30,7 +30,7 @@ static void spawn_some(void *arg)
 
 /* ---- the interface ---- */
 
-TEST_F(stat, size_must_be_set)
+TEST_F(stat, unset_size_is_refused)
 {
 	struct pl_stat_worker sw = PL_STAT_WORKER_INIT;
 	struct pl_stat st = { 0 };
@@ -48,7 +48,7 @@ TEST_F(stat, size_must_be_set)
 	EXPECT_EQ(-EINVAL, pl_stat_worker(0, &sw));
 }
 
-TEST_F(stat, struct_may_be_older_or_newer)
+TEST_F(stat, older_and_newer_structs_are_accepted)
 {
 	struct {
 		struct pl_stat	st;
@@ -73,7 +73,7 @@ TEST_F(stat, struct_may_be_older_or_newer)
 	EXPECT_EQ(0, big.later[3]);
 }
 
-TEST_F(stat, no_such_worker)
+TEST_F(stat, unknown_worker_is_refused)
 {
 	struct pl_stat_worker sw = PL_STAT_WORKER_INIT;
 
@@ -84,7 +84,7 @@ TEST_F(stat, no_such_worker)
 	EXPECT_EQ(-ENOENT, pl_stat_worker(UINT32_MAX, &sw));
 }
 
-TEST_F(stat, before_the_start_all_is_0)
+TEST_F(stat, counters_are_0_before_the_start)
 {
 	struct pl_stat st = rt_stat(), zero = PL_STAT_INIT;
 
@@ -125,7 +125,7 @@ static void wait_long_on_word(void *arg)
 		pl_word_wait(&word, 0, in_ms(1000 * 1000));
 }
 
-TEST_F(stat, gauges_say_what_is_alive)
+TEST_F(stat, gauges_count_live_tasks_and_timers)
 {
 	struct pl_stat st;
 	int i;
@@ -176,7 +176,7 @@ static bool has_run(uint32_t i)
 	return !pl_stat_worker(i, &sw) && sw.cpu_ns;
 }
 
-TEST_F(stat, of_workers_add_up)
+TEST_F(stat, counters_of_workers_add_up)
 {
 	struct pl_stat_worker sw = PL_STAT_WORKER_INIT;
 	int nr = scaled(2000);
@@ -383,7 +383,7 @@ TEST_F(stat, busy_workers_do_not_wake_each_other)
 	join(t[1]);
 }
 
-TEST_F(stat, no_wake_is_empty)
+TEST_F(stat, each_wake_finds_work)
 {
 	int i, nr = scaled(2000);
 
@@ -434,7 +434,7 @@ static void sleep_behind_another(void *arg)
 }
 
 /* Its worker is another's when the deadline comes, unless that is over. */
-TEST_F(stat, deadlines_count_how_late_they_are)
+TEST_F(stat, late_deadlines_are_counted_by_lateness)
 {
 	struct pl__worker *w;
 
@@ -455,7 +455,7 @@ static void hold_others(void *arg)
 }
 
 /* Of all that are complete at once some are looked at, and one goes first. */
-TEST_F(stat, completions_count_how_long_their_tasks_wait)
+TEST_F(stat, completions_are_counted_by_the_wait_of_their_tasks)
 {
 	pl_task_t t[NR_HOLDERS];
 	struct pl__worker *w;

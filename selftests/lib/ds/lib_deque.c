@@ -82,7 +82,7 @@ static void thief(unsigned int nth, void *arg)
 	} while (!over || !pl__deque_empty(&r->deque));
 }
 
-TEST(owner_takes_the_newest_thieves_the_oldest)
+TEST(owner_takes_the_newest_and_thieves_the_oldest)
 {
 	struct pl__deque d;
 	int a, b, c;
@@ -101,7 +101,7 @@ TEST(owner_takes_the_newest_thieves_the_oldest)
 	pl__deque_fini(&d);
 }
 
-TEST(length_counts_what_is_in_it)
+TEST(length_counts_the_elements)
 {
 	struct pl__deque d;
 	char p[100];
@@ -125,7 +125,7 @@ TEST(length_counts_what_is_in_it)
 }
 
 /* From every place of the ring at which growing may find it. */
-TEST(growing_keeps_all_and_their_order)
+TEST(growing_keeps_elements_and_order)
 {
 	struct pl__deque d;
 	char p[256];
@@ -150,7 +150,7 @@ TEST(growing_keeps_all_and_their_order)
 }
 
 /* A ring that never holds much never grows, however much passes through. */
-TEST(a_short_queue_takes_no_memory)
+TEST(short_queue_takes_no_memory)
 {
 	struct pl__deque d;
 	struct pl__deque_array *array;
@@ -169,7 +169,7 @@ TEST(a_short_queue_takes_no_memory)
 	pl__deque_fini(&d);
 }
 
-TEST(a_push_without_memory_fails_and_loses_nothing)
+TEST(push_without_memory_fails_and_loses_nothing)
 {
 	const uintptr_t max = 16 << 20;
 	struct pl__deque d;
@@ -228,7 +228,7 @@ static void fill(struct __test_metadata *_metadata, struct pl__deque *d,
 		ASSERT_TRUE(pl__deque_push(d, (void *)i));
 }
 
-TEST(a_long_queue_gives_its_memory_back_once_it_is_empty)
+TEST(emptied_queue_frees_its_memory)
 {
 	const uintptr_t nr = 4 * PL__DEQUE_KEEP;
 	struct pl__deque_array *large;
@@ -256,7 +256,7 @@ TEST(a_long_queue_gives_its_memory_back_once_it_is_empty)
 }
 
 /* From where the large ring was left to where the small one goes on. */
-TEST(a_queue_that_has_shrunk_keeps_all_and_their_order)
+TEST(shrinking_keeps_elements_and_order)
 {
 	const uintptr_t nr = 2 * PL__DEQUE_KEEP;
 	struct pl__deque d;
@@ -321,7 +321,7 @@ static void push_and_pop(struct __test_metadata *_metadata, struct race *r,
 	}
 }
 
-TEST(each_is_taken_once_while_it_grows)
+TEST(growing_queue_gives_each_element_once)
 {
 	owner_and_thieves(_metadata, push_and_pop);
 }
@@ -338,7 +338,7 @@ static void push_and_empty(struct __test_metadata *_metadata, struct race *r,
 }
 
 /* Thieves that are late look into pages that were given back. */
-TEST(each_is_taken_once_while_it_grows_and_shrinks)
+TEST(resizing_queue_gives_each_element_once)
 {
 	owner_and_thieves(_metadata, push_and_empty);
 }
@@ -348,7 +348,7 @@ TEST(each_is_taken_once_while_it_grows_and_shrinks)
  * just before: that store holds up the next one, that of bottom, and without
  * a barrier the load of top would not wait for it.
  */
-TEST(the_last_element_is_taken_by_one)
+TEST(last_element_is_taken_once)
 {
 	size_t i, nr = ROUNDS(10000000);
 	struct team team;
@@ -388,7 +388,7 @@ static void until_empty(unsigned int nth, void *arg)
 }
 
 /* Thieves that leave when told that it is empty leave it empty. */
-TEST(losing_a_race_is_told_from_empty)
+TEST(lost_race_is_told_from_empty)
 {
 	size_t i, nr = ROUNDS(500000);
 	struct race r;

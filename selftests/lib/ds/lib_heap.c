@@ -44,7 +44,7 @@ static void check_sorting(struct __test_metadata *_metadata, uint64_t *d,
 	pl__heap_fini(&h);
 }
 
-TEST(an_empty_heap_has_no_deadline)
+TEST(empty_heap_has_no_deadline)
 {
 	struct pl__heap h = { 0 };
 
@@ -53,7 +53,7 @@ TEST(an_empty_heap_has_no_deadline)
 	pl__heap_fini(&h);
 }
 
-TEST(the_earliest_comes_first)
+TEST(earliest_deadline_comes_first)
 {
 	static uint64_t d[NR];
 	uint64_t rnd = 7;
@@ -116,7 +116,7 @@ static bool keep_odd(void *ptr, void *asked)
 	return *(uint64_t *)ptr % 2;
 }
 
-TEST(filtering_asks_for_each_once_and_keeps_order)
+TEST(filter_visits_each_entry_once_and_keeps_order)
 {
 	uint64_t rnd = 5, last, *p;
 	struct pl__heap h = { 0 };
@@ -178,7 +178,7 @@ static void reserve_or_push(unsigned int nth, void *arg)
 	}
 }
 
-TEST(others_may_reserve_while_it_is_used)
+TEST(concurrent_reservations_are_safe)
 {
 	struct growth g = { .nr = 100000 };
 	uint32_t i;
@@ -192,7 +192,7 @@ TEST(others_may_reserve_while_it_is_used)
 	pl__heap_fini(&g.heap);
 }
 
-TEST(a_reservation_without_memory_fails_and_changes_nothing)
+TEST(reservation_without_memory_fails_and_changes_nothing)
 {
 	struct pl__heap h = { 0 };
 	static int x;

@@ -16,7 +16,7 @@ struct letter {
 	_Atomic uint32_t	taken;
 };
 
-TEST(the_newest_comes_first)
+TEST(newest_entry_comes_first)
 {
 	struct pl__inbox i = { NULL };
 	struct pl__link a, b, c;
@@ -35,7 +35,7 @@ TEST(the_newest_comes_first)
 	EXPECT_EQ(NULL, pl__inbox_take(&i));
 }
 
-TEST(a_push_tells_whether_it_was_empty)
+TEST(push_tells_whether_the_inbox_was_empty)
 {
 	struct pl__inbox i = { NULL };
 	struct pl__link a, b;
@@ -46,7 +46,7 @@ TEST(a_push_tells_whether_it_was_empty)
 	EXPECT_TRUE(pl__inbox_push(&i, &a));
 }
 
-TEST(a_chain_is_pushed_as_it_is)
+TEST(chain_keeps_its_order)
 {
 	struct pl__inbox i = { NULL };
 	struct pl__link a, b, c, d;
@@ -124,7 +124,7 @@ static void push_or_take(unsigned int nth, void *arg)
 		taker(arg);
 }
 
-TEST(each_is_taken_once_in_order)
+TEST(concurrent_pushes_are_taken_once_in_order)
 {
 	struct post p = { .nr = ROUNDS(500000), .pushers = NR_PUSHERS };
 	size_t i, once = 0;

@@ -72,7 +72,7 @@ static void close_own(void *arg)
 	EXPECT_EQ(0, pl_close(fd[1]));
 }
 
-TEST_F(close, ends_a_wait_on_the_same_worker)
+TEST_F(close, close_ends_a_wait_on_the_same_worker)
 {
 	int i;
 
@@ -108,7 +108,7 @@ static void close_on_workers_stack(void *arg)
 	run_as(PL_STACK_WORKER, close_it, arg);
 }
 
-TEST_F(close, ends_all_waits_on_all_workers)
+TEST_F(close, close_ends_all_waits_on_all_workers)
 {
 	start_with(4, 0);
 	close_under_many(close_it);
@@ -196,7 +196,7 @@ static void close_as_it_waits(int fd, ssize_t (*wait)(int fd))
 	EXPECT_EQ(-EBADF, pl_close(fd));
 }
 
-TEST_F(close, ends_whatever_waits)
+TEST_F(close, close_ends_each_kind_of_wait)
 {
 	static ssize_t (*const waits[])(int fd) = {
 		wait_recv, wait_readv, wait_poll, wait_by_deadline, wait_send,
@@ -221,7 +221,7 @@ TEST_F(close, ends_whatever_waits)
 	close(fd[0]);
 }
 
-TEST_F(close, ends_an_accept)
+TEST_F(close, close_ends_an_accept)
 {
 	struct sockaddr_in sin = { .sin_family = AF_INET };
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
@@ -247,7 +247,7 @@ static void read_byte(void *arg)
 /* So many descriptors that several are in a bucket. */
 #define NR_OTHERS	1200
 
-TEST_F(close, leaves_other_descriptors_alone)
+TEST_F(close, close_leaves_other_descriptors)
 {
 	static int fd[NR_OTHERS][2];
 	static pl_task_t t[NR_OTHERS];
@@ -280,7 +280,7 @@ static void hold_worker(void *arg)
 }
 
 /* The one worker computes, and hears of it when it is through. */
-TEST_F(close, does_not_wait_for_a_worker_that_is_busy)
+TEST_F(close, close_does_not_wait_for_a_busy_worker)
 {
 	int old[2], new[2];
 	pl_task_t t[3];
@@ -370,17 +370,17 @@ static void close_again_and_again(int nr, uint64_t seed, uint32_t pause_ns,
 	}
 }
 
-TEST_F(close, as_a_read_begins_leaves_none_behind)
+TEST_F(close, close_racing_a_new_read_ends_it)
 {
 	close_again_and_again(scaled(600), 4711, 30000, NULL);
 }
 
-TEST_F(close, as_a_read_is_interrupted_leaves_none_behind)
+TEST_F(close, close_racing_an_interrupt_ends_the_read)
 {
 	close_again_and_again(scaled(400), 815, 20000, pl_interrupt);
 }
 
-TEST_F(close, without_a_runtime_is_close)
+TEST_F(close, close_without_a_runtime_closes)
 {
 	int fd[2];
 

@@ -401,18 +401,18 @@ static uint64_t some_seed(void)
 
 RT_FIXTURE(echo)
 
-TEST_F(echo, nothing_is_lost_when_tasks_are_cancelled)
+TEST_F(echo, cancelled_tasks_lose_no_data)
 {
 	soak(PL_FOREVER, scaled(100), some_seed());
 }
 
-TEST_F(echo, nothing_is_lost_without_io_uring)
+TEST_F(echo, echo_by_epoll_loses_no_data)
 {
 	setenv("PARKLOT_IO", "poll", 1);
 	soak(PL_FOREVER, scaled(50), some_seed());
 }
 
-TEST_F_TIMEOUT(echo, nothing_is_lost, 24 * 3600)
+TEST_F_TIMEOUT(echo, echo_under_load_loses_no_data, 24 * 3600)
 {
 	soak(pl_now() + told_ns, LONG_MAX, some_seed());
 }
@@ -425,6 +425,7 @@ int main(int argc, char **argv)
 		{ "--workers", "LIB_ECHO_WORKERS", &told_workers, 1 },
 	};
 
-	return manual_run_main(argc, argv, "nothing_is_lost", settings,
-			       ARRAY_SIZE(settings));
+	return manual_run_main(argc, argv,
+			       "echo_under_load_loses_no_data",
+			       settings, ARRAY_SIZE(settings));
 }

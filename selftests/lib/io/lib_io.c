@@ -65,7 +65,7 @@ static void use_pipe(void *arg)
 	EXPECT_EQ(0, pl_close(fd[0]));
 }
 
-TEST_F(io, reads_and_writes_pipes)
+TEST_F(io, pipes_are_read_and_written)
 {
 	run_as_each(use_pipe, NULL);
 }
@@ -89,7 +89,7 @@ static void use_socket(void *arg)
 	EXPECT_EQ(0, pl_close(fd[0]));
 }
 
-TEST_F(io, sends_and_receives_without_sigpipe)
+TEST_F(io, sockets_send_and_receive_without_sigpipe)
 {
 	run_as_each(use_socket, NULL);
 }
@@ -111,7 +111,7 @@ static void use_file(void *arg)
 	EXPECT_EQ(0, pl_close(fd));
 }
 
-TEST_F(io, reads_and_writes_files_at_their_position)
+TEST_F(io, files_are_read_and_written_at_their_position)
 {
 	run_as_each(use_file, NULL);
 }
@@ -132,7 +132,7 @@ static void use_bad_fd(void *arg)
 	EXPECT_EQ(-EINVAL, pl_io_wait(NULL, 0));
 }
 
-TEST_F(io, bad_descriptor_says_so)
+TEST_F(io, bad_descriptor_is_ebadf)
 {
 	run_as_each(use_bad_fd, NULL);
 }
@@ -171,7 +171,7 @@ static void use_own_sqe(void *arg)
 	EXPECT_LE(start + NSEC_PER_MSEC, pl_now());
 }
 
-TEST_F(io, callers_own_sqe_is_submitted_and_waited_for)
+TEST_F(io, own_sqe_is_submitted_and_waited_for)
 {
 	run_as_each(rt_has_uring() ? use_own_sqe : use_own_sqe_in_vain, NULL);
 }
@@ -240,7 +240,7 @@ static void use_tcp(void *arg)
 	EXPECT_EQ(0, pl_close(l));
 }
 
-TEST_F(io, connects_and_accepts)
+TEST_F(io, connect_meets_accept)
 {
 	if (!has_loopback())
 		SKIP(return, "no loopback interface");
@@ -260,7 +260,7 @@ static void connect_to_nobody(void *arg)
 	EXPECT_EQ(0, pl_close(kept));
 }
 
-TEST_F(io, connecting_where_nobody_listens_is_refused)
+TEST_F(io, connect_without_a_listener_is_refused)
 {
 	if (!has_loopback())
 		SKIP(return, "no loopback interface");
@@ -293,7 +293,7 @@ TEST_F(io, deadline_ends_a_read_and_loses_nothing)
 	run_as_each(read_by_deadline, NULL);
 }
 
-TEST_F(io, late_wake_for_another_leaves_the_deadline)
+TEST_F(io, late_wake_of_another_wait_leaves_the_deadline)
 {
 	pl_task_t t = spawn(read_by_deadline, NULL);
 	uint64_t end = in_ms(4);
@@ -375,7 +375,7 @@ static void read_until_ended(void *arg)
 	EXPECT_EQ(0, pl_close(fd[0]));
 }
 
-TEST_F(io, is_interrupted_and_cancelled)
+TEST_F(io, io_is_interrupted_and_cancelled)
 {
 	uint32_t cls;
 	pl_task_t t;
@@ -544,7 +544,7 @@ static void read_nonblocking(void *arg)
 	close_pair(fd);
 }
 
-TEST_F(io, non_blocking_descriptor_is_waited_for_all_the_same)
+TEST_F(io, non_blocking_descriptor_is_waited_for)
 {
 	start_with(2, 0);
 	run_as_each(read_nonblocking, NULL);

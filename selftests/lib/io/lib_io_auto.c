@@ -71,7 +71,7 @@ static void expect(enum pl_io io)
 	EXPECT_EQ(PL_IO_NONE, rt_stat().io);
 }
 
-TEST_F(auto, uring_is_taken_where_it_may_be)
+TEST_F(auto, uring_is_used_where_allowed)
 {
 	unsetenv("PARKLOT_IO");
 	expect(is_uring_allowed() ? PL_IO_URING : PL_IO_POLL);
@@ -79,27 +79,27 @@ TEST_F(auto, uring_is_taken_where_it_may_be)
 	expect(is_uring_allowed() ? PL_IO_URING : PL_IO_POLL);
 }
 
-TEST_F(auto, epoll_is_taken_where_uring_is_not_allowed)
+TEST_F(auto, epoll_is_used_where_uring_is_forbidden)
 {
 	unsetenv("PARKLOT_IO");
 	FORBID_URING(EPERM);
 	expect(PL_IO_POLL);
 }
 
-TEST_F(auto, epoll_is_taken_where_uring_is_unknown)
+TEST_F(auto, epoll_is_used_where_uring_is_unknown)
 {
 	unsetenv("PARKLOT_IO");
 	FORBID_URING(ENOSYS);
 	expect(PL_IO_POLL);
 }
 
-TEST_F(auto, epoll_is_taken_where_it_is_asked_for)
+TEST_F(auto, epoll_is_used_where_requested)
 {
 	setenv("PARKLOT_IO", "poll", 1);
 	expect(PL_IO_POLL);
 }
 
-TEST_F(auto, futexes_asked_for_and_no_uring_is_refused)
+TEST_F(auto, requested_futex_without_uring_is_refused)
 {
 	unsetenv("PARKLOT_IO");
 	setenv("PARKLOT_WAIT", "futex", 1);
@@ -116,7 +116,7 @@ static void read_in_vain(void *arg)
 	EXPECT_EQ(-EOPNOTSUPP, pl_accept(0, NULL, NULL, 0));
 }
 
-TEST_F(auto, uring_asked_for_and_not_to_be_had_says_so)
+TEST_F(auto, requested_uring_that_fails_is_refused)
 {
 	setenv("PARKLOT_IO", "uring", 1);
 	FORBID_URING(EPERM);

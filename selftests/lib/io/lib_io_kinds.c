@@ -157,7 +157,7 @@ static void receive_all(void *arg)
 	EXPECT_EQ(0, pl_close(fd[0]));
 }
 
-TEST_F(kinds, all_is_received_that_is_asked_for)
+TEST_F(kinds, waitall_receives_the_whole_length)
 {
 	run_as_each(receive_all, NULL);
 }
@@ -199,7 +199,7 @@ static void read_much(void *arg)
 	EXPECT_EQ(0, pl_close(fd[0]));
 }
 
-TEST_F(kinds, pipe_takes_and_gives_more_than_it_holds)
+TEST_F(kinds, pipe_passes_more_than_it_holds)
 {
 	run_as_each(read_much, NULL);
 }
@@ -216,7 +216,7 @@ static void write_to_nobody(void *arg)
 	EXPECT_EQ(0, pl_close(fd[1]));
 }
 
-TEST_F(kinds, pipe_without_a_reader_says_so_without_sigpipe)
+TEST_F(kinds, pipe_without_a_reader_is_epipe_without_sigpipe)
 {
 	run_as_each(write_to_nobody, NULL);
 }
@@ -252,7 +252,7 @@ static void use_counters(void *arg)
 	EXPECT_EQ(0, pl_close(timer));
 }
 
-TEST_F(kinds, counters_and_timers_are_waited_for)
+TEST_F(kinds, eventfd_and_timerfd_are_waited_for)
 {
 	run_as_each(use_counters, NULL);
 }
@@ -284,7 +284,7 @@ static void use_file(void *arg)
 	EXPECT_EQ(0, pl_close(dir));
 }
 
-TEST_F(kinds, files_end_where_they_end)
+TEST_F(kinds, read_at_the_end_of_a_file_returns_0)
 {
 	run_as_each(use_file, NULL);
 }
@@ -399,7 +399,7 @@ static void connect_in_vain(void *arg)
 	EXPECT_EQ(c->expected, ret);
 }
 
-TEST_F(kinds, connecting_is_interrupted_cancelled_and_ends_by_its_deadline)
+TEST_F(kinds, connect_is_interrupted_cancelled_and_times_out)
 {
 	struct connecting c = { .expected = -EINTR };
 	int fd[4], i, l = listen_deaf(&c.sin, fd, 4);
@@ -449,7 +449,7 @@ static void use_blocking(void *arg)
 	close_both(fd);
 }
 
-TEST_F(kinds, blocking_mode_is_left_as_it_is)
+TEST_F(kinds, io_leaves_the_blocking_mode)
 {
 	run_as_each(use_blocking, NULL);
 }
@@ -537,7 +537,7 @@ static void send_to_full(void *arg)
 	EXPECT_EQ(0, pl_close(to));
 }
 
-TEST_F(kinds_poll, datagram_waits_for_a_peer_that_takes_no_more)
+TEST_F(kinds_poll, datagram_waits_for_room_at_its_peer)
 {
 	start_with(2, 0);
 	run_as_each(send_to_full, NULL);

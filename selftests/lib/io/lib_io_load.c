@@ -89,7 +89,7 @@ static void ask(void *arg)
 	EXPECT_EQ(0, pl_close(e->fd[1]));
 }
 
-TEST_F(crowd, of_200_connections_each_gets_its_own_data)
+TEST_F(crowd, each_of_200_connections_gets_its_own_data)
 {
 	static struct echo e[NR_PAIRS];
 	static pl_task_t t[2 * NR_PAIRS];
@@ -114,7 +114,7 @@ static void *ask_in_thread(void *arg)
 	return NULL;
 }
 
-TEST_F(crowd, threads_and_workers_stacks_get_their_own_data)
+TEST_F(crowd, threads_and_worker_stack_tasks_get_their_own_data)
 {
 	static struct echo e[12];
 	pthread_t thread[4];
@@ -165,7 +165,7 @@ static void spawn_lookers(void *arg)
 		join(t[i]);
 }
 
-TEST_F(crowd, more_requests_than_a_ring_has_entries)
+TEST_F(crowd, more_requests_than_ring_entries_complete)
 {
 	uint64_t nr = rt_stat().io_completed;
 	int fd[2];
@@ -197,7 +197,7 @@ static void read_one(void *arg)
 	atomic_fetch_add(&nr_ran, 1);
 }
 
-TEST_F(crowd, worker_asleep_in_its_ring_is_woken_by_spawns)
+TEST_F(crowd, spawn_wakes_a_worker_asleep_in_its_ring)
 {
 	int i, fd[2], nr = scaled(200);
 	pl_task_t t;
@@ -219,7 +219,7 @@ TEST_F(crowd, worker_asleep_in_its_ring_is_woken_by_spawns)
 	close(fd[1]);
 }
 
-TEST_F(crowd, worker_asleep_in_its_ring_is_woken_by_data)
+TEST_F(crowd, data_wakes_a_worker_asleep_in_its_ring)
 {
 	int i, fd[2], nr = scaled(200);
 	pl_task_t t;
@@ -249,7 +249,7 @@ static void read_by_deadline(void *arg)
 	atomic_fetch_add(&nr_ran, 1);
 }
 
-TEST_F(crowd, worker_asleep_in_its_ring_is_woken_by_timers)
+TEST_F(crowd, timer_wakes_a_worker_asleep_in_its_ring)
 {
 	int i, k, fd[2], nr = scaled(50);
 
@@ -308,7 +308,7 @@ static void read_until_stop(void *arg)
 	atomic_fetch_add(&nr_ran, 1);
 }
 
-TEST_F(crowd, stop_cancels_what_is_in_flight)
+TEST_F(crowd, stop_cancels_requests_in_flight)
 {
 	static struct mixed m;
 	int i, fd[2], fds = nr_entries("/proc/self/fd");
@@ -337,7 +337,7 @@ static void *read_until_stop_thread(void *arg)
 	return NULL;
 }
 
-TEST_F(crowd, stop_cancels_what_threads_wait_for)
+TEST_F(crowd, stop_cancels_requests_of_threads)
 {
 	pthread_t thread;
 	int fd[2];
@@ -380,7 +380,7 @@ static void hold(void *arg)
 }
 
 /* The one worker that there was has two to run at once when it looks. */
-TEST_F(crowd, what_is_complete_at_once_runs_on_all_workers)
+TEST_F(crowd, immediate_completions_run_on_all_workers)
 {
 	struct meeting m = { 0 };
 	pl_task_t t[3];

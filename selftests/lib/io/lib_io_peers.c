@@ -282,7 +282,7 @@ static void send_much(void *arg)
 }
 
 /* It reads only once all others were served; and then gets all of it. */
-TEST_F(peers, slow_reader_holds_up_nobody_and_gets_all)
+TEST_F(peers, slow_reader_delays_no_other_and_gets_all_data)
 {
 	int fd, other, i, small = 64 * 1024;
 	size_t total = 0;

@@ -72,7 +72,7 @@ static void use_positions_of_pipe(void *arg)
 	close_pair(fd);
 }
 
-TEST_F(iovec, what_has_no_position_is_read_and_written_all_the_same)
+TEST_F(iovec, positions_of_pipes_are_ignored)
 {
 	run_as_each(use_positions_of_pipe, NULL);
 }
@@ -137,7 +137,7 @@ static void read_when_there(void *arg)
 }
 
 /* One that is non-blocking is waited for all the same. */
-TEST_F(iovec, read_waits_whatever_the_mode)
+TEST_F(iovec, readv_waits_in_each_blocking_mode)
 {
 	int fd[2], mode;
 	pl_task_t t;
@@ -266,7 +266,7 @@ static void use_poll(void *arg)
 	EXPECT_EQ(-EBADF, pl_poll(-1, POLLIN, PL_FOREVER));
 }
 
-TEST_F(iovec, poll_says_what_a_descriptor_has)
+TEST_F(iovec, poll_returns_the_ready_events)
 {
 	run_as_each(use_poll, NULL);
 }
@@ -279,7 +279,7 @@ static void poll_until_readable(void *arg)
 	atomic_fetch_add(&nr_polled, 1);
 }
 
-TEST_F(iovec, poll_lets_all_go_who_wait_for_one)
+TEST_F(iovec, event_ends_all_polls_of_a_descriptor)
 {
 	static struct mixed m;
 	int fd[2];

@@ -55,7 +55,7 @@ static void count_requests(void *arg)
 	close_pair(fd);
 }
 
-TEST_F(nonblock_first, takes_no_request)
+TEST_F(nonblock_first, ready_socket_takes_no_request)
 {
 	start_with(1, 1);
 	run_in_task(count_requests, NULL);
@@ -126,7 +126,7 @@ static void find_there(void *arg)
 }
 
 /* How many it lets pass when there is something depends on how many came. */
-TEST_F(nonblock_first, who_waited_each_time_is_mostly_not_asked_until_of_use)
+TEST_F(nonblock_first, failed_attempts_stop_until_one_would_succeed)
 {
 	pl_task_t t;
 	int fd[2];
@@ -159,7 +159,7 @@ static void answer_long(void *arg)
 	}
 }
 
-TEST_F(nonblock_first, whose_buffer_was_filled_is_asked_for_more)
+TEST_F(nonblock_first, full_buffer_is_followed_by_an_attempt)
 {
 	pl_task_t t;
 	int fd[2];
@@ -223,7 +223,7 @@ static void ask_in_vain(void *arg)
 	join(t[0]);
 }
 
-TEST_F(nonblock_first, what_was_asked_in_vain_waits_for_an_event)
+TEST_F(nonblock_first, failed_attempt_waits_for_an_event)
 {
 	int fd[2];
 
@@ -259,7 +259,7 @@ static void never_wait(void *arg)
 	close_pair(fd);
 }
 
-TEST_F(nonblock_first, who_never_waits_lets_others_run)
+TEST_F(nonblock_first, task_that_never_waits_lets_others_run)
 {
 	start_with(1, 1);
 	run_in_task(never_wait, NULL);
@@ -281,7 +281,7 @@ static void look_only(void *arg)
 	close_pair(fd);
 }
 
-TEST_F(nonblock_first, deadline_in_the_past_gets_what_is_there)
+TEST_F(nonblock_first, past_deadline_returns_ready_data)
 {
 	run_in_task(look_only, NULL);
 	run_as(PL_STACK_WORKER, look_only, NULL);
@@ -312,7 +312,7 @@ static void be_called(void *arg)
 	close_pair(fd);
 }
 
-TEST_F(nonblock_first, is_a_point_of_cancellation)
+TEST_F(nonblock_first, attempt_is_a_cancellation_point)
 {
 	run_in_task(be_called, NULL);
 	run_as(PL_STACK_WORKER, be_called, NULL);
@@ -342,7 +342,7 @@ static void want_all(void *arg)
 	close_pair(fd);
 }
 
-TEST_F(nonblock_first, part_of_what_is_to_be_whole_is_waited_for)
+TEST_F(nonblock_first, waitall_waits_for_the_rest)
 {
 	run_in_task(want_all, NULL);
 }
@@ -381,7 +381,7 @@ static void echo(void *arg)
 }
 
 /* More than the socket takes: now it is there at once, now it is not. */
-TEST_F(nonblock_first, and_by_the_ring_nothing_is_lost)
+TEST_F(nonblock_first, attempts_and_requests_lose_no_data)
 {
 	char buf[1000];
 	int64_t nr = 0;

@@ -64,7 +64,7 @@ static void check_slots(struct __test_metadata *_metadata, uint32_t nr,
 	free(seen);
 }
 
-TEST(each_has_a_slot_of_its_own_until_it_is_full)
+TEST(objects_have_slots_of_their_own_until_full)
 {
 	static const uint32_t nr[] = { 1, 31, 32, 33, 100, 4096, 10001 };
 	size_t i;
@@ -76,7 +76,7 @@ TEST(each_has_a_slot_of_its_own_until_it_is_full)
 	}
 }
 
-TEST(new_ones_are_zero_and_old_ones_as_they_were_freed)
+TEST(new_objects_are_zero_and_reused_ones_unchanged)
 {
 	struct thing *t, *again;
 	size_t i;
@@ -109,7 +109,7 @@ static uint32_t alloc_all(struct pl__slab_cache *c, struct thing **out)
 	return nr;
 }
 
-TEST(a_full_cache_gives_up_a_batch_and_drains_the_rest)
+TEST(full_cache_returns_a_batch_and_drains_the_rest)
 {
 	const uint32_t nr = 2 * PL__SLAB_BATCH + 1;
 	struct pl__slab_cache other = { 0 };
@@ -137,7 +137,7 @@ TEST(a_full_cache_gives_up_a_batch_and_drains_the_rest)
 	pl__slab_fini(&slab);
 }
 
-TEST(no_memory_is_null_and_what_there_is_stays_good)
+TEST(failed_allocation_is_null_and_harmless)
 {
 	const uint32_t max = 4 << 20;
 	struct thing *t, *first;
@@ -234,7 +234,7 @@ static void churn(unsigned int nth, void *arg)
 }
 
 /* As many slots as can be held or cached: there is always one. */
-TEST(threads_share_it_without_sharing_an_object)
+TEST(threads_share_a_slab_without_sharing_an_object)
 {
 	static struct thing *things[NR_SLOTS];
 	_Atomic uint32_t nr_null = 0;

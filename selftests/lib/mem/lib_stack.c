@@ -85,7 +85,7 @@ TEST(size_is_rounded_up_to_pages)
 	pl__stacks_fini(&s);
 }
 
-TEST_F(stacks, all_of_a_stack_can_be_written)
+TEST_F(stacks, whole_stack_is_writable)
 {
 	struct pl__stack *st;
 	uint32_t cls;
@@ -102,7 +102,7 @@ TEST_F(stacks, all_of_a_stack_can_be_written)
 	}
 }
 
-TEST_F(stacks, no_two_stacks_overlap)
+TEST_F(stacks, stacks_do_not_overlap)
 {
 	struct pl__stack *st[300];
 	size_t i, bad = 0;
@@ -142,7 +142,7 @@ TEST_F(stacks, last_put_is_first_got)
 	}
 }
 
-TEST_F(stacks, cache_keeps_few_and_others_get_the_rest)
+TEST_F(stacks, cache_keeps_few_and_shares_the_rest)
 {
 	struct pl__stack_cache other = { .nr = { 0 } };
 	struct pl__stack *st[500];
@@ -267,7 +267,7 @@ static void end_burst(struct pl__stacks *s, struct pl__stack_cache *c)
 		pl__stack_put(s, c, burst[i]);
 }
 
-TEST_F(stacks, those_used_in_each_burst_are_not_given_back)
+TEST_F(stacks, stacks_used_in_each_burst_are_kept)
 {
 	uint64_t now = 0;
 	size_t before;
@@ -286,7 +286,7 @@ TEST_F(stacks, those_used_in_each_burst_are_not_given_back)
 	end_burst(&self->s, &self->c);
 }
 
-TEST_F(stacks, those_not_used_for_a_while_are_given_back_in_steps)
+TEST_F(stacks, unused_stacks_are_trimmed_in_steps)
 {
 	uint64_t now = 0, ns;
 	int nr_steps = 0;
@@ -434,7 +434,7 @@ TEST(many_parked_stacks_with_canaries_cost_a_page_each)
 	park_many(_metadata, nr, PL__STACK_GUARD_CANARY, 64, nr);
 }
 
-TEST_F(stacks, no_memory_is_null_and_loses_nothing)
+TEST_F(stacks, failed_allocation_is_null_and_loses_nothing)
 {
 	struct pl__stack *st, *all = NULL;
 	unsigned int round, nr[3] = { 0 };
@@ -546,7 +546,7 @@ static void crowd_member(unsigned int nth, void *arg)
 	crowd->nr_left--;
 }
 
-TEST_F(stacks, threads_get_put_and_trim_at_once)
+TEST_F(stacks, concurrent_get_put_and_trim_are_safe)
 {
 	struct crowd crowd = { .s = &self->s, .nr_left = 4 };
 
@@ -578,7 +578,7 @@ static void is_guarded_as_forced(struct __test_metadata *_metadata,
 	pl__stacks_fini(&s);
 }
 
-TEST(guards_are_made_as_forced)
+TEST(forced_kind_of_guard_is_used)
 {
 	if (has_guard_install())
 		is_guarded_as_forced(_metadata, PL__STACK_GUARD_BEST, false, 0);

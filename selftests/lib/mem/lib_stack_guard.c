@@ -181,7 +181,7 @@ static void come_upon_a_bug(struct victim *v)
 	PL_BUG_ON(v);
 }
 
-TEST(bug_of_ours_dies_with_a_line_that_names_the_task)
+TEST(internal_bug_dies_with_a_line_that_names_the_task)
 {
 	char text[4096], line[256];
 	int status = watch(PL__STACK_GUARD_BEST, NORMAL, come_upon_a_bug, text,
@@ -248,7 +248,7 @@ TEST(other_fault_reaches_the_handler_before)
 	EXPECT_STREQ("", text);
 }
 
-TEST(other_fault_kills_if_nobody_handles_it)
+TEST(other_fault_without_a_handler_kills)
 {
 	static void (*const faults[])(struct victim *) = {
 		fault_elsewhere, send_fault,
@@ -268,7 +268,7 @@ TEST(other_fault_kills_if_nobody_handles_it)
 	}
 }
 
-TEST(overflow_is_named_whoever_handles_faults)
+TEST(overflow_is_named_despite_other_handlers)
 {
 	char text[4096];
 	int status;

@@ -20,14 +20,14 @@ static int nr_asked(struct pl__attempt_hint *g, int nr_times, bool got_eagain)
 	return nr;
 }
 
-TEST(of_use_it_is_asked_each_time)
+TEST(successful_attempts_are_always_made)
 {
 	struct pl__attempt_hint g = { 0 };
 
 	EXPECT_EQ(100, nr_asked(&g, 100, false));
 }
 
-TEST(in_vain_it_is_asked_ever_more_rarely)
+TEST(failed_attempts_become_rarer)
 {
 	struct pl__attempt_hint g = { 0 };
 
@@ -39,7 +39,7 @@ TEST(in_vain_it_is_asked_ever_more_rarely)
 	EXPECT_EQ(100, nr_asked(&g, 1700, true));
 }
 
-TEST(of_use_once_it_is_asked_each_time_again)
+TEST(success_restores_each_attempt)
 {
 	struct pl__attempt_hint g = { 0 };
 
@@ -49,7 +49,7 @@ TEST(of_use_once_it_is_asked_each_time_again)
 	EXPECT_EQ(1, nr_asked(&g, 3, true));
 }
 
-TEST(for_a_reason_it_is_asked_the_next_time)
+TEST(reset_allows_the_next_attempt)
 {
 	struct pl__attempt_hint g = { 0 };
 
@@ -58,7 +58,7 @@ TEST(for_a_reason_it_is_asked_the_next_time)
 	EXPECT_EQ(1, nr_asked(&g, 17, true));
 }
 
-TEST(of_use_each_second_time_it_is_asked_then)
+TEST(alternating_success_is_followed)
 {
 	struct pl__attempt_hint g = { 0 };
 	int nr, nr_of_use = 0;

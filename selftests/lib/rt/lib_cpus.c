@@ -38,7 +38,7 @@ TEST(no_quota_is_0)
 }
 
 /* More than any machine has, or can be counted, limits nothing. */
-TEST(huge_quota_is_no_small_one)
+TEST(huge_quota_does_not_overflow)
 {
 	unsigned int nr;
 
@@ -63,7 +63,7 @@ TEST(affinity_to_one_cpu_is_one)
 	EXPECT_EQ(1, pl__cpus_usable());
 }
 
-TEST(no_more_than_affinity_allows)
+TEST(quota_is_limited_by_affinity)
 {
 	cpu_set_t set;
 

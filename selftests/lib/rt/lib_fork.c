@@ -126,7 +126,7 @@ static void start(void)
 
 /* ---- from where ---- */
 
-TEST_F(fork, from_a_thread)
+TEST_F(fork, fork_in_a_thread_leaves_a_usable_child)
 {
 	pthread_t thread;
 
@@ -138,7 +138,7 @@ TEST_F(fork, from_a_thread)
 	work_run();
 }
 
-TEST_F(fork, from_a_task)
+TEST_F(fork, fork_in_a_task_leaves_a_usable_child)
 {
 	start();
 	run_as(PL_STACK_NORMAL, fork_here, NULL);
@@ -147,7 +147,7 @@ TEST_F(fork, from_a_task)
 	work_run();
 }
 
-TEST_F(fork, from_a_task_on_the_workers_stack)
+TEST_F(fork, fork_on_the_worker_stack_leaves_a_usable_child)
 {
 	start();
 	run_as(PL_STACK_WORKER, fork_here, NULL);
@@ -155,7 +155,7 @@ TEST_F(fork, from_a_task_on_the_workers_stack)
 	work_run();
 }
 
-TEST_F(fork, from_a_timer)
+TEST_F(fork, fork_in_a_timer_leaves_a_usable_child)
 {
 	start();
 	ASSERT_EQ(0, pl_timer_add(NULL, 0, fork_here, NULL));
@@ -180,7 +180,7 @@ static void fork_in_turn(void *arg)
 	pthread_mutex_unlock(&turn);
 }
 
-TEST_F(fork, from_the_hook_of_a_worker)
+TEST_F(fork, fork_in_a_worker_hook_leaves_a_usable_child)
 {
 	struct pl_config cfg = PL_CONFIG_INIT;
 
@@ -193,7 +193,7 @@ TEST_F(fork, from_the_hook_of_a_worker)
 	work_run();
 }
 
-TEST_F(fork, before_there_is_anything)
+TEST_F(fork, fork_before_the_start_leaves_a_usable_child)
 {
 	fork_here(NULL);
 	EXPECT_EQ(0, pl_runtime_start(NULL));
@@ -218,7 +218,7 @@ static void have_grandchildren(void)
 	EXPECT_EQ(0, pl_runtime_stop());
 }
 
-TEST_F(fork, grandchildren)
+TEST_F(fork, forked_child_may_fork)
 {
 	EXPECT_EQ(0, in_child(have_grandchildren));
 }
@@ -267,7 +267,7 @@ static void end_noise(struct mixed *noise, struct mixed *waiting)
 	mixed_join(waiting);
 }
 
-TEST_F_TIMEOUT(fork, whatever_others_do_at_that_moment, 120)
+TEST_F_TIMEOUT(fork, fork_under_load_leaves_a_usable_child, 120)
 {
 	static struct mixed noise, waiting;
 	int i, nr = scaled(40);
@@ -296,7 +296,7 @@ static void fork_under_lock(void)
 	pl__unlock(held);
 }
 
-TEST_F(fork, locks_that_are_held)
+TEST_F(fork, fork_leaves_held_locks_held)
 {
 	struct pl__lock *locks[] = {
 		&pl__rt.start_lock, &pl__rt.stackless.lock, &pl__rt.tasks.lock,
@@ -342,7 +342,7 @@ static void sleep_for_ever(void *arg)
 	EXPECT_EQ(-ECANCELED, pl_sleep_until(PL_FOREVER));
 }
 
-TEST_F(fork, handles_of_the_parent_are_nobodys)
+TEST_F(fork, handles_of_the_parent_are_stale_in_the_child)
 {
 	start_with(2, 0);
 	task = spawn(sleep_for_ever, NULL);
@@ -374,7 +374,7 @@ static void check_no_ticks(void)
 	EXPECT_EQ(0, pl_runtime_stop());
 }
 
-TEST_F(fork, timers_are_the_parents)
+TEST_F(fork, timers_fire_in_the_parent_only)
 {
 	int before;
 
@@ -402,7 +402,7 @@ static void check_descriptors(void)
 	EXPECT_EQ(fds_before, nr_fds());
 }
 
-TEST_F(fork, no_descriptors_are_inherited)
+TEST_F(fork, forked_child_inherits_no_descriptors)
 {
 	fds_before = nr_fds();
 	start_with(2, 0);
@@ -435,7 +435,7 @@ static void fork_for_mask(void *arg)
 }
 
 /* Workers block signals; what a child of theirs executes must not. */
-TEST_F(fork, signals_are_blocked_as_where_it_was_started)
+TEST_F(fork, forked_child_keeps_the_signal_mask)
 {
 	sigemptyset(&mask_before);
 	sigaddset(&mask_before, SIGUSR2);
@@ -507,7 +507,7 @@ static void execute_here(void *arg)
 	EXPECT_EQ(0, in_child(execute));
 }
 
-TEST_F(fork, exec_works)
+TEST_F(fork, forked_child_may_exec)
 {
 	start_with(2, 0);
 	execute_here(NULL);

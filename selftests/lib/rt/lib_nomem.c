@@ -24,7 +24,7 @@
 
 #ifndef PL_TEST_FAULT
 
-TEST(no_faults)
+TEST(work_without_faults_is_done)
 {
 	SKIP(return, "no faults in this build");
 }
@@ -200,33 +200,33 @@ static void try_group(size_t i)
 
 RT_FIXTURE(nomem)
 
-TEST_F_TIMEOUT(nomem, start_and_stop_say_so, 240)
+TEST_F_TIMEOUT(nomem, failed_start_and_stop_are_reported, 240)
 {
 	try_group(0);
 }
 
-TEST_F_TIMEOUT(nomem, tasks_say_so, 240)
+TEST_F_TIMEOUT(nomem, failed_task_calls_are_reported, 240)
 {
 	try_group(1);
 }
 
-TEST_F_TIMEOUT(nomem, timers_and_locks_say_so, 240)
+TEST_F_TIMEOUT(nomem, failed_timer_and_lock_calls_are_reported, 240)
 {
 	try_group(2);
 }
 
-TEST_F_TIMEOUT(nomem, input_and_output_say_so, 240)
+TEST_F_TIMEOUT(nomem, failed_io_calls_are_reported, 240)
 {
 	try_group(3);
 }
 
-TEST_F_TIMEOUT(nomem, keys_channels_and_queues_say_so, 240)
+TEST_F_TIMEOUT(nomem, failed_key_channel_and_queue_calls_are_reported, 240)
 {
 	try_group(4);
 }
 
 /* From the first, second ... call on there is nothing at all to be had. */
-TEST_F_TIMEOUT(nomem, start_fails_while_there_is_nothing, 240)
+TEST_F_TIMEOUT(nomem, start_without_memory_fails, 240)
 {
 	each_in_turn(&start_ops[0], PL__FAULT_FROM);
 	each_in_turn(&start_ops[1], PL__FAULT_FROM);
@@ -270,7 +270,7 @@ static void chance_trial(uint32_t n, uint64_t seed)
 	}
 }
 
-TEST_F_TIMEOUT(nomem, whatever_fails_by_chance_the_work_is_done, 240)
+TEST_F_TIMEOUT(nomem, random_failures_leave_the_work_done, 240)
 {
 	static const struct op op = { .name = "work" };
 	int i, nr = scaled(60), nr_hits = 0;
@@ -331,7 +331,7 @@ static size_t nr_left_out(const struct pl__fault_site *sites, size_t nr)
  * Run alone, it has to do the others' work first.  Who takes the first, the
  * second ... thing is left to the scheduler: a place may need another round.
  */
-TEST_F_TIMEOUT(nomem, no_place_was_left_out, 240)
+TEST_F_TIMEOUT(nomem, each_faulty_call_is_made_to_fail, 240)
 {
 	const struct pl__fault_site *sites;
 	size_t i, nr = pl__fault_sites(&sites);

@@ -85,18 +85,18 @@ static void check_end(void (*how)(void *arg))
 }
 
 /* As main() does that returns. */
-TEST_F(process, ends_by_exit_of_a_thread)
+TEST_F(process, exit_of_a_thread_ends_the_process)
 {
 	check_end(leave);
 }
 
-TEST_F(process, ends_by_exit_of_a_task)
+TEST_F(process, exit_of_a_task_ends_the_process)
 {
 	check_end(leave_by_task);
 	check_end(leave_by_worker_task);
 }
 
-TEST_F(process, ends_by_exit_of_a_timer)
+TEST_F(process, exit_of_a_timer_ends_the_process)
 {
 	check_end(leave_by_timer);
 }
@@ -111,7 +111,7 @@ static void *wait_and_exit(void *arg)
 	return NULL;
 }
 
-TEST_F(process, threads_that_end_leave_nothing)
+TEST_F(process, ended_threads_leave_nothing)
 {
 	int i, nr = scaled(2000);
 	pthread_t thread;
@@ -252,7 +252,7 @@ TEST_F(process, signals_interrupt_no_call)
 
 /* ---- again and again ---- */
 
-TEST_F(process, starts_after_each_stop)
+TEST_F(process, runtime_starts_after_each_stop)
 {
 	int i, before = nr_entries("/proc/self/fd");
 

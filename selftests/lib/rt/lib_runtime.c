@@ -40,7 +40,7 @@ static void clear_env(void)
 
 /* ---- configuration ---- */
 
-TEST_F(runtime, started_twice_says_so)
+TEST_F(runtime, second_start_is_ealready)
 {
 	EXPECT_EQ(0, pl_runtime_start(NULL));
 	EXPECT_EQ(-EALREADY, pl_runtime_start(NULL));
@@ -49,7 +49,7 @@ TEST_F(runtime, started_twice_says_so)
 	EXPECT_EQ(0, pl_runtime_start(NULL));
 }
 
-TEST_F(runtime, never_started_cannot_be_stopped)
+TEST_F(runtime, stop_without_a_start_is_ealready)
 {
 	EXPECT_EQ(-EALREADY, pl_runtime_stop());
 	EXPECT_EQ(PL_BACKEND_AUTO, pl_runtime_backend());
@@ -65,7 +65,7 @@ TEST_F(runtime, never_started_cannot_be_stopped)
 	EXPECT_EQ(PL_BACKEND_AUTO, pl_runtime_backend()); \
 } while (0)
 
-TEST_F(runtime, refuses_each_bad_field)
+TEST_F(runtime, bad_fields_are_refused)
 {
 	clear_env();
 	REFUSED(size, 0);
@@ -90,7 +90,7 @@ TEST_F(runtime, refuses_each_bad_field)
 	EXPECT_EQ(0, pl_runtime_start(NULL));
 }
 
-TEST_F(runtime, refuses_fields_that_contradict_each_other)
+TEST_F(runtime, contradicting_fields_are_refused)
 {
 	struct pl_config cfg = PL_CONFIG_INIT;
 
@@ -106,7 +106,7 @@ TEST_F(runtime, refuses_fields_that_contradict_each_other)
 	EXPECT_EQ(4, rt_stat().workers);
 }
 
-TEST_F(runtime, configuration_may_grow)
+TEST_F(runtime, larger_configuration_is_accepted)
 {
 	struct {
 		struct pl_config	cfg;
@@ -120,7 +120,7 @@ TEST_F(runtime, configuration_may_grow)
 	EXPECT_EQ(-EINVAL, pl_runtime_start(&big.cfg));
 }
 
-TEST_F(runtime, takes_the_most_and_the_least)
+TEST_F(runtime, extreme_values_are_accepted)
 {
 	struct pl_config cfg = PL_CONFIG_INIT;
 
@@ -175,7 +175,7 @@ static int start_and_hear(const struct pl_config *cfg, char *text, size_t size)
 	return ret;
 }
 
-TEST_F(runtime, refuses_bad_values_in_the_environment_and_says_so)
+TEST_F(runtime, bad_values_in_the_environment_are_refused)
 {
 	static const char *const names[] = {
 		"PARKLOT_WORKERS", "PARKLOT_MAX_WORKERS", "PARKLOT_BACKEND",
@@ -218,7 +218,7 @@ static void expect_no_such_wait(const char *way)
 	EXPECT_NE(NULL, strstr(text, way));
 }
 
-TEST_F(runtime, refuses_to_wait_as_it_cannot_and_says_so)
+TEST_F(runtime, unavailable_wait_mode_is_refused)
 {
 	clear_env();
 	setenv("PARKLOT_BACKEND", "futex", 1);
@@ -245,7 +245,7 @@ static void check_backend(const struct pl_config *cfg, enum pl_backend expected)
 	EXPECT_EQ(0, pl_runtime_stop());
 }
 
-TEST_F(runtime, uses_the_back_end_that_is_asked_for)
+TEST_F(runtime, requested_back_end_is_used)
 {
 	enum pl_backend best = has_device() ? PL_BACKEND_MODULE :
 					      PL_BACKEND_FUTEX;
@@ -266,7 +266,7 @@ TEST_F(runtime, uses_the_back_end_that_is_asked_for)
 	check_backend(NULL, PL_BACKEND_FUTEX);
 }
 
-TEST_F(runtime, module_asked_for_is_used)
+TEST_F(runtime, requested_module_is_used)
 {
 	struct pl_config cfg = PL_CONFIG_INIT;
 
@@ -281,7 +281,7 @@ TEST_F(runtime, module_asked_for_is_used)
 	check_backend(NULL, PL_BACKEND_MODULE);
 }
 
-TEST_F(runtime, module_asked_for_in_vain_is_an_error_and_said)
+TEST_F(runtime, requested_module_that_is_missing_is_an_error)
 {
 	struct pl_config cfg = PL_CONFIG_INIT;
 	char text[1024];
@@ -323,7 +323,7 @@ static void stay_busy(void *arg)
 	atomic_fetch_add(&nr_ran, 1);
 }
 
-TEST_F(runtime, workers_start_on_demand_and_no_more_than_wanted)
+TEST_F(runtime, workers_start_on_demand_up_to_the_target)
 {
 	int i;
 
@@ -340,7 +340,7 @@ TEST_F(runtime, workers_start_on_demand_and_no_more_than_wanted)
 		EXPECT_EQ(4, most_at_once);
 }
 
-TEST_F(runtime, one_busy_worker_is_enough_for_one_task)
+TEST_F(runtime, busy_worker_is_enough_for_one_task)
 {
 	int i;
 
@@ -401,7 +401,7 @@ TEST_F(runtime, no_task_waits_while_a_worker_is_idle)
 		run_two();
 }
 
-TEST_F(runtime, wants_as_many_workers_as_cpus_allowed)
+TEST_F(runtime, target_is_the_number_of_allowed_cpus)
 {
 	clear_env();
 	if (pl__cpus_usable() < 2)
@@ -411,7 +411,7 @@ TEST_F(runtime, wants_as_many_workers_as_cpus_allowed)
 		EXPECT_GE(pl__cpus_usable(), rt_stat().workers);
 }
 
-TEST_F(runtime, wants_one_worker_on_one_cpu)
+TEST_F(runtime, target_is_one_on_one_cpu)
 {
 	cpu_set_t set;
 	int i, cpu = sched_getcpu();

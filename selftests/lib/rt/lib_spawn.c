@@ -56,17 +56,17 @@ static void spawn_many(void *arg)
 	EXPECT_TRUE(UNTIL((pl_sleep(20000), nr_ran == 150)));
 }
 
-TEST_F(spawn, many_by_a_task_says_how_many)
+TEST_F(spawn, batch_by_a_task_returns_its_count)
 {
 	run_in_task(spawn_many, NULL);
 }
 
-TEST_F(spawn, many_by_a_thread_says_how_many)
+TEST_F(spawn, batch_by_a_thread_returns_its_count)
 {
 	spawn_many(NULL);
 }
 
-TEST_F(spawn, many_by_a_task_on_the_workers_stack_says_how_many)
+TEST_F(spawn, batch_on_the_worker_stack_returns_its_count)
 {
 	run_as(PL_STACK_WORKER, spawn_many, NULL);
 }
@@ -108,7 +108,7 @@ static void count_signals(void *arg)
 	EXPECT_EQ(before + 2, nr_signals(NULL));
 }
 
-TEST_F(spawn, many_is_one_signal_and_nosignal_none_before_flush)
+TEST_F(spawn, batch_signals_once_and_nosignal_at_flush)
 {
 	start_with(1, 1);
 	run_in_task(count_signals, NULL);
@@ -132,13 +132,13 @@ static void spawn_quietly_and_block(void *arg)
 		join(t[i]);
 }
 
-TEST_F(spawn, quietly_by_a_task_needs_no_flush_once_it_blocks)
+TEST_F(spawn, blocking_task_flushes_its_spawns)
 {
 	run_in_task(spawn_quietly_and_block, NULL);
 	EXPECT_EQ(20, nr_ran);
 }
 
-TEST_F(spawn, quietly_by_a_thread_runs_nothing_before_flush)
+TEST_F(spawn, nosignal_by_a_thread_runs_nothing_before_flush)
 {
 	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
 	struct pl_stat st;
@@ -167,7 +167,7 @@ TEST_F(spawn, quietly_by_a_thread_runs_nothing_before_flush)
 	EXPECT_TRUE(UNTIL(nr_ran == 15));
 }
 
-TEST_F(spawn, flush_with_nothing_to_flush_says_0)
+TEST_F(spawn, flush_of_nothing_returns_0)
 {
 	EXPECT_EQ(0, pl_flush());
 	run_in_task(count, NULL);

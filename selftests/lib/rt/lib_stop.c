@@ -104,7 +104,7 @@ static void (*const blocks[])(void *arg) = {
 };
 #define NR_BLOCKS	6
 
-TEST_F(stop, lets_tasks_and_threads_go_that_block)
+TEST_F(stop, stop_ends_waits_of_tasks_and_threads)
 {
 	static struct mixed m[NR_BLOCKS];
 	int i, nr = NR_BLOCKS * 12;
@@ -140,7 +140,7 @@ static void block_from_then_on(void *arg)
 	end();
 }
 
-TEST_F(stop, cancels_every_blocking_call_to_come)
+TEST_F(stop, stop_cancels_later_blocking_calls)
 {
 	uint32_t cls;
 
@@ -166,7 +166,7 @@ static void go_on_for_a_while(void *arg)
 	end();
 }
 
-TEST_F(stop, waits_for_every_task)
+TEST_F(stop, stop_waits_for_each_task)
 {
 	int i;
 
@@ -188,7 +188,7 @@ static void spawn_again(void *arg)
 	end();
 }
 
-TEST_F(stop, waits_for_what_tasks_spawn_meanwhile)
+TEST_F(stop, stop_waits_for_tasks_spawned_meanwhile)
 {
 	int i;
 
@@ -214,7 +214,7 @@ static void *stop_thread(void *arg)
 }
 
 /* While a task holds the stop up: what may be done from outside? */
-TEST_F(stop, refuses_what_comes_from_outside_meanwhile)
+TEST_F(stop, spawn_by_a_thread_during_stop_is_refused)
 {
 	atomic_int is_stopped = 0;
 	pthread_t thread;
@@ -262,7 +262,7 @@ static void spawn_until_over(void *arg)
 }
 
 /* Spawning from outside starts it, again and again: no task is lost. */
-TEST_F(stop, races_spawns_from_outside_without_loss)
+TEST_F(stop, stop_racing_spawns_by_threads_loses_none)
 {
 	static struct mixed m;
 	int i, nr = scaled(100), ret;
@@ -286,7 +286,7 @@ static void stop_from_task(void *arg)
 	end();
 }
 
-TEST_F(stop, from_a_task_is_a_deadlock)
+TEST_F(stop, stop_by_a_task_is_edeadlk)
 {
 	run_in_task(stop_from_task, NULL);
 	run_as(PL_STACK_WORKER, stop_from_task, NULL);
@@ -303,7 +303,7 @@ static void stop_from_callback(void *arg)
 	end();
 }
 
-TEST_F(stop, from_a_timers_callback_does_not_hang)
+TEST_F(stop, stop_by_a_timer_callback_does_not_hang)
 {
 	int i, ret, nr = scaled(20);
 
@@ -359,7 +359,7 @@ static void start_use_stop_often(int nr)
 		start_use_stop();
 }
 
-TEST_F(stop, leaves_no_thread_or_descriptor_behind)
+TEST_F(stop, stop_leaves_no_thread_or_descriptor)
 {
 	int fds;
 
@@ -382,7 +382,7 @@ static void start_both_use_stop_often(int nr)
 	}
 }
 
-TEST_F(stop, leaves_no_memory_behind)
+TEST_F(stop, stop_leaves_no_memory)
 {
 	int nr = scaled(50);
 	uint64_t mapped;
@@ -402,7 +402,7 @@ TEST_F(stop, leaves_no_memory_behind)
 		EXPECT_GE(mapped + (uint64_t)nr * 8192, nr_mapped());
 }
 
-TEST_F(stop, makes_the_handles_of_its_tasks_stale)
+TEST_F(stop, stop_makes_task_handles_stale)
 {
 	pl_task_t t[100], u;
 	int i;
@@ -425,7 +425,7 @@ TEST_F(stop, makes_the_handles_of_its_tasks_stale)
 	}
 }
 
-TEST_F(stop, keeps_the_counters)
+TEST_F(stop, stop_keeps_the_counters)
 {
 	struct pl_stat before, after;
 

@@ -391,7 +391,7 @@ TEST_F(stress, books_balance_on_four_workers)
 	stress(4, test_ns, seed_of_now());
 }
 
-TEST_F_TIMEOUT(stress, books_balance, 24 * 3600)
+TEST_F_TIMEOUT(stress, random_load_keeps_the_books_balanced, 24 * 3600)
 {
 	stress((uint32_t)test_workers, test_ns, seed_of_now());
 }
@@ -404,6 +404,7 @@ int main(int argc, char **argv)
 		{ "--workers", "LIB_STRESS_WORKERS", &test_workers, 1 },
 	};
 
-	return manual_run_main(argc, argv, "books_balance", settings,
-			       ARRAY_SIZE(settings));
+	return manual_run_main(argc, argv,
+			       "random_load_keeps_the_books_balanced",
+			       settings, ARRAY_SIZE(settings));
 }

@@ -33,7 +33,7 @@ static void add_a_few(void *arg)
 	EXPECT_EQ(0, pl_timer_add(NULL, pl_now(), fire, NULL));
 }
 
-TEST_F(timer, added_by_a_thread_starts_the_runtime_and_fires)
+TEST_F(timer, timer_of_a_thread_starts_the_runtime_and_fires)
 {
 	EXPECT_EQ(PL_BACKEND_AUTO, pl_runtime_backend());
 	add_a_few(NULL);
@@ -44,7 +44,7 @@ TEST_F(timer, added_by_a_thread_starts_the_runtime_and_fires)
 	EXPECT_EQ(0, rt_stat().timers_alive);
 }
 
-TEST_F(timer, added_by_tasks_fires)
+TEST_F(timer, timer_of_a_task_fires)
 {
 	mixed_run(20, 2, add_a_few, NULL);
 	run_as(PL_STACK_WORKER, add_a_few, NULL);
@@ -81,7 +81,7 @@ static void check_due(void *arg)
 	atomic_fetch_add(&nr_fired, 1);
 }
 
-TEST_F(timer, never_fires_early_and_exactly_once)
+TEST_F(timer, timer_fires_once_and_not_early)
 {
 	static struct due due[5000];
 	int i, nr = scaled(5000);
@@ -118,7 +118,7 @@ static void run_for_long(void *arg)
 	atomic_fetch_add(&nr_fired, 1);
 }
 
-TEST_F(timer, fires_in_the_order_of_deadlines)
+TEST_F(timer, timers_fire_in_the_order_of_deadlines)
 {
 	uint64_t start;
 	int i;
@@ -146,7 +146,7 @@ TEST_F(timer, earlier_deadline_added_later_fires_first)
 	EXPECT_EQ(2, rt_stat().timers_alive);
 }
 
-TEST_F(timer, due_never_does_not_fire)
+TEST_F(timer, timer_without_a_deadline_does_not_fire)
 {
 	pl_timer_t t;
 
@@ -174,7 +174,7 @@ static void add_and_del(void *arg)
 	}
 }
 
-TEST_F(timer, deleted_does_not_fire)
+TEST_F(timer, deleted_timer_does_not_fire)
 {
 	int nr = scaled(5000);
 	struct pl_stat st;
@@ -189,7 +189,7 @@ TEST_F(timer, deleted_does_not_fire)
 	EXPECT_EQ(0, nr_fired);
 }
 
-TEST_F(timer, that_fired_is_gone)
+TEST_F(timer, fired_timer_is_enoent)
 {
 	pl_timer_t t;
 	int ret;
@@ -211,7 +211,7 @@ static void del_own(void *arg)
 	atomic_fetch_add(&nr_fired, 1);
 }
 
-TEST_F(timer, deleted_by_its_own_callback_is_busy)
+TEST_F(timer, delete_by_its_own_callback_is_ebusy)
 {
 	pl_timer_t t;
 
@@ -227,7 +227,7 @@ static void del_running(void *arg)
 	EXPECT_EQ(-EBUSY, pl_timer_del(t));
 }
 
-TEST_F(timer, deleted_while_it_runs_is_busy)
+TEST_F(timer, delete_during_its_callback_is_ebusy)
 {
 	pl_timer_t t;
 
@@ -272,7 +272,7 @@ static void check_fate(void *arg)
 	EXPECT_EQ(nr, nr_fired + nr_deleted);
 }
 
-TEST_F(timer, del_that_races_says_what_became_of_it)
+TEST_F(timer, racing_delete_returns_the_outcome)
 {
 	int nr = scaled(2000);
 
@@ -294,7 +294,7 @@ static void chain(void *arg)
 	EXPECT_EQ(0, pl_timer_del(t));
 }
 
-TEST_F(timer, callback_may_add_and_delete)
+TEST_F(timer, callback_adds_and_deletes)
 {
 	ASSERT_EQ(0, pl_timer_add(NULL, 0, chain, NULL));
 	EXPECT_TRUE(UNTIL(nr_fired == 100));
@@ -325,7 +325,7 @@ static void spawn_waiter(void *arg)
 	EXPECT_EQ(0, pl_timer_add(NULL, in_ms(1), wake_word, NULL));
 }
 
-TEST_F(timer, callback_may_spawn_and_wake)
+TEST_F(timer, callback_spawns_and_wakes)
 {
 	ASSERT_EQ(0, pl_timer_add(NULL, 0, spawn_waiter, NULL));
 	EXPECT_TRUE(UNTIL(nr_fired == 1));
@@ -333,7 +333,7 @@ TEST_F(timer, callback_may_spawn_and_wake)
 
 /* ---- the end ---- */
 
-TEST_F(timer, of_a_runtime_that_ended_is_stale_in_the_next)
+TEST_F(timer, timer_of_an_ended_runtime_is_stale)
 {
 	pl_timer_t t[50], u;
 	int i;
@@ -372,7 +372,7 @@ static void hold_stop(void *arg)
 	EXPECT_TRUE(UNTIL(may_end));
 }
 
-TEST_F(timer, add_by_a_thread_is_refused_while_the_runtime_stops)
+TEST_F(timer, timer_by_a_thread_during_stop_is_refused)
 {
 	static struct mixed m;
 

@@ -15,7 +15,7 @@
 
 BLOCKED_FIXTURE(blocked)
 
-TEST_F(blocked, four_in_read_on_two_workers_cost_nobody_else)
+TEST_F(blocked, blocking_reads_leave_other_tasks_running)
 {
 	int i;
 
@@ -36,7 +36,7 @@ static void spawn_and_read(void *arg)
 	read_byte(arg);
 }
 
-TEST_F(blocked, what_a_blocked_worker_has_in_its_queue_is_taken)
+TEST_F(blocked, queue_of_a_blocked_worker_is_stolen)
 {
 	start_with(1, 0);
 	ASSERT_EQ(0, pipe2(pipes[0], O_CLOEXEC));
@@ -47,7 +47,7 @@ TEST_F(blocked, what_a_blocked_worker_has_in_its_queue_is_taken)
 	let_reader_go(0);
 }
 
-TEST_F(blocked, tasks_on_the_workers_stack_are_seen_as_well)
+TEST_F(blocked, block_on_the_worker_stack_is_seen)
 {
 	start_with(1, 0);
 	ASSERT_EQ(0, pipe2(pipes[0], O_CLOEXEC));
@@ -77,7 +77,7 @@ static void nap_and_read(void *arg)
 	read_byte(arg);
 }
 
-TEST_F(blocked, timers_of_a_blocked_worker_go_off)
+TEST_F(blocked, timers_of_a_blocked_worker_fire)
 {
 	start_with(1, 0);
 	ASSERT_EQ(0, pipe2(pipes[0], O_CLOEXEC));
@@ -103,7 +103,7 @@ static void nap(void *arg)
 		nanosleep(&ts, NULL);
 }
 
-TEST_F(blocked, in_nanosleep)
+TEST_F(blocked, nanosleep_is_seen_as_blocked)
 {
 	check_call(nap, nothing);
 }
@@ -123,7 +123,7 @@ static void unlock_foreign(void)
 	EXPECT_EQ(0, pthread_mutex_unlock(&foreign));
 }
 
-TEST_F(blocked, by_a_lock_that_an_ordinary_thread_has)
+TEST_F(blocked, pthread_mutex_is_seen_as_blocked)
 {
 	EXPECT_EQ(0, pthread_mutex_lock(&foreign));
 	check_call(lock_foreign, unlock_foreign);
@@ -148,7 +148,7 @@ static void unlock_file(void)
 	EXPECT_EQ(0, flock(locked_fd, LOCK_UN));
 }
 
-TEST_F(blocked, by_a_locked_file)
+TEST_F(blocked, locked_file_is_seen_as_blocked)
 {
 	locked_fd = mkostemp(path, O_CLOEXEC);
 	ASSERT_LE(0, locked_fd);
@@ -181,7 +181,7 @@ static void __attribute__((noreturn)) wait_for_end(void)
 	_exit((int)read(child_pipe[0], &c, 1));
 }
 
-TEST_F(blocked, in_waitpid)
+TEST_F(blocked, waitpid_is_seen_as_blocked)
 {
 	size_t i;
 
@@ -208,7 +208,7 @@ static void read_of_command(void *arg)
 	EXPECT_EQ(0, pclose(f));
 }
 
-TEST_F(blocked, by_the_output_of_a_command)
+TEST_F(blocked, popen_is_seen_as_blocked)
 {
 	ASSERT_EQ(0, pipe2(child_pipe, O_CLOEXEC));
 	ASSERT_EQ(0, dup2(child_pipe[0], 0));
@@ -222,7 +222,7 @@ static void touch(void *arg)
 	EXPECT_EQ(0, *(volatile char *)slow_page);
 }
 
-TEST_F(blocked, by_a_page_that_has_to_be_brought)
+TEST_F(blocked, page_fault_is_seen_as_blocked)
 {
 	if (!make_page_slow())
 		SKIP(return, "no userfaultfd here");
@@ -242,7 +242,7 @@ static void write_and_sync(void *arg)
 	close(fd);
 }
 
-TEST_F(blocked, in_fsync)
+TEST_F(blocked, fsync_is_seen_as_blocked)
 {
 	static struct mixed m;
 
@@ -337,7 +337,7 @@ static bool compute_for_a_while(struct pl_stat *before, struct pl_stat *after)
 	return true;
 }
 
-TEST_F(blocked, who_computes_is_not)
+TEST_F(blocked, computing_worker_is_not_seen_as_blocked)
 {
 	struct pl_stat before, after;
 	int left = 10;
@@ -363,7 +363,7 @@ static void read_and_compute(void *arg)
 	compute(arg);
 }
 
-TEST_F(blocked, who_computes_after_a_call_is_not_any_more)
+TEST_F(blocked, computing_after_a_call_ends_the_block)
 {
 	struct pl_stat before;
 	uint32_t nr;
@@ -443,19 +443,19 @@ static void check_hook(void *by_library)
 	EXPECT_TRUE(UNTIL(nr_ran == 120));
 }
 
-TEST_F(blocked, none_comes_for_who_is_so_as_it_starts)
+TEST_F(blocked, block_in_the_start_hook_starts_no_worker)
 {
 	check_hook(NULL);
 }
 
-TEST_F(blocked, none_comes_for_who_is_so_by_the_library_as_it_starts)
+TEST_F(blocked, block_during_worker_setup_starts_no_worker)
 {
 	check_hook(&hook_mutex);
 }
 
 /* ---- afterwards ---- */
 
-TEST_F(blocked, who_returns_parks_if_enough_others_run)
+TEST_F(blocked, returning_worker_parks_if_enough_run)
 {
 	static struct mixed m;
 	int i;

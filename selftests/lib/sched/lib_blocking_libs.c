@@ -81,7 +81,7 @@ static void unlock_database(void)
 	do_sql(locked, "COMMIT");
 }
 
-TEST_F(offenders, sqlite3_with_a_busy_database)
+TEST_F(offenders, busy_database_of_sqlite3_blocks_no_other_task)
 {
 	if (is_static())
 		SKIP(return, "the program is static");
@@ -164,7 +164,7 @@ static bool open_server(void)
 		      len) == 1 && recv(server, &byte, 1, 0) == 1;
 }
 
-TEST_F(offenders, getaddrinfo_with_a_name_server_that_does_not_answer)
+TEST_F(offenders, silent_name_server_blocks_no_other_task)
 {
 	char byte = 0;
 
@@ -179,7 +179,7 @@ TEST_F(offenders, getaddrinfo_with_a_name_server_that_does_not_answer)
 }
 #else
 /* What it asks is only in a file of the machine's. */
-TEST_F(offenders, getaddrinfo_with_a_name_server_that_does_not_answer)
+TEST_F(offenders, silent_name_server_blocks_no_other_task)
 {
 	SKIP(return, "the name server cannot be chosen here");
 }

@@ -151,25 +151,25 @@ static void expect_in_turn(void)
 		EXPECT_GE(EVERY * (i + 1), waited(&marks[i]));
 }
 
-TEST_F(fair, spawn_storm_lets_the_oldest_run_once_in_so_many)
+TEST_F(fair, spawn_storm_runs_the_oldest_task_at_intervals)
 {
 	storm_on_marks(spawn_next, 1);
 	expect_in_turn();
 }
 
-TEST_F(fair, many_spawn_storms_let_the_oldest_run_once_in_so_many)
+TEST_F(fair, many_spawn_storms_run_the_oldest_task_at_intervals)
 {
 	storm_on_marks(spawn_next, NR_YIELDERS);
 	expect_in_turn();
 }
 
-TEST_F(fair, urgent_storm_lets_the_oldest_run_once_in_so_many)
+TEST_F(fair, urgent_storm_runs_the_oldest_task_at_intervals)
 {
 	storm_on_marks(spawn_urgent, 1);
 	expect_in_turn();
 }
 
-TEST_F(fair, yield_storm_lets_all_run_that_were_before)
+TEST_F(fair, yield_storm_runs_all_earlier_tasks)
 {
 	int i;
 
@@ -232,28 +232,28 @@ static long longest_of(struct storm *s, void (*make_ready)(struct mark *m))
 }
 
 /* Once its inbox is looked at, then before what was ready then. */
-TEST_F(fair, who_is_woken_by_a_thread_is_let_run_in_a_spawn_storm)
+TEST_F(fair, task_woken_by_a_thread_runs_in_a_spawn_storm)
 {
 	struct storm s = { spawn_next, 2 };
 
 	EXPECT_GE(EVERY * (1 + 2 + 1), longest_of(&s, wake));
 }
 
-TEST_F(fair, who_is_woken_by_a_thread_is_let_run_in_a_yield_storm)
+TEST_F(fair, task_woken_by_a_thread_runs_in_a_yield_storm)
 {
 	struct storm s = { yield_on, NR_YIELDERS };
 
 	EXPECT_GE(2 * (NR_YIELDERS + 1), longest_of(&s, wake));
 }
 
-TEST_F(fair, who_is_woken_by_a_timer_is_let_run_in_a_spawn_storm)
+TEST_F(fair, task_woken_by_a_timer_runs_in_a_spawn_storm)
 {
 	struct storm s = { spawn_next, 2 };
 
 	EXPECT_GE(EVERY * (1 + 2 + 1), longest_of(&s, at_once_by_timer));
 }
 
-TEST_F(fair, who_is_woken_by_a_timer_is_let_run_in_a_yield_storm)
+TEST_F(fair, task_woken_by_a_timer_runs_in_a_yield_storm)
 {
 	struct storm s = { yield_on, NR_YIELDERS };
 
@@ -267,7 +267,7 @@ static void spawn_outside(struct mark *m)
 	mark_ready(m);
 }
 
-TEST_F(fair, what_a_thread_spawns_is_let_run_in_a_spawn_storm)
+TEST_F(fair, task_spawned_by_a_thread_runs_in_a_spawn_storm)
 {
 	int nr = scaled(200), i;
 
@@ -290,7 +290,7 @@ static void read_one(void *arg)
 }
 
 /* When the kernel has done its part is not for us to count. */
-TEST_F(fair, what_is_read_comes_in_a_yield_storm)
+TEST_F(fair, task_that_reads_runs_in_a_yield_storm)
 {
 	int fds[2];
 
@@ -332,12 +332,12 @@ static void expect_taken_over(void (*fn)(void *arg), int nr)
 	ASSERT_TRUE(UNTIL(!nr_storms));
 }
 
-TEST_F(fair, what_waits_behind_a_long_task_is_taken_in_a_spawn_storm)
+TEST_F(fair, task_behind_a_long_one_is_stolen_in_a_spawn_storm)
 {
 	expect_taken_over(spawn_next, 1);
 }
 
-TEST_F(fair, what_waits_behind_a_long_task_is_taken_in_a_yield_storm)
+TEST_F(fair, task_behind_a_long_one_is_stolen_in_a_yield_storm)
 {
 	expect_taken_over(yield_on, 2);
 }
@@ -359,7 +359,7 @@ static void end_storm(void *arg)
 	atomic_store(&is_over, 1);
 }
 
-TEST_F(fair, timers_of_long_ago_do_not_hold_up_one_that_is_due)
+TEST_F(fair, old_timers_do_not_delay_a_due_one)
 {
 	begin(1, 0);
 	atomic_store(&nr_storms, 1);

@@ -25,7 +25,7 @@ static void no_task_is_invalid(void *arg)
 	EXPECT_EQ(-EINVAL, pl_cancel(0));
 }
 
-TEST_F(handle, of_0_is_invalid)
+TEST_F(handle, handle_0_is_invalid)
 {
 	no_task_is_invalid(NULL);
 	mixed_run(1, 1, no_task_is_invalid, NULL);
@@ -41,7 +41,7 @@ static void look_at_stale(void *arg)
 	EXPECT_EQ(0, pl_sleep(1));
 }
 
-TEST_F(handle, that_is_stale_says_so)
+TEST_F(handle, stale_handle_is_refused)
 {
 	pl_task_t t = spawn(nothing, NULL);
 
@@ -50,7 +50,7 @@ TEST_F(handle, that_is_stale_says_so)
 	run_in_task(look_at_stale, &t);
 }
 
-TEST_F(handle, that_never_was_is_stale)
+TEST_F(handle, invented_handle_is_stale)
 {
 	pl_task_t t = 0x7fffffff00000001ULL;
 
@@ -79,7 +79,7 @@ static void spawn_one_after_the_other(void *arg)
 	}
 }
 
-TEST_F(handle, slot_used_again_has_another_handle)
+TEST_F(handle, reused_slot_has_another_handle)
 {
 	int i, nr = scaled(20000);
 
@@ -123,7 +123,7 @@ static void use_slot_to_its_end(void *arg)
 	join(next);
 }
 
-TEST_F(handle, slot_may_be_used_2_to_the_31_times)
+TEST_F(handle, slot_is_reused_2_to_the_31_times)
 {
 	/* Another worker would have free slots of its own. */
 	start_with(1, 1);
@@ -137,7 +137,7 @@ static void tell_self(void *arg)
 	EXPECT_EQ(*(pl_task_t *)arg, pl_self());
 }
 
-TEST_F(handle, self_is_the_handle_that_spawn_gave)
+TEST_F(handle, self_is_the_handle_from_spawn)
 {
 	pl_task_t t, seen;
 	uint32_t cls;

@@ -41,7 +41,7 @@ static void block_and_let_go(int nr)
 }
 
 /* What is wanted, and one in reserve. */
-TEST_F(idle_timeout, surplus_workers_end_after_a_while)
+TEST_F(idle_timeout, surplus_workers_end_after_the_idle_timeout)
 {
 	uint64_t cpu_ns;
 	int i, nr = 0;
@@ -64,7 +64,7 @@ TEST_F(idle_timeout, surplus_workers_end_after_a_while)
 	}
 }
 
-TEST_F(idle_timeout, none_ends_before_its_time)
+TEST_F(idle_timeout, surplus_worker_lives_until_the_idle_timeout)
 {
 	struct timespec ts = { .tv_nsec = 300 * NSEC_PER_MSEC };
 	uint32_t nr;
@@ -79,7 +79,7 @@ TEST_F(idle_timeout, none_ends_before_its_time)
 	EXPECT_LE(nr, nr_workers());
 }
 
-TEST_F(idle_timeout, as_many_stay_as_were_asked_for)
+TEST_F(idle_timeout, min_workers_stay)
 {
 	struct pl_config cfg = PL_CONFIG_INIT;
 	struct timespec ts = { .tv_nsec = 5 * TIMEOUT_NS };
@@ -104,7 +104,7 @@ static void meet(void *arg)
 }
 
 /* Those that parked when they were wanted did so without a deadline. */
-TEST_F(idle_timeout, those_that_are_wanted_no_more_end)
+TEST_F(idle_timeout, lowered_target_ends_workers)
 {
 	int i, nr = 6;
 	pl_task_t t[6];
@@ -157,7 +157,7 @@ static void wait_and_block(void *arg)
 }
 
 /* The kernel would cancel it, if its thread ended. */
-TEST_F(idle_timeout, who_submitted_for_others_stays_until_it_is_complete)
+TEST_F(idle_timeout, submitter_stays_until_its_requests_complete)
 {
 	struct timespec ts = { .tv_nsec = 10 * TIMEOUT_NS };
 	int i, k;
@@ -237,17 +237,17 @@ static void end_and_start(uint32_t max, int nr_blocking)
 	EXPECT_TRUE(has_any_ended());
 }
 
-TEST_F(idle_timeout, no_task_is_lost_to_those_that_end)
+TEST_F(idle_timeout, ending_workers_lose_no_task)
 {
 	end_and_start(0, NR_PIPES);
 }
 
-TEST_F(idle_timeout, no_task_is_lost_where_no_more_may_be_started)
+TEST_F(idle_timeout, failed_worker_starts_lose_no_task)
 {
 	end_and_start(4, 3);
 }
 
-TEST_F(idle_timeout, they_end_while_the_runtime_stops)
+TEST_F(idle_timeout, surplus_workers_end_during_stop)
 {
 	int i, k, nr = scaled(60);
 

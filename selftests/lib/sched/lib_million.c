@@ -192,7 +192,7 @@ static void check_given_back(struct usage before, uint64_t used, bool exact)
  * Some memory stays however many they were: the table of who waits, and stacks
  * for the next ones.  It is what few leave behind, all of whose stacks stay.
  */
-TEST_F_TIMEOUT(million, tasks_park_at_a_page_each_and_give_it_back, 120)
+TEST_F_TIMEOUT(million, parked_tasks_take_a_page_each_and_free_it, 120)
 {
 	uint32_t nr = how_many(), few = nr / 10 < FEW ? nr / 10 : FEW;
 	struct usage few_parked, before;
@@ -229,7 +229,7 @@ static void hold_worker(void *arg)
 	EXPECT_TRUE(UNTIL_BUSY(may_end));
 }
 
-TEST_F(million, tasks_that_have_not_started_own_no_stack)
+TEST_F(million, unstarted_tasks_own_no_stack)
 {
 	uint32_t nr = (uint32_t)scaled(100000);
 	struct usage before;

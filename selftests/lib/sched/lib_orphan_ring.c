@@ -146,7 +146,7 @@ TEST_F(orphan_ring, io_completes_while_its_worker_is_in_read)
 	let_reader_go(0);
 }
 
-TEST_F(orphan_ring, io_completes_whenever_it_comes)
+TEST_F(orphan_ring, io_completes_at_any_moment_of_the_block)
 {
 	hold_up_with_io();
 	write_in_turn();
@@ -155,7 +155,7 @@ TEST_F(orphan_ring, io_completes_whenever_it_comes)
 }
 
 /* Without one sysmon looks every few milliseconds. */
-TEST_F(orphan_ring, io_completes_without_a_descriptor_to_wait_with)
+TEST_F(orphan_ring, io_completes_without_a_free_descriptor)
 {
 	struct rlimit old, none;
 
@@ -224,8 +224,7 @@ TEST_F(orphan_ring, io_completes_though_sysmon_slept_when_its_worker_went_on)
 	let_reader_go(0);
 }
 
-TEST_F(orphan_ring,
-       io_completes_while_its_worker_is_at_a_page_that_is_not_there)
+TEST_F(orphan_ring, io_completes_while_its_worker_is_in_a_page_fault)
 {
 	pl_task_t t;
 
@@ -242,7 +241,7 @@ TEST_F(orphan_ring,
 	join(t);
 }
 
-TEST_F(orphan_ring, io_of_a_worker_that_computes_is_completed_by_another)
+TEST_F(orphan_ring, io_of_a_stalled_worker_is_completed_by_another)
 {
 	pl_task_t t;
 
@@ -282,8 +281,7 @@ TEST_F(orphan_ring, io_is_cancelled_while_its_worker_is_in_read)
 	let_reader_go(0);
 }
 
-TEST_F(orphan_ring,
-       io_ends_when_its_descriptor_is_closed_though_its_worker_is_in_read)
+TEST_F(orphan_ring, close_ends_io_of_a_worker_in_read)
 {
 	int i;
 
@@ -345,7 +343,7 @@ static void hold_up_shortly(void *arg)
 	}
 }
 
-TEST_F(orphan_ring, nothing_is_lost_between_a_worker_and_who_helps_it)
+TEST_F(orphan_ring, owner_and_reaper_lose_no_completion)
 {
 	static struct mixed asking, holding;
 	pl_task_t t[NR_ECHOES];

@@ -51,7 +51,7 @@ static void start_to_spin(const char *us)
 	start_with(2, 2);
 }
 
-TEST_F_TIMEOUT(spin, work_that_comes_soon_needs_no_wakeup, 120)
+TEST_F_TIMEOUT(spin, early_work_needs_no_wakeup, 120)
 {
 	uint64_t before;
 	int nr_late;
@@ -65,7 +65,7 @@ TEST_F_TIMEOUT(spin, work_that_comes_soon_needs_no_wakeup, 120)
 	EXPECT_GE(NR_ROUNDS / 2 + 2 * nr_late, rt_stat().wakes - before);
 }
 
-TEST_F_TIMEOUT(spin, is_turned_off, 120)
+TEST_F_TIMEOUT(spin, spin_may_be_turned_off, 120)
 {
 	int i;
 
@@ -87,7 +87,7 @@ static bool is_quiet(void)
 	return rt_cpu_ns() == before;
 }
 
-TEST_F_TIMEOUT(spin, comes_to_an_end, 120)
+TEST_F_TIMEOUT(spin, spin_without_work_ends, 120)
 {
 	start_to_spin("1000");
 	spawn_in_turn(NR_ROUNDS);
@@ -96,7 +96,7 @@ TEST_F_TIMEOUT(spin, comes_to_an_end, 120)
 	EXPECT_TRUE(UNTIL(is_quiet()));
 }
 
-TEST_F(spin, stop_does_not_wait_for_it)
+TEST_F(spin, stop_does_not_wait_for_a_spin)
 {
 	start_to_spin("65000");
 	spawn_in_turn(10);

@@ -32,7 +32,7 @@ static const char *heard(void)
 	return text;
 }
 
-TEST_F(watch, all_that_may_be_are_named_once_and_recover)
+TEST_F(watch, all_blocked_workers_are_named_once_and_recover)
 {
 	const char *text;
 	uint64_t before;
@@ -60,7 +60,7 @@ TEST_F(watch, all_that_may_be_are_named_once_and_recover)
 	dup2(old_stderr, 2);
 }
 
-TEST_F(watch, all_that_may_be_recover_though_stderr_is_full)
+TEST_F(watch, full_stderr_does_not_stop_the_recovery)
 {
 	char byte = 'x';
 
@@ -134,7 +134,7 @@ static bool has_slept(uint64_t ns)
 /* Longer than from one to the next of those at who is blocked. */
 #define LAST_LOOK_NS	(200 * NSEC_PER_MSEC)
 
-TEST_F(watch, nobody_looks_while_nothing_waits)
+TEST_F(watch, sysmon_sleeps_without_a_backlog)
 {
 	start_with(2, 0);
 	spawn_tiny(1000);
@@ -143,7 +143,7 @@ TEST_F(watch, nobody_looks_while_nothing_waits)
 	EXPECT_TRUE(has_slept(300 * NSEC_PER_MSEC));
 }
 
-TEST_F(watch, nobody_looks_at_who_stays_blocked_while_nothing_waits)
+TEST_F(watch, sysmon_sleeps_beside_a_blocked_worker)
 {
 	int i;
 
@@ -164,7 +164,7 @@ static void read_for_ever(void *arg)
 	EXPECT_EQ(-ECANCELED, pl_read(*(int *)arg, &c, 1));
 }
 
-TEST_F(watch, nobody_looks_at_who_stays_blocked_while_its_io_does_not_complete)
+TEST_F(watch, sysmon_sleeps_beside_a_blocked_worker_with_io)
 {
 	pl_task_t t[8];
 	int fds[2], i;
@@ -208,7 +208,7 @@ static bool is_seen_to_compute(void)
 }
 
 /* Where the machine has stalled for all the looks that there are, again. */
-TEST_F(watch, who_was_about_to_compute_is_not_taken_for_blocked_for_ever)
+TEST_F(watch, computing_worker_is_not_seen_as_blocked_for_long)
 {
 	bool is_seen = false;
 	pl_task_t t;
@@ -256,7 +256,7 @@ static void *map_and_unmap(void *may_end)
 }
 
 /* It may be asleep on its way into the crew, whose members nobody looks at. */
-TEST_F(watch, who_joins_as_it_is_taken_for_blocked_is_not_for_long)
+TEST_F(watch, joining_worker_is_not_seen_as_blocked_for_long)
 {
 	static atomic_bool may_end;
 	int nr = scaled(100), i, round;
@@ -283,7 +283,7 @@ TEST_F(watch, who_joins_as_it_is_taken_for_blocked_is_not_for_long)
 	pthread_join(mapper, NULL);
 }
 
-TEST_F(watch, work_is_seen_whenever_it_comes)
+TEST_F(watch, late_work_is_seen)
 {
 	int i, nr = scaled(RT_INJECT ? 40 : 100);
 	uint64_t seed = 42;
@@ -308,7 +308,7 @@ static void block_for(void *arg)
 }
 
 /* It is found blocked just when it is not any more, and goes to sleep. */
-TEST_F(watch, who_parks_is_not_counted_as_blocked)
+TEST_F(watch, parking_worker_does_not_count_as_blocked)
 {
 	int i, nr = scaled(RT_INJECT ? 2000 : 1000);
 	uint64_t seed = 7;
@@ -341,7 +341,7 @@ static void block_shortly(void *arg)
 	atomic_fetch_add(&nr_ran, 1);
 }
 
-TEST_F(watch, all_are_counted_once_and_taken_back_once)
+TEST_F(watch, racing_workers_are_counted_once)
 {
 	int i, nr = scaled(200);
 
@@ -393,7 +393,7 @@ TEST_F(watch, crew_calls_a_parked_worker)
 
 /* ---- without what helps ---- */
 
-TEST_F(watch, nobody_looks_where_that_is_not_wanted)
+TEST_F(watch, sysmon_does_not_run_when_disabled)
 {
 	setenv("PARKLOT_WATCH", "0", 1);
 	start_with(1, 0);
@@ -413,7 +413,7 @@ TEST_F(watch, nobody_looks_where_that_is_not_wanted)
 	let_reader_go(1);
 }
 
-TEST_F(watch, is_seen_without_a_descriptor_to_be_had)
+TEST_F(watch, block_is_seen_without_a_free_descriptor)
 {
 	struct rlimit all, none;
 
@@ -430,7 +430,7 @@ TEST_F(watch, is_seen_without_a_descriptor_to_be_had)
 	let_reader_go(0);
 }
 
-TEST_F(watch, child_has_no_descriptor_of_it)
+TEST_F(watch, forked_child_has_no_descriptor_of_sysmon)
 {
 	int before = nr_entries("/proc/self/fd");
 	pid_t pid;

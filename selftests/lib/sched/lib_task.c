@@ -27,7 +27,7 @@ static void nothing(void *arg)
 
 /* ---- spawn and join ---- */
 
-TEST_F(task, spawned_by_a_thread_starts_the_runtime_and_runs)
+TEST_F(task, spawn_by_a_thread_starts_the_runtime)
 {
 	pl_task_t t = 0;
 
@@ -49,12 +49,12 @@ static void spawn_and_join(void *arg)
 	EXPECT_EQ(1, nr_ran);
 }
 
-TEST_F(task, spawned_by_a_task_runs)
+TEST_F(task, spawn_by_a_task_runs)
 {
 	run_in_task(spawn_and_join, NULL);
 }
 
-TEST_F(task, without_a_handle_runs_all_the_same)
+TEST_F(task, task_without_a_handle_runs)
 {
 	ASSERT_EQ(0, pl_spawn(NULL, count, NULL, NULL));
 	EXPECT_TRUE(UNTIL(nr_ran == 1));
@@ -65,7 +65,7 @@ static void get_arg(void *arg)
 	*(uint64_t *)arg = 42;
 }
 
-TEST_F(task, gets_its_argument)
+TEST_F(task, task_gets_its_argument)
 {
 	uint64_t v = 0;
 
@@ -94,7 +94,7 @@ static void spawn_many_and_join(void *arg)
 	}
 }
 
-TEST_F(task, each_of_100000_runs_exactly_once)
+TEST_F(task, each_of_100000_tasks_runs_once)
 {
 	int i, nr = scaled(NR_MANY);
 
@@ -103,7 +103,7 @@ TEST_F(task, each_of_100000_runs_exactly_once)
 		EXPECT_EQ(1, ran[i]);
 }
 
-TEST_F(task, each_of_many_spawned_by_threads_runs_exactly_once)
+TEST_F(task, each_task_of_many_threads_runs_once)
 {
 	int i, nr = scaled(NR_MANY / 10);
 
@@ -123,7 +123,7 @@ static void spawn_loosely(void *arg)
 		ASSERT_EQ(0, pl_spawn(NULL, count, NULL, NULL));
 }
 
-TEST_F(task, a_million_in_a_loop_all_run)
+TEST_F(task, million_tasks_in_a_loop_run)
 {
 	int nr = scaled(RT_INJECT ? 50000 : 1000000);
 
@@ -162,7 +162,7 @@ static void join_task_of_gate(void *arg)
 	EXPECT_EQ(1, atomic_load(&g->word.value));
 }
 
-TEST_F(task, may_be_joined_by_many_at_a_time)
+TEST_F(task, task_is_joined_by_many_at_a_time)
 {
 	static struct mixed m;
 	struct gate g = { 0 };
@@ -174,7 +174,7 @@ TEST_F(task, may_be_joined_by_many_at_a_time)
 	mixed_join(&m);
 }
 
-TEST_F(task, may_be_joined_any_number_of_times)
+TEST_F(task, task_is_joined_any_number_of_times)
 {
 	pl_task_t t = spawn(nothing, NULL);
 	int i;
@@ -235,7 +235,7 @@ static void join_self(void *arg)
 	EXPECT_EQ(-EDEADLK, pl_join_until(pl_self(), 0));
 }
 
-TEST_F(task, joining_itself_is_a_deadlock)
+TEST_F(task, join_of_itself_is_edeadlk)
 {
 	run_in_task(join_self, NULL);
 	run_as(PL_STACK_WORKER, join_self, NULL);
@@ -263,7 +263,7 @@ static void exit_deep_down(void *arg)
 	exit_nested(20);
 }
 
-TEST_F(task, ends_by_exit_from_any_depth_on_any_stack)
+TEST_F(task, exit_from_any_depth_ends_the_task)
 {
 	uint32_t cls;
 	int i;
@@ -274,7 +274,7 @@ TEST_F(task, ends_by_exit_from_any_depth_on_any_stack)
 	EXPECT_EQ(400, nr_ran);
 }
 
-TEST_F(task, exit_outside_does_nothing)
+TEST_F(task, exit_outside_a_task_does_nothing)
 {
 	pl_exit();
 	run_in_task(count, NULL);
@@ -326,14 +326,14 @@ static void spawn_urgent(void *arg)
 	}
 }
 
-TEST_F(task, urgent_runs_at_once_on_this_worker)
+TEST_F(task, urgent_task_runs_at_once_on_this_worker)
 {
 	int is_alone = 0;
 
 	run_in_task(spawn_urgent, &is_alone);
 }
 
-TEST_F(task, urgent_runs_before_its_caller_goes_on)
+TEST_F(task, urgent_task_runs_before_its_caller)
 {
 	int is_alone = 1;
 
@@ -341,7 +341,7 @@ TEST_F(task, urgent_runs_before_its_caller_goes_on)
 	run_in_task(spawn_urgent, &is_alone);
 }
 
-TEST_F(task, urgent_from_a_thread_is_an_ordinary_spawn)
+TEST_F(task, urgent_spawn_by_a_thread_is_ordinary)
 {
 	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
 	pl_task_t t;
@@ -378,7 +378,7 @@ static void spawn_badly(void *arg)
 	EXPECT_EQ(77, t);
 }
 
-TEST_F(task, bad_arguments_are_refused_and_nothing_happens)
+TEST_F(task, bad_arguments_are_refused)
 {
 	uint64_t nr;
 
@@ -390,7 +390,7 @@ TEST_F(task, bad_arguments_are_refused_and_nothing_happens)
 	EXPECT_EQ(0, nr_ran);
 }
 
-TEST_F(task, options_may_grow)
+TEST_F(task, larger_options_are_accepted)
 {
 	struct {
 		struct pl_spawn_opts	opts;
@@ -443,7 +443,7 @@ static void use_all_of_stack(void *arg)
 	use_stack((uintptr_t)arg - 8192);
 }
 
-TEST_F(task, may_use_its_stack_but_for_8_kib)
+TEST_F(task, task_may_use_its_stack_but_for_8_kib)
 {
 	static const size_t size[] = { 256 << 10, 32 << 10, 8 << 20 };
 	uint32_t cls;
@@ -455,7 +455,7 @@ TEST_F(task, may_use_its_stack_but_for_8_kib)
 			       (void *)(uintptr_t)size[cls]);
 }
 
-TEST_F(task, may_use_a_stack_of_the_size_configured)
+TEST_F(task, task_may_use_the_configured_stack)
 {
 	static const size_t size[] = { 1 << 20, 64 << 10, 128 << 10 };
 	struct pl_config cfg = PL_CONFIG_INIT;

@@ -72,7 +72,7 @@ static int spawn_until_refused(pl_task_t *t)
 
 RT_FIXTURE(task_stack)
 
-TEST_F(task_stack, first_run_without_a_stack_waits_for_one)
+TEST_F(task_stack, task_without_a_free_stack_waits_for_a_stack)
 {
 	static pl_task_t t[TASKS_MAX];
 	int i, nr;
@@ -148,7 +148,7 @@ static void read_all(int fd, char *text, size_t size)
 	text[len] = '\0';
 }
 
-TEST_F(task_stack, overflow_names_the_task_that_was_spawned)
+TEST_F(task_stack, overflow_names_the_spawned_task)
 {
 	char said[4096], expected[128];
 	int to_said[2], to_expected[2], status = -1;

@@ -55,7 +55,7 @@ static void workers(void *arg)
 
 /* ---- which stack ---- */
 
-TEST_F(state, only_the_class_worker_runs_on_the_threads_stack)
+TEST_F(state, worker_class_runs_on_the_thread_stack)
 {
 	run_as(PL_STACK_NORMAL, own, NULL);
 	run_as(PL_STACK_SMALL, own, NULL);
@@ -73,7 +73,7 @@ static void parked_after(uint64_t nr_parks)
 			  rt_stat().workers_parked == 1));
 }
 
-TEST_F(state, loop_to_task_to_loop)
+TEST_F(state, loop_switches_to_a_task_and_back)
 {
 	uint64_t nr;
 	int i;
@@ -87,7 +87,7 @@ TEST_F(state, loop_to_task_to_loop)
 	EXPECT_EQ(100, nr_ran);
 }
 
-TEST_F(state, loop_to_workers_task_to_loop)
+TEST_F(state, loop_switches_to_a_worker_stack_task_and_back)
 {
 	uint64_t nr;
 	int i;
@@ -153,7 +153,7 @@ static void change(uint32_t from, void (*how)(void *arg), uint32_t to)
 	EXPECT_EQ(100, nr_ran);
 }
 
-TEST_F(state, task_to_task)
+TEST_F(state, task_switches_to_a_task)
 {
 	start_with(1, 1);
 	change(PL_STACK_NORMAL, end_before, PL_STACK_NORMAL);
@@ -161,7 +161,7 @@ TEST_F(state, task_to_task)
 	change(PL_STACK_SMALL, yield_before, PL_STACK_LARGE);
 }
 
-TEST_F(state, task_to_workers_task)
+TEST_F(state, task_switches_to_a_worker_stack_task)
 {
 	start_with(1, 1);
 	change(PL_STACK_NORMAL, end_before, PL_STACK_WORKER);
@@ -169,14 +169,14 @@ TEST_F(state, task_to_workers_task)
 	change(PL_STACK_LARGE, yield_before, PL_STACK_WORKER);
 }
 
-TEST_F(state, workers_task_to_task)
+TEST_F(state, worker_stack_task_switches_to_a_task)
 {
 	start_with(1, 1);
 	change(PL_STACK_WORKER, end_before, PL_STACK_NORMAL);
 	change(PL_STACK_WORKER, end_before, PL_STACK_SMALL);
 }
 
-TEST_F(state, workers_task_to_workers_task)
+TEST_F(state, worker_stack_task_switches_to_its_like)
 {
 	start_with(1, 1);
 	change(PL_STACK_WORKER, end_before, PL_STACK_WORKER);
@@ -194,7 +194,7 @@ static void spawn_urgent(void *arg)
 	EXPECT_EQ(nr + 1, nr_ran);
 }
 
-TEST_F(state, task_to_urgent_task_of_either_kind)
+TEST_F(state, task_switches_to_an_urgent_task_of_each_kind)
 {
 	start_with(1, 1);
 	change(PL_STACK_NORMAL, spawn_urgent, PL_STACK_SMALL);
@@ -212,7 +212,7 @@ static void spawn_urgent_and_end(void *arg)
 	EXPECT_TRUE(is_on_thread_stack());
 }
 
-TEST_F(state, workers_task_may_spawn_urgently)
+TEST_F(state, worker_stack_task_spawns_urgently)
 {
 	start_with(1, 1);
 	change(PL_STACK_WORKER, spawn_urgent_and_end, PL_STACK_NORMAL);
@@ -234,7 +234,7 @@ static void yield_there(void *arg)
 	EXPECT_NE(t, pl_self());
 }
 
-TEST_F(state, yield_on_the_workers_stack_does_not_leave_it)
+TEST_F(state, yield_on_the_worker_stack_stays_there)
 {
 	start_with(1, 1);
 	run_as(PL_STACK_WORKER, yield_there, NULL);
@@ -261,7 +261,7 @@ static void spawn_and_exit(void *arg)
 	exit_nested(100);
 }
 
-TEST_F(state, workers_task_may_exit_from_any_depth)
+TEST_F(state, worker_stack_task_exits_from_any_depth)
 {
 	start_with(1, 1);
 	change(PL_STACK_WORKER, spawn_and_exit, PL_STACK_WORKER);
@@ -303,7 +303,7 @@ TEST_F(state, blocked_worker_is_replaced)
 	EXPECT_TRUE(UNTIL(rt_stat().workers_blocked == 0));
 }
 
-TEST_F(state, blocked_workers_are_replaced_up_to_the_most_allowed)
+TEST_F(state, blocked_workers_are_replaced_up_to_max_workers)
 {
 	pl_task_t t[8];
 	int i;
@@ -334,7 +334,7 @@ static void block_for_own(void *arg)
 	block_before(&n);
 }
 
-TEST_F(state, blocked_worker_lets_others_run_what_it_waits_for)
+TEST_F(state, task_that_unblocks_a_worker_runs_on_another)
 {
 	int i;
 
@@ -364,7 +364,7 @@ static void block_with_a_queue(void *arg)
 }
 
 /* The one that may run is never idle; still the others' tasks get their turn */
-TEST_F(state, worker_that_never_idles_takes_from_the_blocked)
+TEST_F(state, busy_worker_steals_from_a_blocked_one)
 {
 	pl_task_t t[2];
 	int i;
@@ -396,7 +396,7 @@ static void sleep_there(void *arg)
 	atomic_fetch_add(&nr_ran, 1);
 }
 
-TEST_F(state, only_worker_blocked_comes_back_to_the_others)
+TEST_F(state, single_worker_returns_from_a_block)
 {
 	int i;
 
@@ -464,7 +464,7 @@ static void block_until_ended(void *arg)
 	EXPECT_TRUE(pl_cancelled());
 }
 
-TEST_F(state, every_blocking_call_there_is_interrupted_and_cancelled)
+TEST_F(state, blocking_calls_on_the_worker_stack_are_interrupted)
 {
 	pl_task_t t;
 	uintptr_t i;
@@ -545,12 +545,12 @@ static void wander_all(uint32_t nr_workers)
 	EXPECT_TRUE(UNTIL(nr_alive == 0));
 }
 
-TEST_F(state, changes_at_random_on_one_worker)
+TEST_F(state, random_changes_on_one_worker_lose_no_task)
 {
 	wander_all(1);
 }
 
-TEST_F(state, changes_at_random_on_four_workers)
+TEST_F(state, random_changes_on_four_workers_lose_no_task)
 {
 	wander_all(4);
 }

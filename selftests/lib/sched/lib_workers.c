@@ -50,7 +50,7 @@ static void check_numbers(void)
 	is_over = 1;
 }
 
-TEST_F(workers, as_many_run_as_are_wanted)
+TEST_F(workers, running_workers_match_the_target)
 {
 	static struct mixed m;
 
@@ -60,7 +60,7 @@ TEST_F(workers, as_many_run_as_are_wanted)
 	mixed_join(&m);
 }
 
-TEST_F(workers, as_many_run_as_are_wanted_of_tasks_that_never_block)
+TEST_F(workers, running_workers_match_the_target_without_blocking)
 {
 	int i;
 
@@ -78,7 +78,7 @@ static void nap_on_worker(void *arg)
 		EXPECT_EQ(0, pl_sleep(NSEC_PER_MSEC));
 }
 
-TEST_F(workers, that_return_from_blocking_do_not_run_beside_the_others)
+TEST_F(workers, returning_workers_do_not_exceed_the_target)
 {
 	static struct mixed m;
 	int i;
@@ -114,7 +114,7 @@ static void fill_queue(void *arg)
 	EXPECT_TRUE(UNTIL_BUSY(may_go));
 }
 
-TEST_F(workers, one_too_many_leaves_its_queue_to_the_others)
+TEST_F(workers, surplus_worker_leaves_its_queue_to_others)
 {
 	int i;
 
@@ -127,7 +127,7 @@ TEST_F(workers, one_too_many_leaves_its_queue_to_the_others)
 	EXPECT_TRUE(UNTIL_NO_MORE(nr_ran == 4 * NR_LEFT, nr_ran));
 }
 
-TEST_F(workers, one_too_many_leaves_its_queue_to_one_that_is_never_idle)
+TEST_F(workers, surplus_worker_leaves_its_queue_to_a_busy_one)
 {
 	static struct mixed m;
 	int i;
@@ -166,7 +166,7 @@ static void write_to_all(void)
 		EXPECT_EQ(1, write(pairs[i][1], "x", 1));
 }
 
-TEST_F(workers, one_too_many_still_completes_its_io)
+TEST_F(workers, surplus_worker_completes_its_io)
 {
 	int i, nr = (int)ARRAY_SIZE(pairs);
 	pl_task_t t[ARRAY_SIZE(pairs)];
@@ -235,7 +235,7 @@ static void change_from_timer(void *arg)
 				  (void *)((uintptr_t)arg % 8 + 1)));
 }
 
-TEST_F(workers, more_and_fewer_under_load_loses_nothing)
+TEST_F(workers, changed_target_under_load_loses_no_task)
 {
 	static struct mixed changers, workers;
 	int nr = scaled(RT_INJECT ? 200 : 2000);
@@ -255,7 +255,7 @@ TEST_F(workers, more_and_fewer_under_load_loses_nothing)
 
 /* ---- what is refused ---- */
 
-TEST_F(workers, more_than_the_most_are_refused)
+TEST_F(workers, target_beyond_max_workers_is_refused)
 {
 	start_with(2, 4);
 	EXPECT_EQ(-EINVAL, pl_runtime_set_workers(5));
@@ -264,7 +264,7 @@ TEST_F(workers, more_than_the_most_are_refused)
 	EXPECT_EQ(0, pl_runtime_set_workers(0));
 }
 
-TEST_F(workers, runtime_starts_when_a_number_is_first_set)
+TEST_F(workers, first_target_starts_the_runtime)
 {
 	EXPECT_EQ(PL_BACKEND_AUTO, pl_runtime_backend());
 	EXPECT_EQ(0, pl_runtime_set_workers(2));
@@ -278,7 +278,7 @@ static void *stop_thread(void *arg)
 	return NULL;
 }
 
-TEST_F(workers, number_is_not_changed_from_outside_while_the_runtime_stops)
+TEST_F(workers, target_by_a_thread_during_stop_is_refused)
 {
 	struct hold hold = { &is_over, 1 };
 	pthread_t thread;

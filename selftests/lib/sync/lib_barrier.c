@@ -14,7 +14,7 @@ RT_FIXTURE(barrier)
 static struct pl_barrier barrier;
 static atomic_int nr_back, nr_ones, nr_waiting;
 
-TEST_F(barrier, of_one_holds_nobody_up)
+TEST_F(barrier, barrier_of_one_does_not_wait)
 {
 	struct pl_barrier init = PL_BARRIER_INIT(0), one = PL_BARRIER_INIT(1);
 	int i;
@@ -53,7 +53,7 @@ static void meet_once(void *arg)
 	meet();
 }
 
-TEST_F(barrier, the_last_one_lets_all_go)
+TEST_F(barrier, last_arrival_releases_all)
 {
 	static struct mixed m;
 	pl_task_t t;
@@ -113,7 +113,7 @@ TEST_F(barrier, rounds_follow_each_other_among_tasks_and_threads)
 	walk(10, 3, scaled(300));
 }
 
-TEST_F(barrier, works_before_the_runtime_starts)
+TEST_F(barrier, barrier_works_before_the_runtime_starts)
 {
 	walk(0, 3, scaled(100));
 	EXPECT_EQ(PL_BACKEND_AUTO, pl_runtime_backend());
@@ -128,7 +128,7 @@ static void meet_often(void *arg)
 }
 
 /* Of a whole number of rounds in all, whoever meets whom. */
-TEST_F(barrier, any_of_many_make_up_a_round)
+TEST_F(barrier, any_of_many_tasks_complete_a_round)
 {
 	static struct mixed m;
 	int nr = 1, i;
@@ -154,7 +154,7 @@ static void come_and_leave(void *arg)
 	EXPECT_EQ(-ECANCELED, pl_barrier_wait(&barrier));
 }
 
-TEST_F(barrier, who_is_interrupted_or_cancelled_has_not_come)
+TEST_F(barrier, interrupted_or_cancelled_task_has_not_arrived)
 {
 	uint32_t cls;
 	pl_task_t t, other;
@@ -181,7 +181,7 @@ TEST_F(barrier, who_is_interrupted_or_cancelled_has_not_come)
 	}
 }
 
-TEST_F(barrier, late_wakes_for_others_let_nobody_go)
+TEST_F(barrier, late_wake_of_another_wait_releases_none)
 {
 	uint32_t cls;
 	pl_task_t t;
@@ -248,7 +248,7 @@ static void end_it_and_come(void *arg)
 	join(t);
 }
 
-TEST_F(barrier, who_is_ended_as_the_round_is_over_has_come)
+TEST_F(barrier, interrupt_after_the_round_leaves_the_arrival)
 {
 	start_with(1, 1);
 	EXPECT_EQ(0, pl_barrier_init(&barrier, 2));
@@ -349,7 +349,7 @@ static void meet_and_free(void *arg)
 	}
 }
 
-TEST_F(barrier, may_be_freed_when_all_have_returned)
+TEST_F(barrier, barrier_may_be_freed_when_all_have_returned)
 {
 	int i, k, nr = scaled(1000);
 	struct party *p;

@@ -92,7 +92,7 @@ static void try_it(void *arg)
 
 static const uintptr_t capacities[] = { 0, 1, 2, 7 };
 
-TEST_F(chan, holds_what_it_has_room_for_in_order)
+TEST_F(chan, channel_holds_its_capacity_in_order)
 {
 	uintptr_t cap;
 	size_t i;
@@ -123,7 +123,7 @@ static void use_closed(void *arg)
 	EXPECT_EQ(-EPIPE, pl_chan_close(chan));
 }
 
-TEST_F(chan, drains_after_close)
+TEST_F(chan, closed_channel_drains)
 {
 	void *item;
 	uintptr_t i;
@@ -162,7 +162,7 @@ static void recv_from_closing(void *arg)
 	atomic_fetch_add(&nr_back, 1);
 }
 
-TEST_F(chan, close_lets_all_waiters_go)
+TEST_F(chan, close_releases_all_waiters)
 {
 	static struct mixed m;
 	int op;
@@ -188,7 +188,7 @@ static void send_one(void *arg)
 	atomic_fetch_add(&nr_back, 1);
 }
 
-TEST_F(chan, a_rendezvous_holds_the_sender_until_it_is_met)
+TEST_F(chan, rendezvous_holds_the_sender_until_a_receive)
 {
 	void *item;
 	pl_task_t t;
@@ -213,7 +213,7 @@ static void recv_one(void *arg)
 	atomic_fetch_add(&nr_back, 1);
 }
 
-TEST_F(chan, waiters_are_served_in_the_order_in_which_they_came)
+TEST_F(chan, waiters_are_served_in_order_of_arrival)
 {
 	void *item;
 	int i;
@@ -268,7 +268,7 @@ static void wait_until_ended(void *arg)
 	EXPECT_EQ(&item, item);
 }
 
-TEST_F(chan, waiting_ends_by_deadline_interrupt_and_cancel)
+TEST_F(chan, wait_ends_by_deadline_interrupt_and_cancel)
 {
 	int cls, op;
 	pl_task_t t;
@@ -303,7 +303,7 @@ static void wait_for_stop(void *arg)
 	atomic_fetch_add(&nr_back, 1);
 }
 
-TEST_F(chan, the_stop_ends_all_waiting)
+TEST_F(chan, stop_ends_all_waits)
 {
 	struct hold hold = { &nr_back, 12 };
 	static struct mixed m;
@@ -407,7 +407,7 @@ static void send_and_receive(struct load *l, int nr_tasks, int nr_threads,
 		EXPECT_EQ(1, nr_seen[i]);
 }
 
-TEST_F(chan, each_item_arrives_once)
+TEST_F(chan, items_arrive_once)
 {
 	struct load l = { .nr_items = scaled(10000) };
 	size_t i;
@@ -419,7 +419,7 @@ TEST_F(chan, each_item_arrives_once)
 	}
 }
 
-TEST_F(chan, each_item_arrives_once_though_many_give_up)
+TEST_F(chan, items_arrive_once_though_many_waits_time_out)
 {
 	struct load l = { .nr_items = scaled(3000), .patience_ns = 30000 };
 	size_t i;
@@ -445,7 +445,7 @@ static void interrupt_all(struct mixed *a, struct mixed *b)
 	}
 }
 
-TEST_F(chan, each_item_arrives_once_though_many_are_interrupted)
+TEST_F(chan, items_arrive_once_though_many_waits_are_interrupted)
 {
 	struct load l = { .nr_items = scaled(5000) };
 	size_t i;
@@ -480,7 +480,7 @@ static void recv_while_open(void *arg)
 		atomic_fetch_add(&nr_received, 1);
 }
 
-TEST_F(chan, what_was_sent_before_the_close_is_received)
+TEST_F(chan, item_sent_before_the_close_is_received)
 {
 	static struct mixed senders, receivers;
 	int i, nr = scaled(200);
@@ -513,7 +513,7 @@ static void send_then_sleep(void *arg)
 	atomic_fetch_add(&nr_back, 1);
 }
 
-TEST_F(chan, an_interrupt_is_reported_once)
+TEST_F(chan, interrupt_is_reported_once)
 {
 	int i, nr = scaled(2000), received = 0;
 	pl_task_t t;
@@ -551,7 +551,7 @@ static void send_last(void *arg)
 	atomic_fetch_add(&nr_back, 1);
 }
 
-TEST_F(chan, may_be_destroyed_by_who_receives_the_last)
+TEST_F(chan, channel_may_be_destroyed_by_its_last_receiver)
 {
 	int i, nr = scaled(4000);
 	static struct mixed m;
@@ -579,7 +579,7 @@ static void recv_last(void *arg)
 		EXPECT_EQ(0, pl_chan_destroy(ch));
 }
 
-TEST_F(chan, may_be_destroyed_by_whom_close_let_go)
+TEST_F(chan, channel_may_be_destroyed_by_a_released_waiter)
 {
 	int i, nr = scaled(4000);
 	struct pl_chan *ch;

@@ -35,7 +35,7 @@ static void wait_until_open(void *arg)
 	atomic_fetch_add(&nr_back, 1);
 }
 
-TEST_F(cond, broadcast_lets_all_go)
+TEST_F(cond, broadcast_releases_all)
 {
 	static struct mixed m;
 	struct pl_cond init = PL_COND_INIT;
@@ -50,7 +50,7 @@ TEST_F(cond, broadcast_lets_all_go)
 	EXPECT_EQ(104, nr_back);
 }
 
-TEST_F(cond, broadcast_without_the_mutex_lets_all_go)
+TEST_F(cond, broadcast_without_the_mutex_releases_all)
 {
 	static struct mixed m;
 
@@ -62,7 +62,7 @@ TEST_F(cond, broadcast_without_the_mutex_lets_all_go)
 	mixed_join(&m);
 }
 
-TEST_F(cond, signal_and_broadcast_for_nobody_do_nothing)
+TEST_F(cond, signal_and_broadcast_without_waiters_do_nothing)
 {
 	int i;
 
@@ -92,7 +92,7 @@ static void wait_for_ticket(void *arg)
 	pl_mutex_unlock(&mutex);
 }
 
-TEST_F(cond, signal_lets_the_longest_waiting_go)
+TEST_F(cond, signal_releases_the_longest_waiting)
 {
 	int i;
 
@@ -129,7 +129,7 @@ static void wait_in_vain(void *arg)
 	check_locked_and_unlock();
 }
 
-TEST_F(cond, wait_has_the_mutex_after_its_deadline)
+TEST_F(cond, timed_out_wait_has_the_mutex)
 {
 	mixed_run(10, 3, wait_in_vain, NULL);
 	run_as(PL_STACK_WORKER, wait_in_vain, NULL);
@@ -152,7 +152,7 @@ static void wait_until_ended(void *arg)
 }
 
 /* Ended with the mutex held, so that the waiter must wait for that as well. */
-TEST_F(cond, wait_has_the_mutex_when_interrupted_or_cancelled)
+TEST_F(cond, interrupted_or_cancelled_wait_has_the_mutex)
 {
 	uint32_t cls;
 	pl_task_t t;

@@ -14,7 +14,7 @@ RT_FIXTURE(latch)
 static struct pl_latch latch;
 static atomic_int nr_waiting, nr_back;
 
-TEST_F(latch, counts_down_to_0)
+TEST_F(latch, latch_counts_down_to_0)
 {
 	struct pl_latch init = PL_LATCH_INIT(0), three = PL_LATCH_INIT(3), l;
 
@@ -78,7 +78,7 @@ static void wait_for_0(void *arg)
 	atomic_fetch_add(&nr_back, 1);
 }
 
-TEST_F(latch, the_last_one_lets_all_go)
+TEST_F(latch, last_done_releases_all)
 {
 	static struct mixed m;
 	pl_task_t t;
@@ -104,7 +104,7 @@ TEST_F(latch, the_last_one_lets_all_go)
 	EXPECT_EQ(-EINVAL, pl_latch_done(&latch));
 }
 
-TEST_F(latch, late_wakes_for_others_let_nobody_go)
+TEST_F(latch, late_wake_of_another_wait_releases_none)
 {
 	uint32_t cls;
 	pl_task_t t;
@@ -158,7 +158,7 @@ static void sum_up(void *arg)
 	}
 }
 
-TEST_F(latch, what_was_done_before_is_seen_after)
+TEST_F(latch, writes_before_done_are_seen_after_the_wait)
 {
 	int nr = scaled(200);
 
@@ -289,7 +289,7 @@ TEST_F(latch, done_deadline_and_interrupt_end_a_workers_wait_once)
 }
 
 /* The patient one is let go whatever becomes of the other. */
-TEST_F(latch, who_gives_up_keeps_nobody_waiting)
+TEST_F(latch, timed_out_waiter_delays_no_other)
 {
 	run_race_rounds(PL_STACK_NORMAL, wait_in_rounds,
 			(void (*[])(struct duel *)){ strike_done_and_wait,
@@ -340,7 +340,7 @@ static void wait_and_free(void *arg)
 	atomic_fetch_add(&nr_back, 1);
 }
 
-TEST_F(latch, may_be_freed_by_who_was_let_go)
+TEST_F(latch, latch_may_be_freed_by_a_released_waiter)
 {
 	int i, k, nr = scaled(1000);
 	struct pl_latch *l;
@@ -371,7 +371,7 @@ static void done_by_threads(void *arg)
 	EXPECT_EQ(0, pl_latch_wait(&latch));
 }
 
-TEST_F(latch, works_before_the_runtime_starts)
+TEST_F(latch, latch_works_before_the_runtime_starts)
 {
 	int nr = scaled(5000);
 

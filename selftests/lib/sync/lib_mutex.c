@@ -29,7 +29,7 @@ static void enter_and_leave(void *arg)
 	}
 }
 
-TEST_F(mutex, lets_one_in_at_a_time)
+TEST_F(mutex, lock_admits_one_task_at_a_time)
 {
 	int nr = scaled(2000);
 
@@ -57,7 +57,7 @@ static void enter_by_trylock(void *arg)
 	}
 }
 
-TEST_F(mutex, trylock_lets_one_in_at_a_time)
+TEST_F(mutex, trylock_admits_one_task_at_a_time)
 {
 	static struct mixed m;
 	int nr = scaled(1000);
@@ -91,7 +91,7 @@ static void try_it_free(void *arg)
 	pl_mutex_unlock(&mutex);
 }
 
-TEST_F(mutex, trylock_and_lock_until_do_not_wait_too_long)
+TEST_F(mutex, trylock_and_lock_until_return_in_time)
 {
 	struct pl_mutex init = PL_MUTEX_INIT;
 
@@ -151,7 +151,7 @@ static void lock_whatever_comes(void *arg)
  * Interrupted and cancelled before, while or after they begin to wait, they
  * have the mutex when they are back.
  */
-TEST_F(mutex, lock_is_no_point_of_cancellation)
+TEST_F(mutex, lock_is_no_cancellation_point)
 {
 	pl_task_t t[20];
 	int i;
@@ -228,7 +228,7 @@ static void drop_reference(void *arg)
 	}
 }
 
-TEST_F(mutex, may_be_freed_by_whoever_locked_it_last)
+TEST_F(mutex, mutex_may_be_freed_by_its_last_owner)
 {
 	int i, k, nr = scaled(2000);
 	struct shared *s;
@@ -266,7 +266,7 @@ static void lock_by_deadline(void *arg)
 }
 
 /* Those that give up leave nobody behind who waits for ever. */
-TEST_F(mutex, lock_until_gives_up_without_harm_to_the_others)
+TEST_F(mutex, timed_out_lock_leaves_other_waiters)
 {
 	static struct mixed m;
 	int nr = scaled(400);
@@ -278,7 +278,7 @@ TEST_F(mutex, lock_until_gives_up_without_harm_to_the_others)
 	EXPECT_EQ(0, pl_mutex_trylock(&mutex));
 }
 
-TEST_F(mutex, works_before_the_runtime_starts)
+TEST_F(mutex, mutex_works_before_the_runtime_starts)
 {
 	int nr = scaled(2000);
 

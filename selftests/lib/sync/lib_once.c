@@ -26,7 +26,7 @@ static void never(void *arg)
 	EXPECT_EQ(NULL, "called a second time");
 }
 
-TEST_F(once, calls_the_first_function_only)
+TEST_F(once, first_function_only_is_called)
 {
 	struct pl_once init = PL_ONCE_INIT;
 
@@ -80,14 +80,14 @@ static void make_them_all(void *arg)
 	}
 }
 
-TEST_F(once, calls_once_however_many_come)
+TEST_F(once, many_callers_call_it_once)
 {
 	int nr = scaled(500);
 
 	mixed_run(30, 4, make_them_all, &nr);
 }
 
-TEST_F(once, works_before_the_runtime_starts)
+TEST_F(once, once_works_before_the_runtime_starts)
 {
 	int nr = scaled(500);
 
@@ -109,7 +109,7 @@ static void make_or_wait(void *arg)
 	atomic_fetch_add(&nr_back, 1);
 }
 
-TEST_F(once, lets_all_go_when_the_function_returns)
+TEST_F(once, return_of_the_function_releases_all)
 {
 	static struct mixed m;
 	pl_task_t t[2];
@@ -128,7 +128,7 @@ TEST_F(once, lets_all_go_when_the_function_returns)
 	EXPECT_EQ(1, nr_calls);
 }
 
-TEST_F(once, late_wakes_for_others_let_nobody_go)
+TEST_F(once, late_wake_of_another_wait_releases_none)
 {
 	pl_task_t first = spawn(make_or_wait, (void *)7), t;
 	int i;
@@ -156,7 +156,7 @@ static void wait_whatever_comes(void *arg)
 	EXPECT_EQ(pl_cancelled() ? -ECANCELED : -EINTR, pl_sleep_until(0));
 }
 
-TEST_F(once, is_no_point_of_cancellation)
+TEST_F(once, once_is_no_cancellation_point)
 {
 	pl_task_t t[20];
 	int i;
@@ -195,7 +195,7 @@ static void once_while_stopping(void *arg)
 	atomic_fetch_add(&nr_back, 1);
 }
 
-TEST_F(once, holds_while_the_runtime_stops)
+TEST_F(once, once_holds_while_the_runtime_stops)
 {
 	int i;
 
@@ -228,7 +228,7 @@ static void begin_recursion(void *arg)
 	EXPECT_EQ(0, pl_once(&once, never, NULL));
 }
 
-TEST_F(once, says_so_if_the_function_would_wait_for_itself)
+TEST_F(once, recursive_once_is_edeadlk)
 {
 	uint32_t cls;
 
@@ -269,7 +269,7 @@ static void be_next(void *arg)
 }
 
 /* What was begun within is not done either; those who wait do it. */
-TEST_F(once, another_does_it_if_a_task_ends_within)
+TEST_F(once, exit_within_the_function_leaves_it_to_another)
 {
 	static struct mixed m;
 	uint32_t cls;
@@ -301,7 +301,7 @@ static void end_afterwards(void *arg)
 	pl_exit();
 }
 
-TEST_F(once, stays_done_if_the_task_ends_afterwards)
+TEST_F(once, exit_after_the_function_leaves_it_done)
 {
 	run_in_task(end_afterwards, (void *)7);
 	run_as(PL_STACK_WORKER, end_afterwards, (void *)7);
@@ -325,7 +325,7 @@ static void try_it(void *arg)
 }
 
 /* The first three end within, at the same time as others come. */
-TEST_F(once, is_done_at_last_however_many_end_within)
+TEST_F(once, many_exits_within_the_function_still_finish_it)
 {
 	int i, k, nr = scaled(200);
 	pl_task_t t[12];
@@ -360,7 +360,7 @@ static void use_and_free(void *arg)
 	}
 }
 
-TEST_F(once, may_be_freed_when_all_have_returned)
+TEST_F(once, once_may_be_freed_when_all_have_returned)
 {
 	int i, k, nr = scaled(500);
 	struct lazy *lazy;

@@ -83,7 +83,7 @@ static void push_in_order(void *arg)
 	}
 }
 
-TEST_F(queue, executes_in_the_order_of_pushing)
+TEST_F(queue, items_run_in_the_order_of_pushes)
 {
 	int i, cls;
 
@@ -101,7 +101,7 @@ TEST_F(queue, executes_in_the_order_of_pushing)
 	}
 }
 
-TEST_F(queue, urgent_items_go_before_those_that_are_not)
+TEST_F(queue, urgent_items_run_before_others)
 {
 	int i;
 
@@ -129,7 +129,7 @@ static void push_urgent_within(void **batch, size_t nr, void *arg)
 		EXPECT_EQ(0, pl_queue_push_urgent(queue, nth(7777)));
 }
 
-TEST_F(queue, what_fn_was_not_given_yet_comes_after_the_urgent)
+TEST_F(queue, urgent_item_runs_before_earlier_ones_not_taken)
 {
 	int i;
 
@@ -149,7 +149,7 @@ TEST_F(queue, what_fn_was_not_given_yet_comes_after_the_urgent)
 		EXPECT_EQ(i, order_of[i + 1]);
 }
 
-TEST_F(queue, there_is_a_task_only_while_there_is_something_to_do)
+TEST_F(queue, task_exists_only_while_items_wait)
 {
 	uint64_t before;
 
@@ -180,7 +180,7 @@ static void block_and_exit(void **batch, size_t nr, void *arg)
 		pl_exit();
 }
 
-TEST_F(queue, fn_may_block_push_and_exit)
+TEST_F(queue, callback_may_block_push_and_exit)
 {
 	open_queue(block_and_exit);
 	EXPECT_EQ(0, pl_queue_push(queue, NULL));
@@ -199,7 +199,7 @@ static void close_within(void **batch, size_t nr, void *arg)
 	EXPECT_EQ(-EPIPE, pl_queue_push(queue, NULL));
 }
 
-TEST_F(queue, fn_may_close_and_not_join)
+TEST_F(queue, callback_may_close_and_not_join)
 {
 	open_queue(close_within);
 	EXPECT_EQ(0, pl_queue_push(queue, NULL));
@@ -209,7 +209,7 @@ TEST_F(queue, fn_may_close_and_not_join)
 
 /* ---- close and join ---- */
 
-TEST_F(queue, close_refuses_and_executes_the_rest)
+TEST_F(queue, close_refuses_pushes_and_runs_the_rest)
 {
 	int i;
 
@@ -225,7 +225,7 @@ TEST_F(queue, close_refuses_and_executes_the_rest)
 	EXPECT_EQ(200, nr_done);
 }
 
-TEST_F(queue, one_that_was_never_used_ends_too)
+TEST_F(queue, unused_queue_ends)
 {
 	open_queue(count);
 	close_and_join();
@@ -242,7 +242,7 @@ static void join_until_ended(void *arg)
 	EXPECT_EQ(-ECANCELED, pl_queue_join(queue));
 }
 
-TEST_F(queue, join_is_interrupted_and_cancelled_and_waits_for_the_close)
+TEST_F(queue, join_waits_for_the_close_and_is_interrupted)
 {
 	pl_task_t t;
 	int cls;
@@ -302,7 +302,7 @@ static void push_numbered(void *arg)
 	}
 }
 
-TEST_F(queue, nothing_is_lost_doubled_or_out_of_order)
+TEST_F(queue, items_run_once_and_in_order)
 {
 	int nr = scaled(2000);
 
@@ -330,7 +330,7 @@ static void push_while_open(void *arg)
 	EXPECT_EQ(-EPIPE, ret);
 }
 
-TEST_F(queue, what_was_pushed_before_the_close_is_executed)
+TEST_F(queue, item_pushed_before_the_close_runs)
 {
 	static struct mixed m;
 	int i, nr = scaled(300);
@@ -353,7 +353,7 @@ static void close_queue(void *arg)
 }
 
 /* The joiner frees it while who let him go still runs. */
-TEST_F(queue, is_freed_as_soon_as_it_has_ended)
+TEST_F(queue, queue_may_be_freed_once_it_has_ended)
 {
 	int i, k, nr = scaled(4000);
 	pl_task_t t;
@@ -379,7 +379,7 @@ static void refuse_spawns(bool refuse)
 		atomic_fetch_sub(&pl__rt.stackless.nr, 1);
 }
 
-TEST_F(queue, a_push_that_finds_no_task_is_refused)
+TEST_F(queue, push_without_memory_for_a_task_is_refused)
 {
 	start_with(2, 0);
 	open_queue(note);
@@ -402,7 +402,7 @@ TEST_F(queue, a_push_that_finds_no_task_is_refused)
 }
 
 /* Told 0, it is executed: also if who was first to push was refused. */
-TEST_F(queue, nobody_who_was_told_0_waits_for_another_s_task)
+TEST_F(queue, accepted_push_does_not_depend_on_another_push)
 {
 	static struct mixed m;
 	int i, nr = scaled(2000);
@@ -422,7 +422,7 @@ TEST_F(queue, nobody_who_was_told_0_waits_for_another_s_task)
 	EXPECT_EQ(nr_pushed, nr_done);
 }
 
-TEST_F(queue, no_memory_is_the_pusher_s_error)
+TEST_F(queue, push_without_memory_is_enomem)
 {
 	open_queue(count);
 	EXPECT_EQ(0, pl_queue_push(queue, NULL));
@@ -457,7 +457,7 @@ static void *push_from_outside(void *arg)
 	return NULL;
 }
 
-TEST_F(queue, the_stop_waits_for_what_was_pushed)
+TEST_F(queue, stop_waits_for_pushed_items)
 {
 	pthread_t thread;
 	int i;
@@ -494,7 +494,7 @@ static void *push_through_stops(void *arg)
 	return NULL;
 }
 
-TEST_F(queue, told_0_it_is_executed_though_the_runtime_stops)
+TEST_F(queue, accepted_item_runs_though_the_runtime_stops)
 {
 	int i, nr = scaled(60), before;
 	pthread_t thread[3];

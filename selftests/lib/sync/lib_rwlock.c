@@ -40,7 +40,7 @@ static void try_it_free(void *arg)
 	pl_rwlock_rdunlock(&lock);
 }
 
-TEST_F(rwlock, is_free_when_zero_filled_and_when_unlocked)
+TEST_F(rwlock, zero_filled_and_unlocked_locks_are_free)
 {
 	struct pl_rwlock init = PL_RWLOCK_INIT;
 
@@ -81,7 +81,7 @@ static void read_in_vain(void *arg)
 	EXPECT_LE(deadline, pl_now());
 }
 
-TEST_F(rwlock, keeps_all_out_while_it_is_written)
+TEST_F(rwlock, writer_keeps_all_others_out)
 {
 	pl_rwlock_wrlock(&lock);
 	mixed_run(10, 2, read_in_vain, NULL);
@@ -92,7 +92,7 @@ TEST_F(rwlock, keeps_all_out_while_it_is_written)
 	check_free();
 }
 
-TEST_F(rwlock, keeps_writers_out_while_it_is_read)
+TEST_F(rwlock, reader_keeps_writers_out)
 {
 	pl_rwlock_rdlock(&lock);
 	mixed_run(10, 2, write_in_vain, NULL);
@@ -114,7 +114,7 @@ static void read_all_together(void *arg)
 	pl_rwlock_rdunlock(&lock);
 }
 
-TEST_F(rwlock, lets_readers_in_together)
+TEST_F(rwlock, readers_share_the_lock)
 {
 	int nr = 24;
 
@@ -132,7 +132,7 @@ static void look_often(void *arg)
 }
 
 /* A deadline that has passed is a look, and keeps no reader out. */
-TEST_F(rwlock, a_writer_that_only_looks_is_not_waited_for)
+TEST_F(rwlock, trywrlock_delays_no_reader)
 {
 	static struct mixed m;
 	int nr = scaled(20000);
@@ -211,7 +211,7 @@ static void join_queued(void)
 	check_free();
 }
 
-TEST_F(rwlock, readers_that_come_wait_for_a_writer_that_waits)
+TEST_F(rwlock, new_readers_wait_for_a_waiting_writer)
 {
 	pl_rwlock_rdlock(&lock);
 	queue_up(write_and_note, 1);
@@ -225,7 +225,7 @@ TEST_F(rwlock, readers_that_come_wait_for_a_writer_that_waits)
 	EXPECT_STREQ("1wRR", journal);
 }
 
-TEST_F(rwlock, readers_that_wait_come_in_after_one_writer)
+TEST_F(rwlock, waiting_readers_enter_after_one_writer)
 {
 	int i;
 
@@ -242,7 +242,7 @@ TEST_F(rwlock, readers_that_wait_come_in_after_one_writer)
 	EXPECT_STREQ("RRRRRR1w2w3w", journal);
 }
 
-TEST_F(rwlock, writers_come_in_in_order)
+TEST_F(rwlock, writers_enter_in_order)
 {
 	uintptr_t i;
 
@@ -283,7 +283,7 @@ static void write_often(void *arg)
 	}
 }
 
-TEST_F(rwlock, writers_come_in_between_readers_without_end)
+TEST_F(rwlock, endless_readers_admit_writers)
 {
 	static struct mixed m;
 	int nr = scaled(100);
@@ -316,7 +316,7 @@ static void read_often(void *arg)
 	}
 }
 
-TEST_F(rwlock, readers_come_in_between_writers_without_end)
+TEST_F(rwlock, endless_writers_admit_readers)
 {
 	static struct mixed m;
 	int nr = scaled(100);
@@ -343,7 +343,7 @@ static void write_for_a_while(void *arg)
 	atomic_fetch_add(&nr_back, 1);
 }
 
-TEST_F(rwlock, a_writer_that_is_ended_lets_waiting_readers_in)
+TEST_F(rwlock, interrupted_writer_admits_waiting_readers)
 {
 	int i, ret[2] = { -EINTR, -ECANCELED };
 	uint32_t cls;
@@ -369,7 +369,7 @@ TEST_F(rwlock, a_writer_that_is_ended_lets_waiting_readers_in)
 		}
 }
 
-TEST_F(rwlock, a_writer_past_its_deadline_lets_waiting_readers_in)
+TEST_F(rwlock, timed_out_writer_admits_waiting_readers)
 {
 	uint64_t deadline = in_ms(20);
 	pl_task_t t;
@@ -390,7 +390,7 @@ TEST_F(rwlock, a_writer_past_its_deadline_lets_waiting_readers_in)
 	join_queued();
 }
 
-TEST_F(rwlock, readers_wait_on_while_another_writer_waits)
+TEST_F(rwlock, remaining_writer_keeps_readers_waiting)
 {
 	int interrupted = -EINTR;
 	pl_task_t t;
@@ -422,7 +422,7 @@ static void lock_until_ended(void *arg)
 	EXPECT_EQ(-ECANCELED, lock_until(&lock, 0));
 }
 
-TEST_F(rwlock, the_until_forms_are_interrupted_and_cancelled)
+TEST_F(rwlock, until_forms_are_interrupted_and_cancelled)
 {
 	uint32_t i;
 	pl_task_t t;
@@ -470,7 +470,7 @@ static void end_it_and_unlock(void *arg)
 	check_free();
 }
 
-TEST_F(rwlock, who_is_ended_as_it_is_handed_the_lock_has_it)
+TEST_F(rwlock, interrupt_after_the_hand_over_leaves_the_lock)
 {
 	start_with(1, 1);
 	run_in_task(end_it_and_unlock, &lock);
@@ -493,7 +493,7 @@ static void lock_whatever_comes(void *arg)
 		pl_rwlock_rdunlock(&lock);
 }
 
-TEST_F(rwlock, rdlock_and_wrlock_are_no_points_of_cancellation)
+TEST_F(rwlock, rdlock_and_wrlock_are_no_cancellation_points)
 {
 	pl_task_t t[24];
 	int i;
@@ -536,7 +536,7 @@ static void lock_until_stopping(void *arg)
 }
 
 /* Those that can give up do, and those that cannot get it all the same. */
-TEST_F(rwlock, holds_while_the_runtime_stops)
+TEST_F(rwlock, rwlock_holds_while_the_runtime_stops)
 {
 	int i, nr = 20;
 
@@ -560,7 +560,7 @@ static void read_until_and_note(void *arg)
 	pl_rwlock_rdunlock(&lock);
 }
 
-TEST_F(rwlock, late_wakes_for_others_let_nobody_in)
+TEST_F(rwlock, late_wake_of_another_wait_admits_none)
 {
 	int i;
 

@@ -65,7 +65,7 @@ static void come_and_go(void *arg)
 		}
 }
 
-TEST_F(race, a_writer_is_alone_among_tasks)
+TEST_F(race, writer_is_alone_among_tasks)
 {
 	int nr = scaled(1000);
 
@@ -75,7 +75,7 @@ TEST_F(race, a_writer_is_alone_among_tasks)
 	check_free();
 }
 
-TEST_F(race, a_writer_is_alone_among_threads)
+TEST_F(race, writer_is_alone_among_threads)
 {
 	int nr = scaled(400);
 
@@ -85,7 +85,7 @@ TEST_F(race, a_writer_is_alone_among_threads)
 	check_free();
 }
 
-TEST_F(race, a_writer_is_alone_among_tasks_and_threads)
+TEST_F(race, writer_is_alone_among_tasks_and_threads)
 {
 	int nr = scaled(400);
 	pl_task_t t = spawn_as(PL_STACK_WORKER, come_and_go, &nr);
@@ -119,7 +119,7 @@ static void come_by_trylock(void *arg)
 	}
 }
 
-TEST_F(race, a_writer_that_tries_is_alone)
+TEST_F(race, trywrlock_owner_is_alone)
 {
 	static struct mixed m;
 	int nr = scaled(200);
@@ -160,7 +160,7 @@ static void come_by_deadline(void *arg)
 }
 
 /* Those that give up leave nobody behind who waits for ever. */
-TEST_F(race, deadlines_do_no_harm_to_those_that_stay)
+TEST_F(race, timed_out_waits_leave_other_waiters)
 {
 	static struct mixed m;
 	int nr = scaled(200);
@@ -242,7 +242,7 @@ TEST_F(race, unlock_deadline_and_interrupt_end_a_workers_wait_once)
 			(void (*[])(struct duel *)){ strike_unlock, NULL });
 }
 
-TEST_F(race, who_gives_up_keeps_no_reader_and_no_writer_waiting)
+TEST_F(race, timed_out_waiter_delays_no_reader_or_writer)
 {
 	run_race_rounds(PL_STACK_NORMAL, wait_in_rounds,
 			(void (*[])(struct duel *)){ strike_read, strike_unlock,
@@ -314,7 +314,7 @@ static void drop_reference(void *arg)
 	}
 }
 
-TEST_F(race, may_be_freed_by_whoever_locked_it_last)
+TEST_F(race, rwlock_may_be_freed_by_its_last_owner)
 {
 	int i, k, nr = scaled(1000);
 	struct shared *s;
@@ -350,7 +350,7 @@ static void read_and_free(void *arg)
 	atomic_fetch_add(&nr_back, 1);
 }
 
-TEST_F(race, may_be_freed_by_whom_it_was_handed_to)
+TEST_F(race, rwlock_may_be_freed_by_its_new_owner)
 {
 	int i, nr = scaled(1000);
 	struct shared *s;

@@ -77,7 +77,7 @@ static void choose(void *arg)
 	EXPECT_EQ(0, pl_chan_tryrecv(chans[1], NULL));
 }
 
-TEST_F(select, does_the_one_that_is_ready)
+TEST_F(select, ready_case_is_done)
 {
 	int cls;
 
@@ -105,13 +105,13 @@ static void select_nothing(void *arg)
 	EXPECT_EQ(-EINVAL, pl_chan_select(none, 2, 0));
 }
 
-TEST_F(select, without_a_channel_it_only_waits)
+TEST_F(select, select_without_channels_waits)
 {
 	select_nothing(NULL);
 	run_in_task(select_nothing, NULL);
 }
 
-TEST_F(select, a_closed_channel_is_reported_through_its_case)
+TEST_F(select, closed_channel_is_reported_by_its_case)
 {
 	struct pl_chan_case cases[] = {
 		PL_CHAN_CASE_RECV(chans[0]), PL_CHAN_CASE_RECV(chans[0]),
@@ -132,7 +132,7 @@ TEST_F(select, a_closed_channel_is_reported_through_its_case)
 	destroy_chans();
 }
 
-TEST_F(select, of_those_that_are_ready_each_has_its_chance)
+TEST_F(select, each_ready_case_is_chosen_at_times)
 {
 	enum { NR = 4000 };
 	struct pl_chan_case cases[6] = { { .ch = NULL } };
@@ -189,7 +189,7 @@ static void recv_from_any(void *arg)
 	atomic_fetch_add(&nr_back, 1);
 }
 
-TEST_F(select, waits_for_the_first_and_is_then_listed_nowhere)
+TEST_F(select, chosen_case_unlists_the_others)
 {
 	int i, k, cls;
 
@@ -225,7 +225,7 @@ static void select_until_ended(void *arg)
 	EXPECT_EQ(-ECANCELED, pl_chan_select(cases, NR_CHANS, 0));
 }
 
-TEST_F(select, waiting_ends_by_deadline_interrupt_and_cancel)
+TEST_F(select, wait_ends_by_deadline_interrupt_and_cancel)
 {
 	int cls, op;
 	pl_task_t t;
@@ -257,7 +257,7 @@ static void select_while_stopping(void *arg)
 	atomic_fetch_add(&nr_back, 1);
 }
 
-TEST_F(select, the_stop_ends_all_waiting)
+TEST_F(select, stop_ends_all_waits)
 {
 	struct hold hold = { &nr_back, 12 };
 	static struct mixed m;
@@ -287,7 +287,7 @@ static void select_closing(void *arg)
 	atomic_fetch_add(&nr_back, 1);
 }
 
-TEST_F(select, close_lets_them_go_by_one_case_each)
+TEST_F(select, close_releases_each_select_by_one_case)
 {
 	static struct mixed m;
 	int i;
@@ -380,14 +380,14 @@ static void select_mixed(size_t capacity, uint64_t patience_ns, bool interrupt)
 	destroy_chans();
 }
 
-TEST_F(select, no_item_is_lost_or_doubled_and_nobody_stuck)
+TEST_F(select, items_arrive_once_and_selects_return)
 {
 	select_mixed(0, 10 * NSEC_PER_MSEC, false);
 	select_mixed(1, 10 * NSEC_PER_MSEC, false);
 	select_mixed(5, 10 * NSEC_PER_MSEC, false);
 }
 
-TEST_F(select, no_item_is_lost_or_doubled_though_many_give_up)
+TEST_F(select, items_arrive_once_though_many_selects_time_out)
 {
 	select_mixed(0, 40000, false);
 	select_mixed(1, 40000, true);
@@ -418,7 +418,7 @@ static void meet(void *arg)
 	pl_chan_close(chans[0]);
 }
 
-TEST_F(select, may_send_and_receive_on_one_channel)
+TEST_F(select, select_sends_and_receives_on_one_channel)
 {
 	int nr = scaled(3000);
 
@@ -443,7 +443,7 @@ static void select_on_doomed(void *arg)
 	atomic_fetch_add(&nr_back, 1);
 }
 
-TEST_F(select, does_not_touch_a_channel_that_it_was_let_go_on)
+TEST_F(select, released_select_leaves_a_destroyed_channel)
 {
 	int i, nr = scaled(4000), ret;
 	struct pl_chan *ch;
@@ -468,7 +468,7 @@ TEST_F(select, does_not_touch_a_channel_that_it_was_let_go_on)
 	destroy_chans();
 }
 
-TEST_F(select, takes_thousands_of_cases)
+TEST_F(select, select_takes_thousands_of_cases)
 {
 	enum { NR = 3000 };
 	static struct pl_chan_case cases[NR];

@@ -14,7 +14,7 @@ RT_FIXTURE(sem)
 static struct pl_sem sem;
 static atomic_int nr_waiting, nr_back, nr_inside, nr_most;
 
-TEST_F(sem, has_the_units_that_it_was_made_with)
+TEST_F(sem, semaphore_starts_with_its_units)
 {
 	struct pl_sem init = PL_SEM_INIT(0), three = PL_SEM_INIT(3), s;
 	int i;
@@ -44,7 +44,7 @@ TEST_F(sem, bad_arguments_are_refused)
 	EXPECT_EQ(-EAGAIN, pl_sem_trywait(&sem));
 }
 
-TEST_F(sem, post_beyond_the_most_adds_nothing)
+TEST_F(sem, post_beyond_the_maximum_is_refused)
 {
 	EXPECT_EQ(0, pl_sem_init(&sem, PL_SEM_MAX - 1));
 	EXPECT_EQ(-EOVERFLOW, pl_sem_post(&sem, 2));
@@ -65,7 +65,7 @@ static void wait_for_one(void *arg)
 	atomic_fetch_add(&nr_back, 1);
 }
 
-TEST_F(sem, post_lets_as_many_go)
+TEST_F(sem, post_releases_as_many_waiters)
 {
 	static struct mixed m;
 	int i, nr = 0;
@@ -98,7 +98,7 @@ static void wait_in_order(void *arg)
 	atomic_fetch_add(&nr_back, 1);
 }
 
-TEST_F(sem, post_lets_the_longest_waiting_go)
+TEST_F(sem, post_releases_the_longest_waiting)
 {
 	int i;
 
@@ -133,7 +133,7 @@ static void post_one_by_one(void *arg)
 	EXPECT_TRUE(UNTIL(nr_back == 20));
 }
 
-TEST_F(sem, posts_in_a_row_let_one_each_go)
+TEST_F(sem, each_post_releases_one_waiter)
 {
 	start_with(1, 1);
 	run_in_task(post_one_by_one, NULL);
@@ -157,7 +157,7 @@ static void take_it_away(void *arg)
 	EXPECT_TRUE(UNTIL(nr_back == 2));
 }
 
-TEST_F(sem, who_comes_running_may_take_the_unit_first)
+TEST_F(sem, running_task_may_take_the_unit_first)
 {
 	start_with(1, 1);
 	run_in_task(take_it_away, NULL);
@@ -179,7 +179,7 @@ static void late_wake(void *arg)
 	EXPECT_EQ(-EAGAIN, pl_sem_trywait(&sem));
 }
 
-TEST_F(sem, late_wakes_for_others_give_no_unit)
+TEST_F(sem, late_wake_of_another_wait_gives_no_unit)
 {
 	uintptr_t cls;
 
@@ -218,7 +218,7 @@ static void check_units(int nr)
 	EXPECT_EQ(-EAGAIN, pl_sem_trywait(&sem));
 }
 
-TEST_F(sem, lets_as_many_in_as_there_are_units)
+TEST_F(sem, units_bound_the_number_inside)
 {
 	int nr = scaled(1500);
 
@@ -228,7 +228,7 @@ TEST_F(sem, lets_as_many_in_as_there_are_units)
 	check_units(3);
 }
 
-TEST_F(sem, works_before_the_runtime_starts)
+TEST_F(sem, semaphore_works_before_the_runtime_starts)
 {
 	int nr = scaled(1500);
 
@@ -408,7 +408,7 @@ TEST_F(sem, post_deadline_and_interrupt_end_a_workers_wait_once)
 }
 
 /* A unit for each of two; one of them is patient, and gets it. */
-TEST_F(sem, who_gives_up_takes_nobodys_unit)
+TEST_F(sem, timed_out_waiter_takes_no_unit)
 {
 	run_race_rounds(PL_STACK_NORMAL, wait_in_rounds,
 			(void (*[])(struct duel *)){ strike_post, strike_wait,
@@ -462,7 +462,7 @@ static void post_once(void *arg)
 	EXPECT_EQ(0, pl_sem_post(arg, 1));
 }
 
-TEST_F(sem, may_be_freed_by_who_was_let_go)
+TEST_F(sem, semaphore_may_be_freed_by_a_released_waiter)
 {
 	int i, nr = scaled(2000);
 	struct pl_sem *s;

@@ -56,7 +56,7 @@ static void see_hook(void *arg)
 	sem_post(&n->done);
 }
 
-TEST(the_thread_has_a_name_no_slack_no_signals_and_runs_the_hook_first)
+TEST(timer_thread_is_named_masked_and_runs_the_hook)
 {
 	struct nature n = { .name = "" };
 	struct pl__timers *t;
@@ -104,7 +104,7 @@ static void see_batch(void *arg)
 	sem_post(&o->done);
 }
 
-TEST_F(timers, a_batch_is_of_some_and_ends_before_anything_else_is_called)
+TEST_F(timers, batch_is_bounded_and_ends_before_the_next_call)
 {
 	struct other o;
 	struct gate g;
@@ -139,7 +139,7 @@ static void be_in_batch_and_add(void *arg)
 	add(arg, 0, pl__now_ns() + FAR - MSEC * nr_ended, nothing, NULL);
 }
 
-TEST_F(timers, a_batch_ends_before_the_thread_sleeps)
+TEST_F(timers, batch_ends_before_the_thread_sleeps)
 {
 	uint32_t i;
 
@@ -153,7 +153,7 @@ TEST_F(timers, a_batch_ends_before_the_thread_sleeps)
 	EXPECT_EQ(20, nr_ended);
 }
 
-TEST_F(timers, a_reservation_may_be_given_back)
+TEST_F(timers, reservation_may_be_returned)
 {
 	struct pl__slab_cache cache = { 0 };
 	struct pl__timer *r, *again;
@@ -168,8 +168,7 @@ TEST_F(timers, a_reservation_may_be_given_back)
 	pl__timer_release(self->t, NULL, again);
 }
 
-TEST_F_TIMEOUT(timers, without_memory_reserving_fails_and_the_rest_fires,
-	       240)
+TEST_F_TIMEOUT(timers, reservation_without_memory_fails_and_the_rest_fires, 240)
 {
 	const uint32_t max = 4 << 20;
 	struct pl__slab_cache cache = { 0 };
@@ -193,7 +192,7 @@ TEST_F_TIMEOUT(timers, without_memory_reserving_fails_and_the_rest_fires,
 	EXPECT_NE(NULL, pl__timer_reserve(self->t, &cache));
 }
 
-TEST_F(timers, the_counters_are_exact_when_all_is_quiet)
+TEST_F(timers, counters_of_a_quiet_thread_are_exact)
 {
 	uint64_t added, fired, deleted, busy;
 	pl_timer_t id[5];
@@ -290,18 +289,18 @@ static void fire_volley(struct __test_metadata *_metadata, struct pl__timers *t,
 	free(v.order);
 }
 
-TEST_F(timers, in_order_within_a_bucket_never_early_once)
+TEST_F(timers, timers_of_a_bucket_fire_in_order_and_once)
 {
 	fire_volley(_metadata, self->t, 3000, 1, 200 * MSEC, 30 * MSEC);
 }
 
-TEST_F(timers, in_order_across_buckets_never_early_once)
+TEST_F(timers, timers_across_buckets_fire_in_order_and_once)
 {
 	fire_volley(_metadata, self->t, 3000, NR_BUCKETS, 200 * MSEC,
 		    30 * MSEC);
 }
 
-TEST_F_TIMEOUT(timers, a_million_at_once, 240)
+TEST_F_TIMEOUT(timers, million_timers_at_once_fire, 240)
 {
 	fire_volley(_metadata, self->t, ROUNDS(1000000), NR_BUCKETS,
 		    5 * NSEC_PER_SEC, 300 * MSEC);
@@ -333,7 +332,7 @@ static bool fire_two(struct pl__timers *t, struct pl__slab_cache *cache)
 	return late || order[0] == &shots[1];
 }
 
-TEST_F(timers, one_that_comes_later_and_is_due_earlier_is_fired_first)
+TEST_F(timers, earlier_deadline_added_later_fires_first)
 {
 	struct pl__slab_cache cache = { 0 };
 	int i, nr = ROUNDS(3000);
@@ -359,7 +358,7 @@ static void look_where(void *arg)
 	sem_post(&p->done);
 }
 
-TEST_F(timers, a_past_deadline_fires_soon_but_on_the_thread)
+TEST_F(timers, past_deadline_fires_soon_on_the_thread)
 {
 	static const uint64_t past[] = { 0, 1, 1000000 };
 	struct place p = { .t = self->t };
@@ -377,7 +376,7 @@ TEST_F(timers, a_past_deadline_fires_soon_but_on_the_thread)
 	sem_wait(&p.done);
 }
 
-TEST_F(timers, for_ever_never_fires_and_needs_no_time_limit)
+TEST_F(timers, timer_without_a_deadline_never_fires)
 {
 	_Atomic uint32_t fired = 0;
 	pl_timer_t id[5000];
@@ -394,7 +393,7 @@ TEST_F(timers, for_ever_never_fires_and_needs_no_time_limit)
 	EXPECT_EQ(0, fired);
 }
 
-TEST_F(timers, an_earlier_deadline_wakes_the_thread)
+TEST_F(timers, earlier_deadline_wakes_the_thread)
 {
 	sem_t done;
 	int i;
@@ -435,7 +434,7 @@ static void one_after_the_other(unsigned int nth, void *arg)
  * Each waits for its own before it adds the next: none can be missed.  Two
  * whose deadlines have passed meet a thread that is about to sleep for good.
  */
-TEST_F_TIMEOUT(timers, no_deadline_is_slept_through, 240)
+TEST_F_TIMEOUT(timers, thread_sleeps_through_no_deadline, 240)
 {
 	struct slept s = { .t = self->t };
 
@@ -449,7 +448,7 @@ TEST_F_TIMEOUT(timers, no_deadline_is_slept_through, 240)
 	team_run(2, one_after_the_other, &s);
 }
 
-TEST_F(timers, a_later_deadline_wakes_nobody)
+TEST_F(timers, later_deadline_leaves_the_thread_asleep)
 {
 	long before;
 	int i;
@@ -466,7 +465,7 @@ TEST_F(timers, a_later_deadline_wakes_nobody)
 	EXPECT_EQ(before, nr_switches());
 }
 
-TEST_F(timers, with_none_pending_it_sleeps_for_good)
+TEST_F(timers, thread_without_timers_sleeps_for_good)
 {
 	long before;
 
@@ -488,7 +487,7 @@ TEST_F(timers, with_none_pending_it_sleeps_for_good)
  * Else each would cost a system call and two context switches.  The gate
  * makes sure that the thread finds the first one dead.
  */
-TEST_F(timers, adding_and_deleting_alone_leaves_the_thread_asleep)
+TEST_F(timers, add_and_delete_leave_the_thread_asleep)
 {
 	uint64_t deadline = pl__now_ns() + FAR;
 	long before;

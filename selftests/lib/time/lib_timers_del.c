@@ -6,7 +6,7 @@
 #include "kselftest_harness.h"
 #include "timers.h"
 
-TEST_F(timers, del_has_three_answers)
+TEST_F(timers, delete_has_three_results)
 {
 	_Atomic uint32_t fired = 0;
 	struct gate g;
@@ -28,7 +28,7 @@ TEST_F(timers, del_has_three_answers)
 	EXPECT_EQ(0, fired);
 }
 
-TEST_F(timers, handles_that_are_no_timer_are_enoent)
+TEST_F(timers, unknown_handles_are_enoent)
 {
 	static const uint64_t version[] = { 0, 1, 2, 3, 4, 5, UINT32_MAX };
 	_Atomic uint32_t fired = 0;
@@ -43,7 +43,7 @@ TEST_F(timers, handles_that_are_no_timer_are_enoent)
 	EXPECT_EQ(-ENOENT, pl__timer_del(self->t, 0));
 }
 
-TEST_F(timers, a_handle_means_nothing_when_its_slot_is_used_again)
+TEST_F(timers, handle_of_a_reused_slot_is_enoent)
 {
 	enum { NR = 1000 };
 	pl_timer_t stale[NR], id[NR];
@@ -70,7 +70,7 @@ TEST_F(timers, a_handle_means_nothing_when_its_slot_is_used_again)
 }
 
 /* What the heap holds can be deleted as well as what it does not. */
-TEST_F(timers, deleted_ones_never_fire_wherever_they_are)
+TEST_F(timers, deleted_timers_never_fire)
 {
 	static _Atomic uint32_t fired, spared;
 	uint64_t soon = pl__now_ns() + 300 * MSEC;
@@ -129,7 +129,7 @@ static void add_or_delete(unsigned int nth, void *arg)
 	}
 }
 
-TEST_F_TIMEOUT(timers, each_is_fired_or_deleted_by_one, 240)
+TEST_F_TIMEOUT(timers, racing_timer_is_fired_or_deleted_once, 240)
 {
 	uint64_t added, fired, deleted, busy, sum = 0;
 	struct hunt *h = calloc(1, sizeof(*h));
@@ -167,7 +167,7 @@ static void write_plain(void *arg)
 	*(uint64_t *)arg = 42;
 }
 
-TEST_F(timers, enoent_sees_what_the_callback_did)
+TEST_F(timers, enoent_sees_the_writes_of_the_callback)
 {
 	uint64_t value, wrong = 0;
 	pl_timer_t id;
@@ -209,7 +209,7 @@ static void delete_self_and_other(void *arg)
 	sem_post(&b->done);
 }
 
-TEST_F(timers, a_callback_deletes_others_but_is_busy_itself)
+TEST_F(timers, callback_deletes_others_and_itself_is_ebusy)
 {
 	_Atomic uint32_t fired = 0;
 	struct busybody b = { .t = self->t };
@@ -233,7 +233,7 @@ static void again(void *arg)
 		sem_post(&b->done);
 }
 
-TEST_F(timers, a_callback_adds_itself_anew)
+TEST_F(timers, callback_adds_its_timer_again)
 {
 	struct busybody b = { .t = self->t, .left = 5000 };
 
@@ -284,7 +284,7 @@ static void add_two(void *arg)
  * unless the thread stalls in between, so that it is added long after it is
  * due.
  */
-TEST_F(timers, what_callbacks_add_is_in_order_too)
+TEST_F(timers, timers_added_by_callbacks_fire_in_order)
 {
 	static struct busybody b;
 
@@ -344,7 +344,7 @@ TEST_F_TIMEOUT(timers, five_million_pairs_take_the_memory_of_few, 240)
 	EXPECT_LT(c.max_slot, 512);
 }
 
-TEST_F_TIMEOUT(timers, so_do_pairs_of_several_threads, 240)
+TEST_F_TIMEOUT(timers, pairs_of_several_threads_take_the_memory_of_few, 240)
 {
 	struct churn c = { .t = self->t, .nr = ROUNDS(1000000) };
 
@@ -354,7 +354,7 @@ TEST_F_TIMEOUT(timers, so_do_pairs_of_several_threads, 240)
 }
 
 /* So many living that their lists are pulled and the heap has the dead. */
-TEST_F_TIMEOUT(timers, the_dead_in_the_heap_are_reclaimed, 240)
+TEST_F_TIMEOUT(timers, deleted_timers_in_the_heap_are_reclaimed, 240)
 {
 	struct churn c = {
 		/* Not fewer where it is slow: the heap must turn over. */
@@ -370,7 +370,7 @@ TEST_F_TIMEOUT(timers, the_dead_in_the_heap_are_reclaimed, 240)
 	EXPECT_LT(c.max_slot, 2 * 10000 * 5);
 }
 
-TEST(stopping_frees_what_is_pending_and_fires_nothing_more)
+TEST(stop_frees_pending_timers_and_fires_none)
 {
 	_Atomic uint32_t fired = 0;
 	struct pl__timers *t;
@@ -410,7 +410,7 @@ static void slow(void *arg)
 	h->in_callback = false;
 }
 
-TEST(stopping_waits_for_the_callback_that_runs)
+TEST(stop_waits_for_a_running_callback)
 {
 	struct halt h = { .halted = false };
 
@@ -453,7 +453,7 @@ static void add_throughout(unsigned int nth, void *arg)
 	h->nr_after += after;
 }
 
-TEST(adders_may_go_on_while_it_halts)
+TEST(concurrent_adds_during_stop_are_safe)
 {
 	struct team team;
 	struct halt h;

@@ -90,7 +90,7 @@ TEST_F(timers, late_thread_fires_two_armed_in_time_in_order)
 	expect_two_in_order(_metadata, self->t, false);
 }
 
-TEST_F(timers, late_thread_fires_two_armed_in_time_in_order_after_an_old_one)
+TEST_F(timers, late_thread_fires_two_in_order_after_an_old_one)
 {
 	expect_two_in_order(_metadata, self->t, true);
 }
@@ -193,17 +193,17 @@ static void expect_held_up_briefly(struct __test_metadata *_metadata,
 	EXPECT_TRUE(is_fired);
 }
 
-TEST_F(timers, old_timers_added_without_end_hold_up_a_due_one_for_100_ms)
+TEST_F(timers, endless_old_timers_delay_a_due_one_by_100_ms)
 {
 	expect_held_up_briefly(_metadata, self->t, 1, 1);
 }
 
-TEST_F(timers, several_chains_of_old_timers_hold_up_a_due_one_for_100_ms)
+TEST_F(timers, chains_of_old_timers_delay_a_due_one_by_100_ms)
 {
 	expect_held_up_briefly(_metadata, self->t, NR_CHAINS, 1);
 }
 
-TEST_F(timers, old_timers_in_all_buckets_hold_up_a_due_one_for_100_ms)
+TEST_F(timers, old_timers_in_all_buckets_delay_by_100_ms)
 {
 	expect_held_up_briefly(_metadata, self->t, NR_CHAINS, NR_BUCKETS);
 }

@@ -46,7 +46,7 @@ static void keep_own(void *arg)
 	EXPECT_NULL(pl_key_get(other));
 }
 
-TEST_F(key, values_are_each_task_s_and_thread_s_own)
+TEST_F(key, values_are_private_to_tasks_and_threads)
 {
 	int nr = scaled(1000), cls;
 
@@ -59,7 +59,7 @@ TEST_F(key, values_are_each_task_s_and_thread_s_own)
 	EXPECT_EQ(28, nr_destroyed);
 }
 
-TEST_F(key, works_before_the_runtime_starts)
+TEST_F(key, keys_work_before_the_runtime_starts)
 {
 	int nr = 10;
 
@@ -113,7 +113,7 @@ static void outlive_key(void *arg)
 	EXPECT_NULL(pl_key_get(key));
 }
 
-TEST_F(key, what_was_set_for_a_deleted_key_is_never_seen_again)
+TEST_F(key, value_of_a_deleted_key_is_not_seen_again)
 {
 	key = key_new(count);
 	run_in_task(outlive_key, NULL);
@@ -136,7 +136,7 @@ static void set_all(void *arg)
 		EXPECT_EQ(&keys[i], pl_key_get(keys[i]));
 }
 
-TEST_F(key, there_may_be_so_many_at_a_time)
+TEST_F(key, keys_beyond_the_maximum_are_refused)
 {
 	static pl_key_t keys[PL_KEYS_MAX];
 	pl_key_t more = 0;
@@ -155,7 +155,7 @@ TEST_F(key, there_may_be_so_many_at_a_time)
 	EXPECT_NE(keys[500], more);
 }
 
-TEST_F(key, no_memory_for_a_value_is_an_error)
+TEST_F(key, value_without_memory_is_enomem)
 {
 	key = key_new(count);
 	/* A slot it has; what is left to be had is the array. */
@@ -190,7 +190,7 @@ static void set_and_end(void *arg)
 		pl_exit();
 }
 
-TEST_F(key, destructors_run_in_the_task_however_it_ends)
+TEST_F(key, destructors_run_in_the_task_at_each_kind_of_end)
 {
 	int cls, how, nr = 0;
 
@@ -212,7 +212,7 @@ static void set_null_again(void *arg)
 	EXPECT_EQ(0, pl_key_set(key, NULL));
 }
 
-TEST_F(key, null_is_not_destroyed_nor_what_has_no_destructor)
+TEST_F(key, null_and_plain_values_are_not_destroyed)
 {
 	key = key_new(count);
 	other = key_new(NULL);
@@ -240,7 +240,7 @@ static void set_once_more(void *value)
 		EXPECT_EQ(0, pl_key_set(key, &other));
 }
 
-TEST_F(key, what_destructors_set_is_destroyed_in_some_rounds)
+TEST_F(key, values_set_by_destructors_are_destroyed_in_rounds)
 {
 	int cls;
 
@@ -274,7 +274,7 @@ static void set_more(void *value)
 	}
 }
 
-TEST_F(key, a_destructor_may_create_keys_and_set_many)
+TEST_F(key, destructor_may_create_keys_and_set_values)
 {
 	key = key_new(set_more);
 	run_as(PL_STACK_SMALL, set_key, NULL);
@@ -291,7 +291,7 @@ static void exit_within(void *value)
 	EXPECT_EQ(0, pl_self());
 }
 
-TEST_F(key, exit_ends_the_destructor_and_not_the_others)
+TEST_F(key, exit_ends_one_destructor_only)
 {
 	int cls;
 

@@ -107,7 +107,7 @@ static void *set_key_in_thread(void *arg)
 	return NULL;
 }
 
-TEST_F(key_end, the_stop_waits_for_destructors)
+TEST_F(key_end, stop_waits_for_destructors)
 {
 	pthread_t thread;
 	int i;
@@ -140,7 +140,7 @@ static void begin_fresh(void *arg)
 	atomic_fetch_add(&nr_back, 1);
 }
 
-TEST_F(key_end, the_next_task_begins_anew)
+TEST_F(key_end, next_task_of_the_slot_has_no_values)
 {
 	pl_task_t t;
 	int i;
@@ -183,7 +183,7 @@ static void *thread_with_late_key(void *arg)
 	return NULL;
 }
 
-TEST_F(key_end, a_thread_s_values_are_destroyed_when_it_ends)
+TEST_F(key_end, end_of_a_thread_destroys_its_values)
 {
 	int i, nr = scaled(100), rounds[4];
 	pthread_t thread[4];
@@ -218,7 +218,7 @@ static void see_nothing(void *arg)
 	EXPECT_NULL(pl_key_get(key));
 }
 
-TEST_F(key_end, a_worker_s_are_not_those_of_its_tasks)
+TEST_F(key_end, values_of_a_worker_are_not_those_of_its_tasks)
 {
 	struct pl_config cfg = PL_CONFIG_INIT;
 	int cls;

@@ -23,7 +23,7 @@ static void sleep_not_early(void *arg)
 	}
 }
 
-TEST_F(sleep, is_never_too_short)
+TEST_F(sleep, sleep_is_never_too_short)
 {
 	mixed_run(20, 2, sleep_not_early, NULL);
 	run_as(PL_STACK_WORKER, sleep_not_early, NULL);
@@ -38,7 +38,7 @@ static void sleep_until_not_early(void *arg)
 	EXPECT_LE(deadline, pl_now());
 }
 
-TEST_F(sleep, until_is_never_early)
+TEST_F(sleep, sleep_until_is_never_early)
 {
 	mixed_run(20, 2, sleep_until_not_early, NULL);
 	run_as(PL_STACK_WORKER, sleep_until_not_early, NULL);
@@ -53,7 +53,7 @@ static void sleep_in_the_past(void *arg)
 	EXPECT_EQ(0, pl_sleep(0));
 }
 
-TEST_F(sleep, late_wake_for_another_does_not_end_it)
+TEST_F(sleep, late_wake_of_another_wait_leaves_the_sleep)
 {
 	pl_task_t t = spawn(sleep_until_not_early, NULL);
 	uint64_t end = in_ms(2);
@@ -117,12 +117,12 @@ static void end_sleeps(int (*end)(pl_task_t t), int expected)
 	}
 }
 
-TEST_F(sleep, is_ended_by_interrupt)
+TEST_F(sleep, interrupt_ends_a_sleep)
 {
 	end_sleeps(pl_interrupt, -EINTR);
 }
 
-TEST_F(sleep, is_ended_by_cancel)
+TEST_F(sleep, cancel_ends_a_sleep)
 {
 	end_sleeps(pl_cancel, -ECANCELED);
 }
@@ -146,7 +146,7 @@ static void interrupt_self_first(void *arg)
 	EXPECT_EQ(0, pl_sleep_until(0));
 }
 
-TEST_F(sleep, interrupt_before_it_ends_the_next_one_only)
+TEST_F(sleep, early_interrupt_ends_the_next_sleep_only)
 {
 	run_in_task(interrupt_self_first, NULL);
 	run_as(PL_STACK_WORKER, interrupt_self_first, NULL);
@@ -172,7 +172,7 @@ static void cancel_self_first(void *arg)
 	EXPECT_EQ(-ECANCELED, pl_sleep_until(PL_FOREVER));
 }
 
-TEST_F(sleep, cancel_holds_for_every_one_to_come)
+TEST_F(sleep, cancel_ends_all_later_sleeps)
 {
 	run_in_task(cancel_self_first, NULL);
 	run_as(PL_STACK_WORKER, cancel_self_first, NULL);
@@ -246,12 +246,12 @@ static void race_interrupt(uint32_t cls)
 	EXPECT_EQ(r.nr_rounds, r.nr_now + r.nr_later);
 }
 
-TEST_F(sleep, interrupt_that_came_too_late_is_kept_for_the_next)
+TEST_F(sleep, late_interrupt_ends_the_next_sleep)
 {
 	race_interrupt(PL_STACK_NORMAL);
 }
 
-TEST_F(sleep, interrupt_too_late_is_kept_on_the_workers_stack)
+TEST_F(sleep, late_interrupt_is_kept_on_the_worker_stack)
 {
 	race_interrupt(PL_STACK_WORKER);
 }
@@ -264,7 +264,7 @@ static void sleep_a_bit(void *arg)
 	atomic_fetch_add(&nr_done, 1);
 }
 
-TEST_F(sleep, ten_thousand_at_once_all_wake)
+TEST_F(sleep, ten_thousand_sleepers_all_wake)
 {
 	int i, nr = scaled(10000);
 
@@ -302,7 +302,7 @@ static void wait_for_those_due(void *arg)
 	atomic_fetch_add(&nr_called, 1);
 }
 
-TEST_F(sleep, is_over_before_a_later_timer_is_called)
+TEST_F(sleep, sleep_ends_before_a_later_timer_fires)
 {
 	int i;
 
@@ -322,7 +322,7 @@ static void sleep_for_ever_from_thread(void *arg)
 	atomic_fetch_add(&nr_back, 1);
 }
 
-TEST_F(sleep, of_a_thread_ends_when_the_runtime_stops)
+TEST_F(sleep, stop_ends_the_sleep_of_a_thread)
 {
 	static struct mixed m;
 	struct hold hold = { &nr_back, 4 };

@@ -54,7 +54,7 @@ TEST_F(word, bad_arguments_are_refused)
 	EXPECT_EQ(-EINVAL, pl_word_requeue(&word, &word, 1, 1));
 }
 
-TEST_F(word, nobody_waiting_is_woken_or_moved)
+TEST_F(word, wake_and_requeue_without_waiters_return_0)
 {
 	EXPECT_EQ(0, pl_word_wake(&word, UINT32_MAX));
 	EXPECT_EQ(0, pl_word_requeue(&word, &other, 1, UINT32_MAX));
@@ -62,7 +62,7 @@ TEST_F(word, nobody_waiting_is_woken_or_moved)
 	EXPECT_EQ(0, pl_word_wake(&word, UINT32_MAX));
 }
 
-TEST_F(word, wake_says_how_many_and_wakes_no_more)
+TEST_F(word, wake_returns_its_count_and_wakes_no_more)
 {
 	static struct mixed m;
 
@@ -81,7 +81,7 @@ TEST_F(word, wake_says_how_many_and_wakes_no_more)
 	EXPECT_EQ(24, nr_back);
 }
 
-TEST_F(word, wake_does_not_wake_who_waits_on_another)
+TEST_F(word, wake_leaves_waiters_on_other_words)
 {
 	static struct pl_word near[2];
 	pl_task_t t = spawn(wait_for_ever, NULL);
@@ -172,7 +172,7 @@ TEST_F(word, requeue_keeps_the_order)
 
 /* ---- moving ---- */
 
-TEST_F(word, requeue_wakes_some_moves_some_and_counts_both)
+TEST_F(word, requeue_counts_woken_and_moved_waiters)
 {
 	static struct mixed m;
 
@@ -269,7 +269,7 @@ static void wait_again_and_again(void *arg)
 	atomic_fetch_add(&nr_back, 1);
 }
 
-TEST_F_TIMEOUT(word, nobody_is_lost_who_is_moved_while_others_are_woken, 120)
+TEST_F_TIMEOUT(word, requeue_racing_wakes_loses_no_waiter, 120)
 {
 	static struct mixed movers, waiters;
 	int nr = scaled(200);
@@ -315,7 +315,7 @@ static struct box *box_new(atomic_int *nr_freed)
 	return b;
 }
 
-TEST_F(word, may_be_unmapped_as_soon_as_the_waiter_is_back)
+TEST_F(word, word_may_be_unmapped_when_its_waiter_returns)
 {
 	int i, nr = scaled(2000);
 	atomic_int nr_freed = 0;
@@ -359,7 +359,7 @@ static void wake_heap_words(void *arg)
 	}
 }
 
-TEST_F(word, may_be_freed_as_soon_as_the_waiter_is_back)
+TEST_F(word, word_may_be_freed_when_its_waiter_returns)
 {
 	int nr = scaled(5000);
 

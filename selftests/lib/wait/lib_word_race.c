@@ -233,7 +233,7 @@ static void wake_often(void *arg)
 	atomic_fetch_add((atomic_int *)arg, total);
 }
 
-TEST_F(race, wakes_counted_are_waits_that_were_woken)
+TEST_F(race, counted_wakes_equal_woken_waits)
 {
 	static struct mixed waiters, wakers;
 	int nr = scaled(500);
