@@ -4,11 +4,14 @@
  * deadlines, the end of the last descriptor, and a WAKE, of which all is
  * checked before anything is done.
  */
+#include <linux/bitops.h>
 #include <linux/fdtable.h>
 #include <linux/ktime.h>
 #include <linux/minmax.h>
 #include <linux/parklot.h>
+#include <linux/rcupdate.h>
 #include <linux/sched.h>
+#include <linux/spinlock.h>
 #include <linux/time_namespace.h>
 #include <linux/uaccess.h>
 
@@ -58,41 +61,33 @@ ktime_t parklot_deadline(u64 deadline_ns)
 	return min_t(u64, deadline_ns - offset, KTIME_MAX);
 }
 
-/* Under one hold of a table's lock at most so many descriptors are compared. */
-#define PARKLOT_FILES_AT_ONCE	1024
+/* Under one hold of a table's lock at most so many numbers are looked at. */
+#define PARKLOT_FILES_AT_ONCE	256
 
-struct file_search {
-	const struct file	*file;
-	unsigned int		end;	/* the last number of this hold */
-	unsigned int		*at;	/* out: the last one compared */
-};
-
-static int file_compare(const void *data, struct file *other, unsigned int fd)
-{
-	const struct file_search *search = data;
-
-	*search->at = fd;
-	if (other == search->file)
-		return 1;
-	return fd < search->end ? 0 : -1;
-}
-
-/* A descriptor of @file in @files, from number @fd on: that, or -1. */
+/*
+ * A descriptor of @file in @files, from number @fd on: that, or -1. Not by
+ * iterate_fd(), which looks at all unused numbers that follow in one hold.
+ */
 static int file_find(struct files_struct *files, const struct file *file,
 		     unsigned int fd)
 {
-	unsigned int at;
-	struct file_search search = { .file = file, .at = &at };
-	int ret;
+	unsigned int end, max;
+	struct fdtable *table;
 
-	for (;;) {
-		search.end = fd + PARKLOT_FILES_AT_ONCE - 1;
-		ret = iterate_fd(files, fd, file_compare, &search);
-		if (ret >= 0)
-			return ret ? at : -1;
-		fd = at + 1;
+	do {
+		spin_lock(&files->file_lock);
+		table = files_fdtable(files);
+		max = table->max_fds;
+		end = min(fd + PARKLOT_FILES_AT_ONCE, max);
+		for_each_set_bit_from(fd, table->open_fds, end)
+			if (rcu_access_pointer(table->fd[fd]) == file)
+				break;
+		spin_unlock(&files->file_lock);
+		if (fd < end)
+			return fd;
 		cond_resched();
-	}
+	} while (end < max);
+	return -1;
 }
 
 /*
