@@ -18,6 +18,7 @@
 #include "feature.h"
 #include "file.h"
 #include "hand.h"
+#include "timeout.h"
 
 /*
  * For everybody, as futex(2) is: a space reaches only the threads of the
@@ -86,6 +87,8 @@ static int __init parklot_init(void)
 		if (err)
 			return err;
 	}
+	if (parklot_is_built(PARKLOT_FEAT_URING))
+		parklot_timeouts_init();
 	err = device_init();
 	if (err && has_hands)
 		parklot_hand_exit();
@@ -96,6 +99,8 @@ module_init(parklot_init);
 static void __exit parklot_exit(void)
 {
 	device_exit();
+	if (parklot_is_built(PARKLOT_FEAT_URING))
+		parklot_timeouts_exit();
 	if (parklot_is_built(PARKLOT_FEAT_CREW))
 		parklot_hand_exit();
 }

@@ -4,7 +4,7 @@
  * a task: whoever takes it off the lot has it completed by the task that
  * submitted it.
  *
- * Four may end it: a waker (or a close), the timer, a cancel, and the
+ * Four may end it: a waker (or a close), the timeout, a cancel, and the
  * submission itself, which may find another seq. Who takes it off the lot, as
  * lot.c has it, or did not get it on, completes it, and nobody else.
  *
@@ -22,18 +22,17 @@
  *
  *	submission			who ends it
  *	onto the lot			off the lot, reason	[ring-a]
- *	start the timer
+ *	start the timeout
  *	if (reason)	[ring-b]	by the submitter's task:
- *	    cancel the timer		    cancel the timer
+ *	    cancel the timeout		    cancel the timeout
  *	put				    done; put
  *
- * The timer may be started after it was cancelled in vain, but then the reason
- * was set before, and is seen. The command is done before its request is freed:
- * a cancel, which finds the one by the other, holds the ring's lock, and
- * finds it no more once it is done. A pending command holds the file: so it is
- * the close of a descriptor that sends it home, not the release.
+ * The timeout may be started after it was cancelled in vain, but then the
+ * reason was set before, and is seen. The command is done before its request
+ * is freed: a cancel, which finds the one by the other, holds the ring's lock,
+ * and finds it no more once it is done. A pending command holds the file: so
+ * it is the close of a descriptor that sends it home, not the release.
  */
-#include <linux/hrtimer.h>
 #include <linux/io_uring/cmd.h>
 #include <linux/io_uring_types.h>
 #include <linux/parklot.h>
@@ -49,6 +48,7 @@
 #include "inject.h"
 #include "lot.h"
 #include "space.h"
+#include "timeout.h"
 #include "uring.h"
 
 /* A parked command. I: set at init. */
@@ -56,8 +56,8 @@ struct parklot_request {
 	struct parklot_sleeper	sleeper;
 	struct parklot_lot	*lot;		/* I */
 	struct io_uring_cmd	*cmd;		/* I */
-	struct hrtimer		timer;
-	bool			has_timer;	/* I */
+	struct parklot_timeout	timeout;
+	bool			has_timeout;	/* I */
 	refcount_t		refs;		/* submission, completion */
 };
 
@@ -79,13 +79,13 @@ static void request_put(struct parklot_request *request)
 
 /*
  * By the one who ended it. [ring-a] pairs with [ring-b] in request_park(): the
- * reason was set before the timer is cancelled here.
+ * reason was set before the timeout is cancelled here.
  */
 static void request_done(struct parklot_request *request, int res,
 			 unsigned int issue_flags)
 {
-	if (request->has_timer)
-		hrtimer_cancel(&request->timer);
+	if (request->has_timeout)
+		parklot_timeout_cancel(&request->timeout);
 	PARKLOT_INJECT("ring-a");
 	uring_done(request->cmd, res, issue_flags);
 	request_put(request);
@@ -118,20 +118,32 @@ static void request_awake(struct parklot_sleeper *sleeper)
 	io_uring_cmd_complete_in_task(request->cmd, done_by_task);
 }
 
-static enum hrtimer_restart request_late(struct hrtimer *timer)
+static struct parklot_request *request_of(struct parklot_timeout *timeout)
 {
-	struct parklot_request *request =
-		container_of(timer, struct parklot_request, timer);
-
-	if (parklot_lot_give_up(request->lot, &request->sleeper,
-				PARKLOT_TIMEDOUT))
-		io_uring_cmd_complete_in_task(request->cmd, done_by_task);
-	return HRTIMER_NORESTART;
+	return container_of(timeout, struct parklot_request, timeout);
 }
+
+static bool request_claim_late(struct parklot_timeout *timeout)
+{
+	struct parklot_request *request = request_of(timeout);
+
+	return parklot_lot_give_up(request->lot, &request->sleeper,
+				   PARKLOT_TIMEDOUT);
+}
+
+static void request_end_late(struct parklot_timeout *timeout)
+{
+	io_uring_cmd_complete_in_task(request_of(timeout)->cmd, done_by_task);
+}
+
+static const struct parklot_timeout_ops request_timeout_ops = {
+	.claim	= request_claim_late,
+	.end	= request_end_late,
+};
 
 static struct parklot_request *request_create(struct io_uring_cmd *cmd,
 					      struct parklot_lot *lot,
-					      bool has_timer)
+					      bool has_timeout)
 {
 	struct parklot_request *request;
 
@@ -141,10 +153,9 @@ static struct parklot_request *request_create(struct io_uring_cmd *cmd,
 	request->sleeper.awake = request_awake;
 	request->lot = lot;
 	request->cmd = cmd;
-	request->has_timer = has_timer;
-	if (has_timer)
-		hrtimer_setup(&request->timer, request_late, CLOCK_MONOTONIC,
-			      HRTIMER_MODE_ABS_SOFT);
+	request->has_timeout = has_timeout;
+	if (has_timeout)
+		parklot_timeout_init(&request->timeout, &request_timeout_ops);
 	refcount_set(&request->refs, 2);
 	pdu_of(cmd)->request = request;
 	return request;
@@ -164,13 +175,12 @@ static int request_park(struct parklot_request *request,
 		request_done(request, reason, issue_flags);
 		goto out;
 	}
-	if (request->has_timer) {
+	if (request->has_timeout) {
 		PARKLOT_INJECT("ring-b");
-		hrtimer_start(&request->timer, stay->deadline,
-			      HRTIMER_MODE_ABS_SOFT);
+		parklot_timeout_start(&request->timeout, stay->deadline);
 		/* [ring-b] pairs with [ring-a] in request_done(). */
 		if (smp_load_acquire(&request->sleeper.reason))
-			hrtimer_cancel(&request->timer);
+			parklot_timeout_cancel(&request->timeout);
 	}
 out:
 	request_put(request);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * command: the life of a PARK that is a command of io_uring (module/uring.c,
- * and enlist, give_up and take_one of module/lot.c).
+ * module/timeout.c, and enlist, give_up and take_one of module/lot.c).
  *
  * It is submitted by its task, with the ring's lock held, or by io-wq, without.
  * A waker, the timer, a close of the last descriptor and the end of the ring
@@ -66,7 +66,7 @@ inline put()
 	}
 }
 
-/* hrtimer_cancel(): waits for the callback. */
+/* parklot_timeout_cancel(): waits for a claim, not for what follows it. */
 inline cancel_timer()
 {
 	touch();
@@ -229,7 +229,11 @@ active proctype timer()
 end:	do
 	:: atomic { is_armed -> is_armed = false; is_firing = true };
 		give_up(TIMEDOUT, was);
-		d_step { nr_queued = nr_queued + was; is_firing = false }
+		is_firing = false;
+		if
+		:: was -> d_step { touch(); nr_queued++ }
+		:: !was
+		fi
 	od
 }
 
