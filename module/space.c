@@ -66,8 +66,10 @@ static void area_free(struct parklot_area *area)
 {
 	u32 i;
 
-	for (i = 0; i < area->nr_pages; i++)
+	for (i = 0; i < area->nr_pages; i++) {
 		__free_page(area->pages[i]);
+		cond_resched();
+	}
 	kfree(area->pages);
 }
 
@@ -349,8 +351,10 @@ void parklot_space_interrupt(struct parklot_space *space)
 	struct parklot_yard *yard = parklot_space_yard(space);
 	u32 i;
 
-	for (i = 0; yard && i < yard->nr_lots; i++)
+	for (i = 0; yard && i < yard->nr_lots; i++) {
 		parklot_lot_interrupt(&yard->lot[i]);
+		cond_resched();
+	}
 }
 
 /**
