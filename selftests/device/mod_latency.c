@@ -1,0 +1,520 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * How late a real-time thread gets a processor while other threads make the
+ * module do the most work it can be asked for. The thread sleeps to absolute
+ * times; its worst lateness is an upper bound of the time that interrupts or
+ * preemption are off and that a raw spinlock is held. SECURITY.md has a table.
+ *
+ * Only a clock that counts instructions tells such times: the machine is booted
+ * with --icount, and says so by MOD_LATENCY=1.
+ */
+#include "kselftest_harness.h"
+
+#include <liburing.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include "mod_crew.h"
+
+#define NR_COMMANDS	8192
+#define NR_THREADS	500
+#define NR_WORKERS	64	/* of a storm */
+#define NR_LOTS		PARKLOT_MAX_BATCH
+#define SQ_SIZE		4096
+#define PERIOD_NS	25000
+
+/* Instructions, of which the kernel alone takes up to half. */
+#define BOUND		30000
+
+/* The thread that measures. */
+struct meter {
+	pthread_t	thread;
+	atomic_int	is_ready, must_end;
+	uint64_t	worst;		/* read after the thread's end */
+	unsigned long	nr;		/* sleeps; read after the end */
+};
+
+static void *meter_main(void *arg)
+{
+	struct meter *meter = arg;
+	struct timespec ts;
+	uint64_t due, now;
+
+	atomic_store(&meter->is_ready, 1);
+	for (now = now_ns(); !atomic_load(&meter->must_end); meter->nr++) {
+		due = now + PERIOD_NS;
+		ts.tv_sec = due / NSEC_PER_SEC;
+		ts.tv_nsec = due % NSEC_PER_SEC;
+		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
+		now = now_ns();
+		if (now - due > meter->worst)
+			meter->worst = now - due;
+	}
+	return NULL;
+}
+
+static bool meter_start(struct meter *meter)
+{
+	struct sched_param param = { .sched_priority = 50 };
+	pthread_attr_t attr;
+	int err;
+
+	memset(meter, 0, sizeof(*meter));
+	pthread_attr_init(&attr);
+	pthread_attr_setinheritsched(&attr, PTHREAD_EXPLICIT_SCHED);
+	pthread_attr_setschedpolicy(&attr, SCHED_FIFO);
+	pthread_attr_setschedparam(&attr, &param);
+	err = pthread_create(&meter->thread, &attr, meter_main, meter);
+	pthread_attr_destroy(&attr);
+	if (err)
+		return false;
+	UNTIL(atomic_load(&meter->is_ready));
+	return true;
+}
+
+/* The worst lateness since the start. */
+static uint64_t meter_stop(struct meter *meter)
+{
+	atomic_store(&meter->must_end, 1);
+	pthread_join(meter->thread, NULL);
+	return meter->worst;
+}
+
+FIXTURE(latency)
+{
+	struct space s;
+	struct io_uring ring;
+	struct meter meter;
+};
+
+FIXTURE_SETUP(latency)
+{
+	if (!getenv("MOD_LATENCY"))
+		SKIP(return, "no clock that counts instructions");
+	SPACE_SETUP(&self->s, NR_LOTS);
+	ASSERT_EQ(0, mlockall(MCL_CURRENT));
+	/* So that what was done before does not count. */
+	sleep_ns(NSEC_PER_SEC);
+}
+
+FIXTURE_TEARDOWN(latency)
+{
+	space_close(&self->s);
+}
+
+/* What is done here is measured. */
+#define MEASURE(self)	ASSERT_TRUE(meter_start(&(self)->meter))
+#define MEASURED(self, bound) do { \
+	uint64_t __late = meter_stop(&(self)->meter); \
+	TH_LOG("late by %llu at most, of %lu", (unsigned long long)__late, \
+	       (self)->meter.nr); \
+	EXPECT_GE((uint64_t)(bound), __late); \
+} while (0)
+
+/* Nothing but a thread that runs: this much is not the module's. */
+TEST_F(latency, user_space_alone)
+{
+	uint64_t end;
+
+	MEASURE(self);
+	for (end = now_ns() + 20 * NSEC_PER_MSEC; now_ns() < end;)
+		getppid();
+	MEASURED(self, BOUND);
+}
+
+static struct io_uring_sqe *ring_sqe(struct io_uring *ring)
+{
+	struct io_uring_sqe *sqe = io_uring_get_sqe(ring);
+
+	if (sqe)
+		return sqe;
+	io_uring_submit(ring);
+	return io_uring_get_sqe(ring);
+}
+
+/*
+ * With IORING_SETUP_DEFER_TASKRUN a command is completed when its submitter
+ * asks for results, and not within what is measured.
+ */
+#define DEFERRED \
+	(IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN)
+
+static bool ring_open(struct io_uring *ring, unsigned int flags)
+{
+	struct io_uring_params params = {
+		.flags = IORING_SETUP_CQSIZE | flags,
+		.cq_entries = 2 * NR_COMMANDS,
+	};
+
+	return !io_uring_queue_init_params(SQ_SIZE, ring, &params);
+}
+
+/* Parked on lot 0, or in turn on all of them. */
+static bool park_commands(struct io_uring *ring, struct space *s,
+			  bool on_all_lots, uint64_t deadline)
+{
+	static struct parklot_park park[NR_LOTS];
+	struct io_uring_sqe *sqe;
+	int i;
+
+	for (i = 0; i < NR_LOTS; i++)
+		park[i] = (struct parklot_park){
+			.lot = on_all_lots ? i : 0, .pollfd = -1,
+			.deadline_ns = deadline,
+		};
+	for (i = 0; i < NR_COMMANDS; i++) {
+		sqe = ring_sqe(ring);
+		io_uring_prep_nop(sqe);
+		sqe->opcode = IORING_OP_URING_CMD;
+		sqe->fd = s->fd;
+		sqe->cmd_op = PARKLOT_IOC_PARK;
+		((struct parklot_uring *)sqe->cmd)->arg =
+			(uintptr_t)&park[i % NR_LOTS];
+		((struct parklot_uring *)sqe->cmd)->reserved = 0;
+	}
+	return io_uring_submit(ring) > 0;
+}
+
+static uint32_t nr_parked_in_all(const struct space *s)
+{
+	uint32_t i, nr = 0;
+
+	for (i = 0; i < NR_LOTS; i++)
+		nr += nr_parked(s, i);
+	return nr;
+}
+
+/* All results; how many are @res. */
+static int reap(struct io_uring *ring, int res)
+{
+	struct io_uring_cqe *cqe;
+	int i, nr = 0;
+
+	for (i = 0; i < NR_COMMANDS; i++) {
+		if (io_uring_wait_cqe(ring, &cqe))
+			return -1;
+		nr += cqe->res == res;
+		io_uring_cqe_seen(ring, cqe);
+	}
+	return nr;
+}
+
+TEST_F(latency, wake_of_all_commands_of_a_lot)
+{
+	ASSERT_TRUE(ring_open(&self->ring, DEFERRED));
+	ASSERT_TRUE(park_commands(&self->ring, &self->s, false,
+				  PARKLOT_FOREVER));
+	EXPECT_EQ(NR_COMMANDS, nr_parked(&self->s, 0));
+	MEASURE(self);
+	EXPECT_EQ(NR_COMMANDS, dev_wake(self->s.fd, 0, ~0U));
+	MEASURED(self, BOUND);
+	EXPECT_EQ(NR_COMMANDS, reap(&self->ring, PARKLOT_WOKEN));
+}
+
+TEST_F(latency, wake_of_all_lots)
+{
+	struct parklot_wake_entry entry[NR_LOTS];
+	int i;
+
+	for (i = 0; i < NR_LOTS; i++)
+		entry[i] = (struct parklot_wake_entry){ .lot = i, .nr = ~0U };
+	ASSERT_TRUE(ring_open(&self->ring, DEFERRED));
+	ASSERT_TRUE(park_commands(&self->ring, &self->s, true,
+				  PARKLOT_FOREVER));
+	MEASURE(self);
+	EXPECT_EQ(NR_COMMANDS, dev_wake_batch(self->s.fd, entry, NR_LOTS, ~0U));
+	for (i = 0; i < 1000; i++)
+		dev_wake_batch(self->s.fd, entry, NR_LOTS, ~0U);
+	MEASURED(self, BOUND);
+	EXPECT_EQ(NR_COMMANDS, reap(&self->ring, PARKLOT_WOKEN));
+}
+
+TEST_F(latency, close_with_commands)
+{
+	ASSERT_TRUE(ring_open(&self->ring, DEFERRED));
+	ASSERT_TRUE(park_commands(&self->ring, &self->s, true,
+				  PARKLOT_FOREVER));
+	MEASURE(self);
+	close(self->s.fd);
+	MEASURED(self, BOUND);
+	EXPECT_EQ(NR_COMMANDS, reap(&self->ring, PARKLOT_INTERRUPTED));
+}
+
+TEST_F(latency, commands_of_one_deadline)
+{
+	uint64_t deadline = now_ns() + 300 * NSEC_PER_MSEC;
+
+	ASSERT_TRUE(ring_open(&self->ring, DEFERRED));
+	ASSERT_TRUE(park_commands(&self->ring, &self->s, true, deadline));
+	EXPECT_EQ(NR_COMMANDS, nr_parked_in_all(&self->s));
+	MEASURE(self);
+	UNTIL(!nr_parked_in_all(&self->s));
+	MEASURED(self, BOUND);
+	EXPECT_LE(deadline, now_ns());
+	EXPECT_EQ(NR_COMMANDS, reap(&self->ring, PARKLOT_TIMEDOUT));
+}
+
+/* Not the module's, to compare. */
+TEST_F(latency, timeouts_of_io_uring_of_one_deadline)
+{
+	uint64_t deadline = now_ns() + 300 * NSEC_PER_MSEC;
+	struct __kernel_timespec ts = {
+		.tv_sec = deadline / NSEC_PER_SEC,
+		.tv_nsec = deadline % NSEC_PER_SEC,
+	};
+	int i;
+
+	ASSERT_TRUE(ring_open(&self->ring, DEFERRED));
+	for (i = 0; i < NR_COMMANDS; i++)
+		io_uring_prep_timeout(ring_sqe(&self->ring), &ts, 0,
+				      IORING_TIMEOUT_ABS);
+	ASSERT_LT(0, io_uring_submit(&self->ring));
+	EXPECT_LT(now_ns(), deadline);
+	MEASURE(self);
+	UNTIL(now_ns() > deadline + 50 * NSEC_PER_MSEC);
+	MEASURED(self, UINT64_MAX);
+	EXPECT_EQ(NR_COMMANDS, reap(&self->ring, -ETIME));
+}
+
+/*
+ * What io_uring does for many commands, it does for its own too: it completes
+ * all of them under one lock.
+ */
+TEST_F(latency, commands_are_no_worse_than_polls)
+{
+	int i, fd = eventfd(0, EFD_CLOEXEC);
+	uint64_t one = 1, worst;
+
+	ASSERT_TRUE(ring_open(&self->ring, 0));
+	MEASURE(self);
+	for (i = 0; i < NR_COMMANDS; i++)
+		io_uring_prep_poll_add(ring_sqe(&self->ring), fd, POLLIN);
+	ASSERT_LT(0, io_uring_submit(&self->ring));
+	ASSERT_EQ(8, write(fd, &one, 8));
+	EXPECT_EQ(NR_COMMANDS, reap(&self->ring, POLLIN));
+	MEASURED(self, UINT64_MAX);
+	worst = self->meter.worst;
+
+	MEASURE(self);
+	ASSERT_TRUE(park_commands(&self->ring, &self->s, false,
+				  PARKLOT_FOREVER));
+	EXPECT_EQ(NR_COMMANDS, dev_wake(self->s.fd, 0, ~0U));
+	EXPECT_EQ(NR_COMMANDS, reap(&self->ring, PARKLOT_WOKEN));
+	ASSERT_TRUE(park_commands(&self->ring, &self->s, false,
+				  PARKLOT_FOREVER));
+	io_uring_queue_exit(&self->ring);
+	UNTIL(!nr_parked(&self->s, 0));
+	MEASURED(self, 2 * worst);
+}
+
+/* Threads that park, or wait for a futex, and then for the test's end. */
+struct crowd {
+	struct space	*space;
+	atomic_uint	nr_ready, nr_back;
+	atomic_uint	word, end;
+	atomic_uint	next_slot;
+	bool		joins;
+	pthread_t	thread[NR_THREADS];
+};
+
+static long futex(atomic_uint *word, int op, unsigned int val)
+{
+	return syscall(SYS_futex, word, op | FUTEX_PRIVATE_FLAG, val, NULL,
+		       NULL, 0);
+}
+
+static void *crowd_park(void *arg)
+{
+	struct crowd *crowd = arg;
+
+	if (crowd->joins)
+		dev_join(crowd->space->fd,
+			 atomic_fetch_add(&crowd->next_slot, 1));
+	atomic_fetch_add(&crowd->nr_ready, 1);
+	dev_park(crowd->space->fd, 0, 0, PARKLOT_FOREVER, 0);
+	atomic_fetch_add(&crowd->nr_back, 1);
+	futex(&crowd->end, FUTEX_WAIT, 0);
+	return NULL;
+}
+
+static void *crowd_futex(void *arg)
+{
+	struct crowd *crowd = arg;
+
+	atomic_fetch_add(&crowd->nr_ready, 1);
+	futex(&crowd->word, FUTEX_WAIT, 0);
+	atomic_fetch_add(&crowd->nr_back, 1);
+	futex(&crowd->end, FUTEX_WAIT, 0);
+	return NULL;
+}
+
+static bool crowd_start(struct crowd *crowd, struct space *s, int nr,
+			void *(*fn)(void *))
+{
+	pthread_attr_t attr;
+	int i, err = 0;
+
+	crowd->space = s;
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, 64 << 10);
+	for (i = 0; i < nr && !err; i++)
+		err = pthread_create(&crowd->thread[i], &attr, fn, crowd);
+	pthread_attr_destroy(&attr);
+	UNTIL(atomic_load(&crowd->nr_ready) == (unsigned int)nr);
+	/* On one processor all sleep when this one comes back. */
+	sleep_ns(20 * NSEC_PER_MSEC);
+	return !err;
+}
+
+TEST_F(latency, wake_of_all_threads_of_a_lot)
+{
+	static struct crowd crowd;
+
+	ASSERT_TRUE(crowd_start(&crowd, &self->s, NR_THREADS,
+				crowd_park));
+	EXPECT_EQ(NR_THREADS, nr_parked(&self->s, 0));
+	MEASURE(self);
+	EXPECT_EQ(NR_THREADS, dev_wake(self->s.fd, 0, ~0U));
+	UNTIL(atomic_load(&crowd.nr_back) == NR_THREADS);
+	MEASURED(self, BOUND);
+}
+
+/* Not ours, to compare. */
+TEST_F(latency, wake_of_all_threads_of_a_futex)
+{
+	static struct crowd crowd;
+
+	ASSERT_TRUE(crowd_start(&crowd, &self->s, NR_THREADS,
+				crowd_futex));
+	MEASURE(self);
+	EXPECT_EQ(NR_THREADS, futex(&crowd.word, FUTEX_WAKE, INT32_MAX));
+	UNTIL(atomic_load(&crowd.nr_back) == NR_THREADS);
+	MEASURED(self, UINT64_MAX);
+}
+
+TEST_F(latency, close_with_a_crew)
+{
+	static struct crowd crowd = { .joins = true };
+	struct space s;
+
+	ASSERT_EQ(0, space_open_crew(&s, 1024, 65536));
+	ASSERT_TRUE(crowd_start(&crowd, &s, NR_THREADS, crowd_park));
+	EXPECT_EQ(NR_THREADS, nr_idle_hands(&s));
+	munmap((void *)s.counters, s.setup.counters_size);
+	munmap(s.words, s.setup.words_size);
+	MEASURE(self);
+	close(s.fd);
+	UNTIL(atomic_load(&crowd.nr_back) == NR_THREADS);
+	MEASURED(self, BOUND);
+}
+
+#define NR_SPACES	8
+#define SPACE_SIZE	(5 << 20)	/* more than the largest takes */
+
+/* The kernel gives pages back by the hundred, under a lock, to whatever end. */
+TEST_F(latency, largest_space_is_no_worse_than_its_memory)
+{
+	uint64_t worst;
+	struct space s;
+	void *mem;
+	int i;
+
+	MEASURE(self);
+	for (i = 0; i < NR_SPACES; i++) {
+		mem = mmap(NULL, SPACE_SIZE, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+		ASSERT_NE(MAP_FAILED, mem);
+		munmap(mem, SPACE_SIZE);
+	}
+	MEASURED(self, UINT64_MAX);
+	worst = self->meter.worst;
+	MEASURE(self);
+	for (i = 0; i < NR_SPACES; i++) {
+		ASSERT_EQ(0, space_open_crew(&s, 1024, 65536));
+		space_close(&s);
+	}
+	MEASURED(self, 2 * worst);
+}
+
+/* Its last descriptor but for one has the largest number that there is. */
+TEST_F(latency, close_in_a_sparse_table)
+{
+	struct rlimit limit = { 1 << 20, 1 << 20 };
+	int fd, last;
+
+	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &limit));
+	last = dup2(0, (1 << 20) - 1);
+	ASSERT_EQ((1 << 20) - 1, last);
+	fd = dup(self->s.fd);
+	MEASURE(self);
+	close(fd);
+	close(self->s.fd);
+	MEASURED(self, BOUND);
+}
+
+/* The close looks at all of them. */
+TEST_F(latency, close_in_a_full_table)
+{
+	struct rlimit limit = { 1 << 16, 1 << 16 };
+	int fd;
+
+	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &limit));
+	while (dup(0) >= 0)
+		;
+	fd = self->s.fd;
+	MEASURE(self);
+	close(fd);
+	MEASURED(self, BOUND);
+}
+
+#define NR_ROUNDS	50
+
+/* A worker that blocks, or parks, and is back soon. */
+static void *crowd_storm(void *arg)
+{
+	struct crowd *crowd = arg;
+	uint32_t slot = atomic_fetch_add(&crowd->next_slot, 1);
+	uint64_t ns = 100000 + 997 * slot;
+	int i;
+
+	dev_join(crowd->space->fd, slot);
+	atomic_fetch_add(&crowd->nr_ready, 1);
+	futex(&crowd->word, FUTEX_WAIT, 0);
+	for (i = 0; i < NR_ROUNDS; i++) {
+		if (slot % 2)
+			sleep_ns(ns);
+		else
+			dev_park(crowd->space->fd, slot % 4, 0,
+				 now_ns() + 10 * ns, 0);
+	}
+	atomic_fetch_add(&crowd->nr_back, 1);
+	futex(&crowd->end, FUTEX_WAIT, 0);
+	return NULL;
+}
+
+/* Each worker that blocks is replaced at once. */
+TEST_F(latency, storm_of_a_crew)
+{
+	static struct crowd crowd;
+	struct space s;
+
+	ASSERT_EQ(0, space_open_crew(&s, 4, NR_THREADS));
+	ASSERT_EQ(0, dev_crew(s.fd, NR_WORKERS / 2, NR_WORKERS, 0));
+	ASSERT_TRUE(set_parameter("crew_interval_us", "0"));
+	set_backlog(&s, 1);
+	ASSERT_TRUE(crowd_start(&crowd, &s, NR_WORKERS, crowd_storm));
+	MEASURE(self);
+	atomic_store(&crowd.word, 1);
+	while (futex(&crowd.word, FUTEX_WAKE, 1))
+		;
+	UNTIL(atomic_load(&crowd.nr_back) == NR_WORKERS);
+	MEASURED(self, BOUND);
+	TH_LOG("%ld were replaced", nr_called(&s));
+	EXPECT_LT(0, nr_called(&s));
+	set_parameter("crew_interval_us", "50");
+	space_close(&s);
+}
+
+TEST_HARNESS_MAIN
