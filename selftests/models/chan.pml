@@ -111,7 +111,7 @@ proctype selecter(byte c)
 		do
 		:: atomic { state[c] != DONE -> asleep[c] = true };
 			!asleep[c]
-		:: state[c] == DONE -> break
+		:: state[c] == DONE -> break		/* [chan-b] */
 		od;
 #endif
 		/* The channel that it was let go on is not touched again. */
@@ -153,7 +153,7 @@ proctype sender(byte h)
 		:: else
 		fi;
 #else
-		atomic {
+		atomic {				/* [chan-a] */
 			mine = (state[c] == WAITING);
 			if
 			:: mine -> state[c] = CLAIMED

@@ -111,7 +111,7 @@ inline give_up(why, was)
 /* enqueue(), under the lot's lock */
 inline enlist(refusal)
 {
-	d_step {
+	d_step {					/* [ring-c] */
 		touch();
 		if
 #if MUTANT != 2

@@ -83,7 +83,7 @@ inline get_up()
 #if MUTANT == 4
 		is_told = (word == ASLEEP && queue > 0);
 #else
-		is_told = (word != AWAKE && queue > 0);
+		is_told = (word != AWAKE && queue > 0);	/* [backlog-b] */
 #endif
 		if
 		:: is_told -> word = AWAKE

@@ -97,7 +97,8 @@ inline wake_or_start()
 inline signal()
 {
 	do
-	:: atomic { nr_searching == 0 && is_notify_due -> nr_searching++ };
+	:: atomic { nr_searching == 0 &&		/* [search-b] */
+		    is_notify_due -> nr_searching++ };
 		wake_or_start();
 		atomic {
 			if

@@ -85,7 +85,7 @@ inline ring_wait()
 inline park_on_futex()
 {
 	do
-	:: state == WOKEN -> break
+	:: state == WOKEN -> break		/* [parker-a] */
 	:: state != WOKEN ->
 #if MUTANT == 2
 		in_futex = true;

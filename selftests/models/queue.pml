@@ -49,7 +49,7 @@ proctype task()
 		atomic { touch(); nr = inbox };
 		inbox = 0;
 #else
-		atomic { touch(); nr = inbox; inbox = 0 };
+		atomic { touch(); nr = inbox; inbox = 0 };	/* [queue-a] */
 #endif
 		if
 		:: nr > 0 ->
@@ -77,8 +77,8 @@ proctype task()
 				touch();
 				if
 				:: inbox == 0 ->
-					busy = false;
-					was_closed = closed;
+					busy = false;	/* [queue-b] */
+					was_closed = closed; /* [queue-c] */
 					break
 				:: else
 				fi

@@ -113,7 +113,7 @@ inline signal()
 inline take_back(who, to)
 {
 	atomic {
-		had = (duty[who] == BLOCKED);
+		had = (duty[who] == BLOCKED);	/* [duty-b] */
 		if
 		:: had || to == IDLE -> duty[who] = to
 		:: else

@@ -67,7 +67,8 @@ again:
 		v = version(old / 4, IDLE);
 #else
 		if
-		:: atomic { v == old -> v = version(old / 4, IDLE) }
+		:: atomic { v == old ->			/* [timer-c] */
+			    v = version(old / 4, IDLE) }
 		:: else -> goto again
 		fi;
 #endif
@@ -131,7 +132,7 @@ active proctype thread()
 					 running[gen] = true };
 				d_step { running[gen] = false;
 					 has_run[gen] = true };
-				v = version(gen, IDLE);
+				v = version(gen, IDLE);	/* [timer-d] */
 				reclaim()
 			fi
 		fi

@@ -85,7 +85,7 @@ active proctype waiter()
 			:: atomic { pending -> pending = false };
 				d_step { reason = INTERRUPTED; word = NOWHERE;
 					 is_late_word = false }
-			:: else -> listed = 0
+			:: else -> listed = 0		/* [word-a] */
 			fi
 		fi;
 		d_step {
@@ -128,7 +128,7 @@ inline come()
 
 inline wake(b)
 {
-	lock(b);
+	lock(b);					/* [word-b] */
 	if
 	:: word == b && listed == b -> take_off(b, WOKEN); took = true
 	:: else
