@@ -333,6 +333,13 @@ bench-vm: ## the module against futex in virtual machines: KERNELS=
 		$(O)/vm/bench/device $(O)/vm/bench/peers/futex)
 	$(Q)O='$(O)' bench/vm $(KERNELS)
 
+.PHONY: bench-backends
+bench-backends: ## the library on futexes and on the module, in instructions: KERNELS=
+	$(Q)scripts/setup bench-vm >&2
+	$(call measured_by,O=$(O)/vm VARIANT=static WERROR=1 \
+		$(O)/vm/bench/wake $(O)/vm/bench/blocked_burst)
+	$(Q)O='$(O)' bench/backends $(KERNELS)
+
 .PHONY: bench-blocked
 bench-blocked: ## tasks that block their workers: what others notice, and a chart
 	$(Q)scripts/setup bench >&2
