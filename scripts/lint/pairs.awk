@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 #
-# awk -f pairs.awk FILE...
+# awk [-v list=1] -f pairs.awk FILE...
 # Memory ordering takes two: a [tag] names an ordered access, and the comment
 # at each end names its own tag and the one it pairs with.  So each tag has to
 # be named by comments at two places of the code at least.  The drawing of a
 # race, where tags stand after a tab, does not count.  A delay's point with a
 # name like a tag's, PL_INJECT("x-y"), is that tag's, which has to be known.
+# With list=1 the output is "tag file:line" for each tag, and nothing else.
 
 function bad(what) { print what; failed = 1 }
 
@@ -50,6 +51,8 @@ FNR == 1 { in_comment = 0 }
 
 END {
 	for (tag in first) {
+		if (list)
+			print tag, first[tag]
 		nr++
 		if (ends[tag] < 2)
 			bad(first[tag] ": [" tag "] has " ends[tag] + 0 \
@@ -59,6 +62,7 @@ END {
 		if (!(tag in first))
 			bad(point[tag] ": PL_INJECT(\"" tag \
 			    "\") is no tag of an ordered access")
-	print nr + 0 " tags"
+	if (!list)
+		print nr + 0 " tags"
 	exit failed
 }

@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+#
+# awk [-v update=1] -f retired.awk scripts/lint/retired TODO FILE...
+# No FILE uses a word or an identifier that "retired" lists (its head describes
+# the kinds).  TODO lists directories that still have some, a line each: path
+# prefix, number of hits.  A directory with more hits fails, and so does one
+# with fewer, so that its number is lowered with the change.  With update=1 the
+# output is the TODO file of today; a number never rises.
+
+function bad(what) { print what; failed = 1 }
+
+# ---- the lists ----
+
+# An entry: kind, pattern, replacement and, for people, a reason.
+function read_entry(	part, n)
+{
+	n = split($0, part, /\t+/)
+	if (part[1] == "allow" && n >= 3) {
+		allowed[++nr_allowed] = part[2]
+	} else if (part[1] ~ /^(word|name|both|field)$/ && n >= 3) {
+		if (part[1] != "name" && part[1] != "field")
+			add_pattern("word", part[2], part[3])
+		if (part[1] == "name" || part[1] == "both")
+			add_pattern("name", part[2], part[3])
+		if (part[1] == "field")
+			add_pattern("field", part[2], part[3])
+	} else {
+		bad(FILENAME ":" FNR ": not \"kind pattern replacement\"")
+	}
+}
+
+function add_pattern(kind, pattern, say,	edge)
+{
+	edge = kind == "word" ? "[^a-z0-9_]" : "[^a-z0-9]"
+	regex[++nr] = kind == "field" ? pattern : \
+		"(^|" edge ")(" pattern ")($|" edge ")"
+	kind_of[nr] = kind
+	instead[nr] = say
+	any[kind] = any[kind] (any[kind] == "" ? "" : "|") "(" regex[nr] ")"
+}
+
+function read_todo()
+{
+	if (NF != 2 || $2 !~ /^[1-9][0-9]*$/ || $1 in todo)
+		bad(FILENAME ":" FNR ": not \"prefix number\", once")
+	todo[$1] = $2
+	order[++nr_todo] = $1
+	todo_file = FILENAME
+}
+
+# ---- what of a line is comment or prose, and what is code ----
+
+function language_of(file,	name)
+{
+	name = file
+	sub(/.*\//, "", name)
+	if (name ~ /\.([chS]|pml|cpp|go)$/)
+		return "c"
+	if (name ~ /\.(md|[1-8])$/ || name ~ /-why$/ || name == "skips")
+		return "prose"
+	return "script"
+}
+
+function split_c(rest,	start, end)
+{
+	text = code = ""
+	begins_comment = 0
+	while (rest != "") {
+		if (in_comment) {
+			end = index(rest, "*/")
+			text = text (end ? substr(rest, 1, end - 1) : rest)
+			rest = end ? substr(rest, end + 2) : ""
+			in_comment = !end
+			continue
+		}
+		start = match(rest, /\/\*|\/\//)
+		code = code (start ? substr(rest, 1, start - 1) : rest)
+		if (start && substr(rest, start, 2) == "//") {
+			text = text substr(rest, start + 2)
+			rest = ""
+		} else {
+			rest = start ? substr(rest, start + 2) : ""
+			in_comment = begins_comment = start > 0
+		}
+	}
+	sub(/^[ \t]*\*+[ \t]/, "", text)
+}
+
+# What a program prints is prose, too.
+function add_strings(	rest)
+{
+	rest = code
+	while (match(rest, /"[^"]*"/)) {
+		text = text " ; " substr(rest, RSTART + 1, RLENGTH - 2)
+		rest = substr(rest, RSTART + RLENGTH)
+	}
+}
+
+function follow_struct()
+{
+	if (code ~ /^[^;()=]*(struct|union|enum)[^;()=]*\{[ \t]*$/)
+		depth++
+	else if (depth && code ~ /^[ \t]*\}/)
+		depth--
+}
+
+function split_prose()
+{
+	text = $0
+	code = ""
+}
+
+function split_script()
+{
+	text = ""
+	code = $0
+	if (match($0, /(^|[ \t])#/)) {
+		text = substr($0, RSTART + RLENGTH)
+		code = substr($0, 1, RSTART)
+	}
+}
+
+# Identifiers that a text names are code.
+function move_identifiers(	rest)
+{
+	rest = text
+	while (match(rest, /[A-Za-z0-9]*_[A-Za-z0-9_]*/)) {
+		code = code " " substr(rest, RSTART, RLENGTH)
+		rest = substr(rest, RSTART + RLENGTH)
+	}
+}
+
+# ---- hits ----
+
+function prefix_of(file,	p)
+{
+	for (p = file; !(p in todo); )
+		if (!sub(/\/[^\/]*$/, "", p))
+			return ""
+	return p
+}
+
+function hit(found, i,	p)
+{
+	gsub(/^[^a-z0-9]+|[^a-z0-9]+$/, "", found)
+	p = prefix_of(FILENAME)
+	hits[p]++
+	list[p] = list[p] FILENAME ":" FNR ": \"" found "\": " instead[i] "\n"
+}
+
+function look(kind, hay,	i, rest)
+{
+	if (hay == "" || !(kind in any) || hay !~ any[kind])
+		return
+	for (i = 1; i <= nr; i++) {
+		if (kind_of[i] != kind)
+			continue
+		rest = hay
+		while (match(rest, regex[i])) {
+			hit(substr(rest, RSTART, RLENGTH), i)
+			rest = substr(rest, RSTART + RLENGTH - 1)
+			if (length(rest) < 2)
+				break
+		}
+	}
+}
+
+# A phrase that begins on the line before and ends on this one.
+function look_across(before, now,	i, both)
+{
+	both = before " " now
+	if (before == "" || now == "" || both !~ any["word"])
+		return
+	for (i = 1; i <= nr; i++)
+		if (kind_of[i] == "word" && index(regex[i], " ") &&
+		    !match(now, regex[i]) && !match(before, regex[i]) &&
+		    match(both, regex[i]))
+			hit(substr(both, RSTART, RLENGTH), i)
+}
+
+FILENAME == ARGV[1] && (/^#/ || /^$/) { next }
+FILENAME == ARGV[1] { read_entry(); next }
+FILENAME == ARGV[2] && (/^#/ || /^$/) {
+	if (update)
+		print
+	next
+}
+FILENAME == ARGV[2] { read_todo(); next }
+
+FNR == 1 {
+	language = language_of(FILENAME)
+	in_comment = depth = 0
+	last = ""
+	nr_files++
+}
+{
+	if (language == "c")
+		split_c($0)
+	else if (language == "prose")
+		split_prose()
+	else
+		split_script()
+	if (language == "c")
+		follow_struct()
+	if (depth)
+		look("field", tolower(begins_comment ? text : "+" text))
+	move_identifiers()
+	for (i = 1; i <= nr_allowed; i++) {
+		gsub(allowed[i], "", text)
+		gsub(allowed[i], "", code)
+	}
+	look("name", tolower(code))
+	now = tolower(text)
+	if (language == "c")
+		add_strings()
+	look("word", tolower(text))
+	look_across(last, now)
+	last = now
+}
+
+# ---- what is to do ----
+
+function hold(p,	n)
+{
+	n = hits[p] + 0
+	if (n > todo[p]) {
+		printf "%s", list[p]
+		bad(p ": " n " retired words, " todo[p] " are allowed")
+	} else if (n < todo[p]) {
+		bad(todo_file ": " p " has " n " retired words, not " todo[p] \
+		    ": " (n ? "write " n : "remove the line"))
+	}
+}
+
+function write_todo(	i, p, n)
+{
+	for (i = 1; i <= nr_todo; i++) {
+		p = order[i]
+		n = hits[p] < todo[p] ? hits[p] + 0 : todo[p]
+		if (n)
+			print p "\t" n
+	}
+}
+
+END {
+	if (!nr || !nr_files)
+		bad("no retired words, or no files to look into")
+	if (update) {
+		write_todo()
+		exit failed
+	}
+	if (list[""] != "") {
+		printf "%s", list[""]
+		failed = 1
+	}
+	for (i = 1; i <= nr_todo; i++)
+		hold(order[i])
+	for (p in hits)
+		sum += hits[p]
+	print nr " patterns, " nr_files " files, " sum + 0 " hits"
+	exit failed
+}

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+# Checks of words, names, tags and commits, for the parts that read the source.
+# Sourced by scripts/part.
+# shellcheck shell=bash
+
+# Tests with names that are no condition_result: this may only become smaller.
+TEST_NAMES_TODO=1
+
+# A static function has the noun of its file in its name.
+static_names() {
+	# shellcheck disable=SC2046 # words are meant
+	awk -f scripts/lint/static-names.awk $(tracked 'lib/*.[ch]')
+}
+
+test_names() {
+	# shellcheck disable=SC2046 # words are meant
+	awk -v todo="$TEST_NAMES_TODO" -f scripts/lint/test-names.awk \
+		$(tracked 'selftests/*.[ch]')
+}
+
+# retired_words [update]: in all that people read; the list itself and its
+# test name them.
+retired_words() {
+	local todo=scripts/lint/retired-todo
+
+	[[ -e $todo ]] || todo=/dev/null
+	# shellcheck disable=SC2046 # words are meant
+	awk -v update="${1-}" -f scripts/lint/retired.awk \
+		scripts/lint/retired "$todo" $(tracked | grep -vE \
+		"$NO_COMMENTS|\.tsv$|^scripts/lint/retired|^scripts/test/test-lint")
+}
+
+# After words were replaced: what is left.
+part_retired-todo() {
+	retired_words 1 >"$O/retired-todo"
+	mv "$O/retired-todo" scripts/lint/retired-todo
+	tap_begin
+	try retired_words retired_words
+	tap_end
+}
+
+check_commits() {
+	local reason
+
+	if reason=$(scripts/lint/commits --no-history); then
+		skip commits "$reason"
+	else
+		try commits scripts/lint/commits
+	fi
+}
