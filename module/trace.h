@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What can be traced: /sys/kernel/tracing/events/parklot, see parklot(4). */
+/* Tracepoints, see parklot-module(4): /sys/kernel/tracing/events/parklot. */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM parklot
 
