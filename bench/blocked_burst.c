@@ -31,7 +31,7 @@ static void tiny(void *arg)
 	count_done(&count);
 }
 
-static void *let_go(void *arg)
+static void *end_reads(void *arg)
 {
 	int i;
 
@@ -55,7 +55,7 @@ static void stalled(void)
 			die("pipe: %s", strerror(errno));
 		readers[i] = spawn(block, pipes[i]);
 	}
-	if (pthread_create(&thread, NULL, let_go, NULL))
+	if (pthread_create(&thread, NULL, end_reads, NULL))
 		die("cannot start a thread");
 	sleep_until(now_ns() + BEGUN_MS * NSEC_PER_MSEC);
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 #
-# awk -f cliff.awk targets.tsv results.tsv: prints results.tsv, and behind each
-# line whose case is called "case:number" and costs more than FACTOR times what
-# it does with the number before, by the medians, and always more: "cliff", and
-# how many times.  Where more is better, as targets.tsv says by ">=", so many
-# times less is one.  What is below the unit's FLOOR cannot be told from nothing.
+# awk -f cliff.awk targets.tsv results.tsv: prints results.tsv.  A line of a case
+# "case:number" that costs more than FACTOR times as much as the number before,
+# by the medians, and always more, gets "cliff" behind it, and how many times.
+# Where more is better, as targets.tsv says by ">=", so many times less is one.
+# What is below the unit's FLOOR cannot be told from nothing.
 
 BEGIN {
 	FS = OFS = "\t"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 #
 # awk -f compare.awk targets.tsv peers.tsv: ours beside the best peer, and
-# whether the target was met.  peers.tsv: "who subject case median min max
+# whether the target was met.  peers.tsv: "peer subject case median min max
 # unit [swings]" by tabs.
 
 # More is better only where the target says so.
@@ -11,18 +11,18 @@ function is_better(key, a, b)
 }
 
 # Of the peer that the target names, or of the best.
-function best_of(key,	i, who, found)
+function best_of(key,	i, peer, found)
 {
 	for (i = 1; i <= nr_peers; i++) {
-		who = peers[i]
-		if (!((who, key) in median))
+		peer = peers[i]
+		if (!((peer, key) in median))
 			continue
 		if ((key in name) && name[key] && name[key] != "best" &&
-		    name[key] != who)
+		    name[key] != peer)
 			continue
-		if (!found || is_better(key, median[who, key],
+		if (!found || is_better(key, median[peer, key],
 					median[found, key]))
-			found = who
+			found = peer
 	}
 	return found
 }

@@ -2,7 +2,7 @@
 #
 # awk -v servers="parklot ..." -f echo.awk echo.tsv: a line for each size, number
 # of connections and server, and beside it how many times epoll's requests and
-# CPU time that is.  echo.tsv: "who echo metric/size:connections median min max
+# CPU time that is.  echo.tsv: "name echo metric/size:connections median min max
 # unit [swings]" by tabs.
 
 BEGIN {
@@ -13,15 +13,15 @@ BEGIN {
 	       "p50 us", "p99 us", "CPU us", "x epoll", "calls"
 }
 
-function of(metric, who, point)
+function of(metric, name, point)
 {
-	return (who, metric, point) in median ? median[who, metric, point] : "-"
+	return (name, metric, point) in median ? median[name, metric, point] : "-"
 }
 
-function ratio(metric, who, point,	one)
+function ratio(metric, name, point,	one)
 {
 	one = median["epoll", metric, point]
-	return one > 0 ? sprintf("%.2f", of(metric, who, point) / one) : "-"
+	return one > 0 ? sprintf("%.2f", of(metric, name, point) / one) : "-"
 }
 
 {
@@ -36,13 +36,13 @@ END {
 		point = points[i]
 		split(point, at, ":")
 		for (k = 1; k <= nr_servers; k++) {
-			who = server[k]
-			printf line, at[1], at[2], who, of("rps", who, point),
-			       ratio("rps", who, point), of("p50", who, point),
-			       of("p99", who, point),
-			       of("server_cpu", who, point),
-			       ratio("server_cpu", who, point),
-			       of("server_calls", who, point)
+			name = server[k]
+			printf line, at[1], at[2], name, of("rps", name, point),
+			       ratio("rps", name, point), of("p50", name, point),
+			       of("p99", name, point),
+			       of("server_cpu", name, point),
+			       ratio("server_cpu", name, point),
+			       of("server_calls", name, point)
 		}
 		print ""
 	}

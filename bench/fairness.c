@@ -21,7 +21,7 @@ static _Atomic uint64_t nr_taken;
 static _Atomic uint32_t nr_alive;
 static _Atomic bool is_over;
 
-/* ---- who waits ---- */
+/* ---- the waiter ---- */
 
 static struct pl_word word;
 static _Atomic uint64_t due_ns, ran_at;
@@ -68,7 +68,7 @@ static void wake_all(const char *name)
 	int i;
 
 	for (i = 0; i < NR_WAKES; i++) {
-		/* Who waited for longer missed some; it was late but once. */
+		/* A late waiter missed some wakes; it was late once. */
 		do {
 			ns += EVERY_NS;
 		} while (ns < now_ns() + SPIN_NS);

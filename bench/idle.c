@@ -28,7 +28,7 @@ static void park(void *arg)
 		pl_word_wait(&go, 0, PL_FOREVER);
 }
 
-/* Of one thread: it ran so many ns, waited so many, and was let run so often */
+/* Of one thread: ns that it ran and waited, times that it was let run. */
 static struct ran ran_of(const char *tid)
 {
 	struct ran r = { 0, 0 };

@@ -6,7 +6,7 @@ O=${O:-build}
 RUNS=${RUNS:-5}
 ECHO_SECONDS=${ECHO_SECONDS:-2}
 
-# shellcheck disable=SC2034 # for who reads this
+# shellcheck disable=SC2034 # for the sourcing program
 SUBJECTS="switch yield spawn pingpong mutex fib skynet wake producer timer
 sleep memory blocked_burst idle fairness echo"
 # Only by its name: it needs the module, and to be root.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 #
-# awk -f median.awk: joins lines of single runs, "[WHO] subject case value
+# awk -f median.awk: joins lines of single runs, "[PEER] subject case value
 # value value unit" by tabs, to one for each case: the median, min and max.
-# -v who=1 if lines begin with who ran it.
+# -v peer=1 if lines begin with the peer that ran it.
 
 function number(v)
 {
@@ -21,11 +21,11 @@ function sort(k,	i, j, v)
 
 BEGIN { FS = OFS = "\t" }
 {
-	key = who ? $1 FS $2 FS $3 : $1 FS $2
+	key = peer ? $1 FS $2 FS $3 : $1 FS $2
 	if (!(key in nr))
 		keys[++nr_keys] = key
-	value[key, ++nr[key]] = $(who ? 4 : 3) + 0
-	unit[key] = $(who ? 7 : 6)
+	value[key, ++nr[key]] = $(peer ? 4 : 3) + 0
+	unit[key] = $(peer ? 7 : 6)
 }
 END {
 	for (i = 1; i <= nr_keys; i++) {

@@ -71,7 +71,7 @@ static inline void parking_policy(int policy)
 		die("scheduler: %s", strerror(errno));
 }
 
-/* Who has nothing else to do is parked after it, and the processor idle. */
+/* Afterwards threads without work are parked, and the processor is idle. */
 static inline void parking_settle(void)
 {
 	sleep_until(now_ns() + PARKING_SETTLE);
@@ -142,7 +142,7 @@ static inline void parking_start(pthread_t *thread, void *(*fn)(void *),
 
 /* ---- wakes ---- */
 
-static atomic_uint parking_nr_ran, parking_nr_wanted;
+static atomic_uint parking_nr_ran, parking_nr_woken;
 static _Atomic uint64_t parking_ran_ns;	/* when the last one of those ran */
 
 static inline void *parking_wakee(void *arg)
@@ -154,7 +154,7 @@ static inline void *parking_wakee(void *arg)
 	while (seq = parking_seq(lot), !atomic_load(&parking_is_over)) {
 		while (parking_seq(lot) == seq)
 			parking->park(lot, seq);
-		if (++parking_nr_ran == parking_nr_wanted)
+		if (++parking_nr_ran == parking_nr_woken)
 			parking_ran_ns = now_ns();
 	}
 	return NULL;
@@ -168,7 +168,7 @@ static inline bool parking_wake(unsigned int nr, double *call, double *run)
 
 	parking_settle();
 	parking_nr_ran = 0;
-	parking_nr_wanted = nr;
+	parking_nr_woken = nr;
 	start_ns = now_ns();
 	for (lot = 0; lot < nr; lot++)
 		parking_signal(lot);
@@ -311,7 +311,7 @@ static inline void parking_floor(const struct parking *way, const char *name)
 
 static int parking_pipe[2];
 
-/* Who runs while the other one blocks, and then lets it go on. */
+/* Runs while the other worker blocks, and then ends its read. */
 static inline void *parking_stand_in(void *arg)
 {
 	uint32_t seq;

@@ -29,7 +29,7 @@ static void work(void *arg)
 	pl_word_wake(&news, 1);
 }
 
-/* Whoever ends last of those wanted sees the wish, or we see its end. */
+/* The last of the tasks sees the wish, or this thread sees that it ended. */
 static void wait_for(uint32_t nr)
 {
 	uint32_t seen = atomic_load(&news.value);

@@ -5,8 +5,8 @@
  * are due one by one, 10 us apart
  *
  * The lone one sleeps to the marks of a clock, so that a late one does not put
- * off the next.  Of the ten thousand, who spawns fast has them all due within
- * the time that it took; the third case is the same for everybody.
+ * off the next.  Of the ten thousand, a fast spawner has them all due within
+ * the time that it took; the third case is the same for all peers.
  */
 #include "task.h"
 

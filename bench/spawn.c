@@ -2,8 +2,8 @@
 /*
  * Spawning: one and join it; many and wait for all
  *
- * The many are spawned with one signal for each SIGNAL_EVERY of them, as who
- * has many does, or each with a signal of its own.
+ * The many are spawned with one signal for each SIGNAL_EVERY of them, as
+ * a spawner of many does, or each with a signal of its own.
  */
 #include "task.h"
 

@@ -4,7 +4,7 @@
  * how long until the task runs
  *
  * The thread wakes at fixed times, and the task's latency counts from the
- * time that was due: what comes late because the thread was held up is late.
+ * time that was due: what comes late because the thread was delayed is late.
  */
 #include "task.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * The first answer wins: who else was asked is cancelled, and cleans up
+ * The first answer wins: the other tasks are cancelled, and clean up
  *
  * Each task asks one server, here by sleeping as long as it takes.  A cancelled
  * task is not killed: the call in which it waits returns -ECANCELED, and so

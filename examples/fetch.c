@@ -19,7 +19,7 @@ static struct fetch {
 	char host[256], port[8], path[1024];
 	struct sockaddr_storage addr;
 	socklen_t addrlen;
-	struct pl_sem slots;		/* so many are fetched at a time */
+	struct pl_sem slots;		/* one unit for each fetch at a time */
 	struct pl_mutex mutex;		/* of what follows */
 	size_t nr_ok, nr_failed, nr_bytes;
 } f = { .host = "127.0.0.1", .port = "80", .path = "/" };

@@ -3,9 +3,9 @@
  * A pipeline: stages are tasks, and channels lead from one to the next
  *
  * Main cuts standard input into lines, four tasks look for the word, one
- * counts.  Channels are bounded: who is too fast waits, so that memory does not
- * depend on the input.  A stage that is done closes its channel, and the next
- * one sees that when it has received all.
+ * counts.  Channels are bounded: a stage that is too fast waits, so that memory
+ * does not depend on the input.  A stage that is done closes its channel, and
+ * the next one sees that when it has received all.
  *
  *	$ pipeline task <README.md
  *	19 of 202 lines have 'task'
@@ -21,7 +21,7 @@
 struct pipeline {
 	const char	*word;
 	struct pl_chan	*lines;		/* char *, the receiver's */
-	struct pl_chan	*found;		/* the same, or NULL: not in there */
+	struct pl_chan	*found;		/* char *, or NULL: not in there */
 	struct pl_latch	looking;	/* tasks of the second stage */
 	size_t		nr_lines, nr_found;
 };

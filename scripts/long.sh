@@ -16,7 +16,7 @@ SEEDS=${SEEDS:-3}
 SEED=${SEED:-$(date +%s)}
 REPEAT=${REPEAT:-5}
 
-# progress WORDS: to whoever waits, and into the log.
+# progress WORDS: to the caller of scripts/check, and into the log.
 progress() {
 	echo "# $*"
 	{ echo "     $*" >&3; } 2>/dev/null || true
@@ -83,7 +83,7 @@ part_soak-echo-poll() {
 	PARKLOT_IO=poll soak_echo
 }
 
-# On the device, whose own steps dawdle as well.
+# On the device; its own steps are delayed as well.
 part_stress-vm() {
 	local ko workers name seconds=$(((TIME + 1) / 2)) status
 
@@ -102,7 +102,7 @@ part_stress-vm() {
 	done
 }
 
-# relay: stdin as it is, and what it says of progress to whoever waits.
+# relay: stdin as it is; its lines of progress go to the caller, too.
 relay() {
 	local line
 
@@ -164,8 +164,8 @@ part_fuzz-7.2() {
 	part_fuzz
 }
 
-# The device's tests on few processors and on many, of the kernels whose suites
-# gate with one number. Eight share what the machine has: all takes longer.
+# The device's tests on few processors and on many; in the gate each kernel has
+# one number. Eight share what the machine has: all takes longer.
 part_vm-processors() {
 	local kernel smp status=0
 

@@ -128,7 +128,7 @@ def nr_slots(rt):
 
 
 def joined_at(address):
-    """The task whose version, or place for a joiner, is at that address."""
+    """The task that has its version, or its joiner's slot, at that address."""
     rt = runtime()
     slab = rt["tasks"]
     shift, size = int(slab["shift"]), int(slab["obj_size"])
@@ -219,7 +219,7 @@ gdb.unwinder.register_unwinder(None, unwinder, replace=True)
 
 
 def thread_of(task):
-    """The thread that runs it: whose stack pointer lies in its stack."""
+    """The thread that runs it: its stack pointer lies in the task's stack."""
     low, high = int(task.stack["base"]), int(task.stack)
     best = None
     for thread in gdb.selected_inferior().threads():

@@ -4,7 +4,7 @@
  *
  * Reads the counters where they are, by process_vm_readv(2), as
  * lib/debug/stat_export.h says: the program does nothing for it, and may as
- * well be stopped.  Who may look is up to the kernel: who may trace.
+ * well be stopped.  The kernel allows it to users that may trace.
  */
 #include "sched/latency_hist.h"
 #include "peek.h"

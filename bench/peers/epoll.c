@@ -14,7 +14,7 @@
 #define NR_THREADS	2
 #define NR_EVENTS	64
 
-/* What does not go at once waits: no connection holds up the others. */
+/* What does not go at once waits: no connection delays the others. */
 struct conn {
 	int fd;
 	uint32_t begin, end;		/* of buf: received and not yet sent */

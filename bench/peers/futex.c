@@ -135,7 +135,7 @@ static void wake_park(unsigned int other, unsigned int own, uint32_t seq)
 	futex_at(&lot[own].word, FUTEX_WAIT, seq);
 }
 
-/* Nobody sees who blocks: it has to tell, each time. */
+/* No other thread sees that this one blocks: it has to tell, each time. */
 static void wake_stand_in(void)
 {
 	parking_signal(0);

@@ -42,7 +42,8 @@ function check_use(from, symbol,	to)
 		reaches[from, to] = is_caller[from] = is_caller[to] = 1
 }
 
-# Whom each file reaches by calls within its room, by any number of steps.
+# The files that each file reaches by calls within its room, in any number of
+# steps.
 function close_reaches(	a, b, c)
 {
 	for (b in is_caller)

@@ -8,7 +8,7 @@
 
 function bad(what) { print what; failed = 1 }
 
-BEGIN { PRONOUN = "^(wha|who)[a-z]*_|^(he|it|that)_|^one_(is|that|too)_" }
+BEGIN { PRONOUN = "^wh[ao][a-z]*_|^(he|it|that)_|^one_(is|that|too)_" }
 
 # TEST(name), TEST_F(fixture, name), TEST_F_TIMEOUT(fixture, name, seconds) ...
 /^TEST(_[A-Z]+)*\([a-z]/ {

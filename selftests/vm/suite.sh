@@ -71,14 +71,14 @@ run_one() {
 	setsid "$1" </dev/null >"$scratch/pipe" 2>&1 &
 	session=$!
 	watch $session
-	watcher=$!
+	guard=$!
 	wait $session
 	status=$?
-	kill -KILL $watcher
-	kill -KILL -$watcher
+	kill -KILL $guard
+	kill -KILL -$guard
 	kill -KILL -$session
 	end_reader
-	wait $watcher
+	wait $guard
 } 2>/dev/null
 
 # bad_log MARK: what the kernel logged after the line MARK, and should not

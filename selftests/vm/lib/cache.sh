@@ -31,8 +31,8 @@ cache_fill() {
 
 # cache_get NAME PROGRAM ARG...: print where NAME lies. If it is not there,
 # PROGRAM ARG... TMP DEST fills the empty directory TMP, which becomes DEST.
-# A program, not a function: set -e has no effect in a function whose status
-# is looked at.
+# A program, not a function: set -e has no effect in a function if its status is
+# looked at.
 cache_get() {
 	local dest start=$SECONDS
 	dest=$(cache_root)/$1

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Sourced by every program of the harness that runs on the host.
 # shellcheck shell=bash
-# shellcheck disable=SC2034 # VM_DIR and the like are for those who source
+# shellcheck disable=SC2034 # VM_DIR and the like are for the sourcing program
 
 set -euo pipefail
 shopt -s inherit_errexit

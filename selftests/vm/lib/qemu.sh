@@ -103,7 +103,7 @@ qemu_amd64() {
 }
 
 # qemu_smp ARCH: how many processors pay. Those of an arm64 share one thread,
-# see below, so that who spins for another waits out a slice of 0.1 s.
+# see below, so that a thread that spins for another waits out a slice of 0.1 s.
 qemu_smp() {
 	case $1 in
 	arm64) echo 1 ;;

@@ -56,7 +56,7 @@ verdict_dead() {
 	fi
 	case $2 in
 	124 | 137)
-		say "who sleeps where in the guest:"
+		say "tasks that sleep in the guest:"
 		cat "$1/facts" >&2
 		say "time limit: no end after $3 s"
 		return "$VERDICT_LATE" ;;
