@@ -39,7 +39,7 @@ enum parklot_duty {
  */
 struct parklot_roster {
 	struct mm_struct	*mm;		/* I: only its identity */
-	atomic_t		*nr_cpus;	/* lines in use, in the counters */
+	atomic_t		*nr_cpus;	/* lines in use */
 	/* Lines of the counters: I: nr_cpu_ids, the first is used first. */
 	struct parklot_cpu_counters **line;
 	/* P: that of a processor; NULL: no hand has run there. */
