@@ -6,12 +6,12 @@
  */
 #include "kselftest_harness.h"
 
-#include <sys/mount.h>
+#include <dirent.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
-#include "mod.h"
+#include "mod_crew.h"
+#include "cgroup.h"
 
 #define USER		65533	/* no other test's */
 #define LIMIT		(64 << 10)
@@ -197,11 +197,11 @@ TEST_F(limits, largest_space_takes_less_than_5_mib)
 }
 
 /* In a cgroup of 8 MiB: make spaces until SETUP fails, exit with its errno. */
-static void take_all(const char *cgroup, unsigned int nr_slots)
+static void take_all(const struct cgroup *cgroup, unsigned int nr_slots)
 {
 	int err = 0, fd, i;
 
-	if (write_file(cgroup, "cgroup.procs", "0"))
+	if (cgroup_enter(cgroup))
 		_exit(1);
 	for (i = 0; i < 256 && !err; i++)
 		err = make_space(1024, nr_slots, &fd);
@@ -212,28 +212,20 @@ static void take_all(const char *cgroup, unsigned int nr_slots)
 TEST_F(limits, setup_beyond_the_memory_of_a_cgroup_is_enomem)
 {
 	bool has_crew = dev_features(self->fd) & PARKLOT_FEAT_CREW;
-	char dir[] = "/tmp/mod_limits.XXXXXX", cgroup[64];
+	struct cgroup cgroup;
 	int status = 0;
 	pid_t pid;
 
-	mkdir("/tmp", 01777);
-	if (!mkdtemp(dir) || mount("none", dir, "cgroup2", 0, NULL))
-		SKIP(return, "no cgroup2");
-	snprintf(cgroup, sizeof(cgroup), "%s/limits", dir);
-	if (write_file(dir, "cgroup.subtree_control", "+memory") ||
-	    mkdir(cgroup, 0755) || write_file(cgroup, "memory.max", "8M")) {
-		umount(dir);
+	if (!cgroup_make(&cgroup, "limits"))
 		SKIP(return, "no memory cgroup");
-	}
+	EXPECT_EQ(0, cgroup_set(&cgroup, "memory.max", "8M"));
 	pid = fork();
 	if (!pid)
-		take_all(cgroup, has_crew ? 30000 : 0);
+		take_all(&cgroup, has_crew ? 30000 : 0);
 	EXPECT_EQ(pid, waitpid(pid, &status, 0));
 	EXPECT_TRUE(WIFEXITED(status));
 	EXPECT_EQ(ENOMEM, WEXITSTATUS(status));
-	rmdir(cgroup);
-	umount(dir);
-	rmdir(dir);
+	cgroup_remove(&cgroup);
 }
 
 TEST_F(limits, cap_ipc_lock_is_exempt)
@@ -256,6 +248,78 @@ TEST_F(limits, open_alone_is_bounded_by_rlimit_nofile)
 		last = fd;
 	EXPECT_EQ(-EMFILE, fd);
 	EXPECT_EQ(NR_FILES - 1, last);
+}
+
+#define PF_KTHREAD	0x00200000
+#define NR_CREWS	200
+#define NR_MORE		4	/* threads: other things start some too */
+
+/* Of the kernel's. */
+static int nr_kernel_threads(void)
+{
+	DIR *proc = opendir("/proc");
+	unsigned int flags;
+	struct dirent *entry;
+	char path[300];
+	FILE *file;
+	int nr = 0;
+
+	while (proc && (entry = readdir(proc))) {
+		snprintf(path, sizeof(path), "/proc/%s/stat", entry->d_name);
+		file = fopen(path, "re");
+		if (!file)
+			continue;
+		/* A name may have blanks, but no parenthesis in the kernel. */
+		if (fscanf(file, "%*d (%*[^)]) %*c %*d %*d %*d %*d %*d %u",
+			   &flags) == 1 && flags & PF_KTHREAD)
+			nr++;
+		fclose(file);
+	}
+	if (proc)
+		closedir(proc);
+	return nr;
+}
+
+static void *join_and_wait(void *arg)
+{
+	struct worker *w = arg;
+
+	atomic_store(&w->err, dev_join(w->fd[0], 0));
+	atomic_store(&w->is_done, 1);
+	UNTIL(atomic_load(&w->may_leave));
+	return NULL;
+}
+
+/* Each with a worker, so that it is freed by a work item. */
+TEST_F_TIMEOUT(limits, closes_of_many_crews_start_few_kernel_threads, 60)
+{
+	static struct worker w[NR_CREWS];
+	int i, nr, before, most;
+
+	if (!(dev_features(self->fd) & PARKLOT_FEAT_CREW))
+		SKIP(return, "no crew");
+	for (i = 0; i < NR_CREWS; i++) {
+		ASSERT_EQ(0, make_space(1, 1, &w[i].fd[0]));
+		ASSERT_EQ(0, pthread_create(&w[i].thread, NULL, join_and_wait,
+					    &w[i]));
+		UNTIL(atomic_load(&w[i].is_done));
+		ASSERT_EQ(0, atomic_load(&w[i].err));
+	}
+	before = most = nr_kernel_threads();
+	ASSERT_LT(0, before);
+	for (i = 0; i < NR_CREWS; i++)
+		close(w[i].fd[0]);
+	for (i = 0; i < 20; i++) {
+		nr = nr_kernel_threads();
+		most = nr > most ? nr : most;
+		sleep_ns(10 * NSEC_PER_MSEC);
+	}
+	for (i = 0; i < NR_CREWS; i++)
+		atomic_store(&w[i].may_leave, 1);
+	for (i = 0; i < NR_CREWS; i++)
+		pthread_join(w[i].thread, NULL);
+	TH_LOG("%d kernel threads before, %d at most", before, most);
+	EXPECT_GE(before + NR_MORE, most);
 }
 
 #define NR_IDLE		16
