@@ -26,7 +26,7 @@ static unsigned long long now_ns(void)
 	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
 }
 
-/* The best of many: nobody took the processor away meanwhile. */
+/* The best of many: the reading without preemption in between. */
 static struct reading read_both(void)
 {
 	unsigned long long before, ticks, after, best = ~0ULL;

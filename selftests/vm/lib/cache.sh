@@ -2,7 +2,7 @@
 # The cache: directories that are either whole or not there. Each is made
 # under a name of its own and renamed in, by one process at a time, so that
 # an interrupted fetch leaves nothing half-done and two runs do not clash.
-# What is there is used for ever; remove it to have it fetched anew.
+# A cached directory is used for ever; remove it to have it fetched anew.
 # shellcheck shell=bash
 
 cache_root() {

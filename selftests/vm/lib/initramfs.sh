@@ -19,8 +19,8 @@ initramfs_busybox() {
 	printf '%s\n' "$busybox"
 }
 
-# initramfs_tools ROOT LIMIT KERNEL: what every guest has. It is told the time
-# limit.
+# initramfs_tools ROOT LIMIT KERNEL: the files of each guest, the time limit
+# among them.
 initramfs_tools() {
 	local busybox cross
 	busybox=$(initramfs_busybox "$(kernel_arch "$3")")
@@ -53,7 +53,7 @@ initramfs_copy() {
 	cp -RLp "$3" "$1/$2/"
 }
 
-# initramfs_command ROOT ARG...: what init is to run, quoted for its shell.
+# initramfs_command ROOT ARG...: the command for init, quoted for its shell.
 initramfs_command() {
 	local root=$1 arg
 	shift

@@ -84,8 +84,8 @@ kernel_mem() {
 	esac
 }
 
-# kernel_sockets NAME SMP: processors as QEMU is told of them. What has no
-# ACPI finds those of the first socket only.
+# kernel_sockets NAME SMP: QEMU's -smp argument. A kernel without ACPI finds the
+# processors of the first socket only.
 kernel_sockets() {
 	if kernel_built "$1"; then
 		printf '%s,sockets=%s\n' "$2" "$2"
@@ -94,10 +94,10 @@ kernel_sockets() {
 	fi
 }
 
-# kernel_append NAME: what it is to be told: one that is slow by itself takes
-# longer until something in it is stuck. Linux 6.12 forgets for a moment, when it
-# looks what the first processor can do, that it has tables of five levels; what
-# is interrupted just then is told by KASAN that its memory is none.
+# kernel_append NAME: its command line: a slow kernel gets longer limits until a
+# task counts as stuck. While Linux 6.12 detects the features of the first
+# processor, it forgets for a moment that its page tables have five levels; of
+# code interrupted at that moment KASAN reports invalid accesses.
 kernel_append() {
 	case $1 in
 	debug | debug-*) printf 'kmemleak=on no5lvl ' ;;
@@ -106,7 +106,7 @@ kernel_append() {
 		echo "rcupdate.rcu_cpu_stall_timeout=120 watchdog_thresh=60 hung=240"
 }
 
-# kernel_arch NAME: what it runs on, as Debian calls it.
+# kernel_arch NAME: its architecture, as Debian calls it.
 kernel_arch() {
 	case $1 in
 	*-arm64) echo arm64 ;;
@@ -138,7 +138,7 @@ kernel_foreign() {
 }
 
 # kernel_dir NAME: its place in the cache, made if it is not there. A built
-# kernel of an earlier configuration would lack what that has come to ask for.
+# kernel of an earlier configuration would lack options added since.
 kernel_dir() {
 	local dir how=fetch-kernel
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# What the kernel log says against the module. log.bad and log.ignore are
+# Lines of the kernel log that blame the module. log.bad and log.ignore are
 # lists of extended regular expressions; suite.sh reads the same two.
 # shellcheck shell=bash
 

@@ -4,12 +4,12 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034 # QEMU_LEFT is for verdict.sh
 
-# What the guest leaves with when its report is complete (leave.c), and the
-# status that QEMU then has. 1 would be QEMU's own failure.
+# The word by which the guest ends when its report is complete (leave.c), and
+# QEMU's status then. 1 would be QEMU's own failure.
 QEMU_LEAVE=42
 QEMU_LEFT=$(((QEMU_LEAVE << 1) | 1))
 
-# What qemu_icount changes.
+# Changed by qemu_icount.
 QEMU_THREADS=multi
 QEMU_CLOCK=() QEMU_CLOCK_APPEND=''
 
@@ -21,7 +21,7 @@ qemu_own() {
 	QEMU=("$2")
 }
 
-# qemu_cached FAMILY PROGRAM: what cache_get says, and so may fail.
+# qemu_cached FAMILY PROGRAM: prints the result of cache_get, and may fail.
 qemu_cached() {
 	local name=qemu
 
@@ -114,7 +114,7 @@ qemu_smp() {
 # One thread for all processors: with one for each, a load-acquire passes an
 # earlier store-release of the same processor, which no arm64 does (QEMU 10:
 # both of two threads missed the other's store in 29789 of 514048 rounds), and
-# what is correct fails. The guest leaves by semihosting, with the status that
+# correct code fails. The guest leaves by semihosting, with the status that
 # isa-debug-exit would make.
 qemu_arm64() {
 	QEMU_APPEND="console=ttyAMA0 output=ttyS0 report=ttyS1"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# What the harness says, all of it on stderr: stdout belongs to the guest.
+# Messages of the harness, all of them on stderr: stdout belongs to the guest.
 # shellcheck shell=bash
 
-# The harness could not do what it was asked; no word about the guest.
+# The harness itself failed; this says nothing about the guest.
 SAY_CANNOT=125
 
 say() {

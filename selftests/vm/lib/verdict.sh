@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# How it ended, told from what the guest reported, its kernel log and QEMU's
+# The verdict on a boot, from the guest's report, its kernel log and QEMU's
 # status.
 # shellcheck shell=bash
 
@@ -18,12 +18,12 @@ verdict_read() {
 	grep -a -q -x log "$1/report.text"
 }
 
-# verdict_fact DIR NOUN: what the report says of NOUN.
+# verdict_fact DIR NOUN: the value of NOUN in the report.
 verdict_fact() {
 	sed -n "s/^$2 //p" "$1/facts"
 }
 
-# verdict_save DIR FILE: what the guest saved, unless it died before.
+# verdict_save DIR FILE: the files saved by the guest, unless it died before.
 verdict_save() {
 	rm -f "$2"
 	if verdict_read "$1" && [[ -n $(verdict_fact "$1" saved) ]]; then
@@ -32,9 +32,9 @@ verdict_save() {
 	fi
 }
 
-# verdict_log DIR: the kernel log, as reported and as on the console; what
-# is bad in it goes to stderr, with what follows the first such line. Fails
-# if there is any.
+# verdict_log DIR: the kernel log, as reported and as on the console; its bad
+# lines go to stderr, with the lines after the first of them. Fails if there is
+# any.
 verdict_log() {
 	local bad
 	bad=$(log_bad "$1/console" "$1/dmesg")

@@ -50,8 +50,8 @@ static void fault_use_after_free(void)
 }
 
 /*
- * So many that neither the words left on a stack nor those of the allocator's
- * own lists of what it handed out (Linux 6.18 and later) have all of them.
+ * So many that neither stale words of a stack nor the allocator's own lists of
+ * objects in use (Linux 6.18 and later) refer to all of them.
  */
 static void fault_leak(void)
 {
