@@ -114,7 +114,7 @@ FIXTURE_TEARDOWN(latency)
 } while (0)
 
 /* Nothing but a thread that runs: this much is not the module's. */
-TEST_F(latency, user_space_alone)
+TEST_F(latency, user_space_alone_keeps_the_bound)
 {
 	uint64_t end;
 
@@ -201,7 +201,7 @@ static int reap(struct io_uring *ring, int res)
 	return nr;
 }
 
-TEST_F(latency, wake_of_all_commands_of_a_lot)
+TEST_F(latency, wake_of_all_commands_keeps_the_bound)
 {
 	ASSERT_TRUE(ring_open(&self->ring, DEFERRED));
 	ASSERT_TRUE(park_commands(&self->ring, &self->s, false,
@@ -213,7 +213,7 @@ TEST_F(latency, wake_of_all_commands_of_a_lot)
 	EXPECT_EQ(NR_COMMANDS, reap(&self->ring, PARKLOT_WOKEN));
 }
 
-TEST_F(latency, wake_of_all_lots)
+TEST_F(latency, wake_of_all_lots_keeps_the_bound)
 {
 	struct parklot_wake_entry entry[NR_LOTS];
 	int i;
@@ -231,7 +231,7 @@ TEST_F(latency, wake_of_all_lots)
 	EXPECT_EQ(NR_COMMANDS, reap(&self->ring, PARKLOT_WOKEN));
 }
 
-TEST_F(latency, close_with_commands)
+TEST_F(latency, close_with_commands_keeps_the_bound)
 {
 	ASSERT_TRUE(ring_open(&self->ring, DEFERRED));
 	ASSERT_TRUE(park_commands(&self->ring, &self->s, true,
@@ -242,7 +242,7 @@ TEST_F(latency, close_with_commands)
 	EXPECT_EQ(NR_COMMANDS, reap(&self->ring, PARKLOT_INTERRUPTED));
 }
 
-TEST_F(latency, commands_of_one_deadline)
+TEST_F(latency, commands_of_one_deadline_keep_the_bound)
 {
 	uint64_t deadline = now_ns() + 300 * NSEC_PER_MSEC;
 
@@ -257,7 +257,7 @@ TEST_F(latency, commands_of_one_deadline)
 }
 
 /* Not the module's, to compare. */
-TEST_F(latency, timeouts_of_io_uring_of_one_deadline)
+TEST_F(latency, timeouts_of_io_uring_are_measured)
 {
 	uint64_t deadline = now_ns() + 300 * NSEC_PER_MSEC;
 	struct __kernel_timespec ts = {
@@ -368,7 +368,7 @@ static bool crowd_start(struct crowd *crowd, struct space *s, int nr,
 	return !err;
 }
 
-TEST_F(latency, wake_of_all_threads_of_a_lot)
+TEST_F(latency, wake_of_all_threads_keeps_the_bound)
 {
 	static struct crowd crowd;
 
@@ -382,7 +382,7 @@ TEST_F(latency, wake_of_all_threads_of_a_lot)
 }
 
 /* Not ours, to compare. */
-TEST_F(latency, wake_of_all_threads_of_a_futex)
+TEST_F(latency, wake_of_a_futex_is_measured)
 {
 	static struct crowd crowd;
 
@@ -394,7 +394,7 @@ TEST_F(latency, wake_of_all_threads_of_a_futex)
 	MEASURED(self, UINT64_MAX);
 }
 
-TEST_F(latency, close_with_a_crew)
+TEST_F(latency, close_with_a_crew_keeps_the_bound)
 {
 	static struct crowd crowd = { .joins = true };
 	struct space s;
@@ -439,7 +439,7 @@ TEST_F(latency, largest_space_is_no_worse_than_its_memory)
 }
 
 /* Its last descriptor but for one has the largest number that there is. */
-TEST_F(latency, close_in_a_sparse_table)
+TEST_F(latency, close_in_a_sparse_table_keeps_the_bound)
 {
 	struct rlimit limit = { 1 << 20, 1 << 20 };
 	int fd, last;
@@ -455,7 +455,7 @@ TEST_F(latency, close_in_a_sparse_table)
 }
 
 /* The close looks at all of them. */
-TEST_F(latency, close_in_a_full_table)
+TEST_F(latency, close_in_a_full_table_keeps_the_bound)
 {
 	struct rlimit limit = { 1 << 16, 1 << 16 };
 	int fd;
@@ -495,7 +495,7 @@ static void *crowd_storm(void *arg)
 }
 
 /* Each worker that blocks is replaced at once. */
-TEST_F(latency, storm_of_a_crew)
+TEST_F(latency, storm_of_a_crew_keeps_the_bound)
 {
 	static struct crowd crowd;
 	struct space s;
