@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The crew: who is counted as what, and who is called instead of a worker
- * that blocks. That nobody is called is not waited for: CREW looks itself,
- * before it returns.
+ * The crew: how workers are counted, and which parked worker is called in place
+ * of a blocked one. No test waits for a call that must not come: CREW checks
+ * the need before it returns.
  */
 #include "kselftest_harness.h"
 
@@ -70,7 +70,7 @@ TEST_F(crew, parked_worker_does_not_count_as_blocked)
 	wait_parked(&self->s, 0, 1);
 	EXPECT_EQ(0, nr_blocked(&self->s));
 	EXPECT_EQ(0, nr_running(&self->s));
-	/* The waker counts, not the wakee. */
+	/* The waker changes the count, not the wakee. */
 	EXPECT_EQ(1, dev_wake(self->s.fd, 0, 1));
 	EXPECT_EQ(1, nr_running(&self->s));
 	EXPECT_EQ(0, nr_idle_hands(&self->s));
@@ -78,7 +78,7 @@ TEST_F(crew, parked_worker_does_not_count_as_blocked)
 	EXPECT_EQ(PARKLOT_WOKEN, atomic_load(&self->w[0].result));
 }
 
-/* Whichever way it ends, the counts are right again. */
+/* The counts are right after each way in which a park ends. */
 TEST_F(crew, each_end_of_a_park_is_counted)
 {
 	ASSERT_EQ(0, dev_join(self->s.fd, 0));
@@ -110,7 +110,7 @@ TEST_F(crew, announced_wait_does_not_count_as_blocked)
 	EXPECT_EQ(0, worker_finish(w));
 }
 
-/* Another's announcement is not ours. */
+/* A worker's announcement does not cover another worker. */
 TEST_F(crew, announcement_covers_one_slot)
 {
 	set_state(&self->s, 0, PARKLOT_WORKER_IDLE);
@@ -151,7 +151,7 @@ TEST_F(crew, leaving_worker_calls_a_parked_worker)
 	EXPECT_EQ(0, worker_finish(&self->w[0]));
 }
 
-/* Too few run already: it comes right back. */
+/* Too few workers run already: the park returns at once. */
 TEST_F(crew, worker_that_parks_on_a_backlog_is_called)
 {
 	ASSERT_EQ(0, dev_crew(self->s.fd, 1, 8, 0));
@@ -163,7 +163,7 @@ TEST_F(crew, worker_that_parks_on_a_backlog_is_called)
 	EXPECT_EQ(0, dev_leave(self->s.fd, 0));
 }
 
-/* One is parked; what is missing is given bit by bit. */
+/* One worker is parked; each condition of a call is met in turn. */
 TEST_F(crew, crew_without_need_calls_no_worker)
 {
 	ASSERT_EQ(0, worker_park(&self->w[0], &self->s, 0));
@@ -250,14 +250,14 @@ TEST_F(crew, shortage_that_ended_begins_anew)
 	begun = now_ns();
 	EXPECT_EQ(0, dev_leave(self->s.fd, 2));
 	UNTIL(atomic_load(&self->w[0].result));
-	/* Unless this machine was so slow that the first one lasted. */
+	/* On a slow machine the first window may have ended already. */
 	if (!is_late)
 		EXPECT_LE(begun + stall, now_ns());
 	EXPECT_EQ(PARKLOT_CALLED, atomic_load(&self->w[0].result));
 	EXPECT_EQ(0, worker_finish(&self->w[0]));
 }
 
-/* Who sets the crew anew has its window anew. */
+/* A new CREW call starts a new window. */
 TEST_F(crew, window_begins_with_the_crew_call)
 {
 	const uint64_t stall = 300 * NSEC_PER_MSEC;
@@ -272,14 +272,14 @@ TEST_F(crew, window_begins_with_the_crew_call)
 	begun = now_ns();
 	ASSERT_EQ(0, dev_crew(self->s.fd, 1, 8, stall));
 	UNTIL(atomic_load(&self->w[0].result));
-	/* Unless this machine was so slow that the first one lasted. */
+	/* On a slow machine the first window may have ended already. */
 	if (!is_late)
 		EXPECT_LE(begun + stall, now_ns());
 	EXPECT_EQ(PARKLOT_CALLED, atomic_load(&self->w[0].result));
 	EXPECT_EQ(0, worker_finish(&self->w[0]));
 }
 
-/* What was to be looked at when a long window ends is so at once, all of it. */
+/* All checks that a long window delays are made at once when it ends. */
 TEST_F(crew, short_window_ends_a_long_one)
 {
 	const uint64_t stall = 4 * NSEC_PER_SEC;
@@ -300,7 +300,7 @@ TEST_F(crew, short_window_ends_a_long_one)
 
 #define SHORT_STALL	(20 * NSEC_PER_MSEC)
 
-/* Microsecond sleeps, and how many of them were no such thing. */
+/* Sleeps of microseconds, and how many of them took much longer. */
 static void do_naps(struct worker *w)
 {
 	struct timespec ts = { .tv_nsec = 1000 };
@@ -347,7 +347,7 @@ static int order_of_times(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* So many as are missing, and no two of them at once. */
+/* As many are called as are missing, and no two of them at once. */
 TEST_F(crew, calls_are_a_window_apart)
 {
 	const uint64_t apart = 30 * NSEC_PER_MSEC;
@@ -363,10 +363,12 @@ TEST_F(crew, calls_are_a_window_apart)
 		worker_begin(&self->w[i]);
 		wait_parked(&self->s, 0, i + 1);
 	}
-	/* Who has parked looks as well, maybe before we do. */
+	/*
+	 * A worker that has parked looks as well, maybe before the test does.
+	 */
 	begun = now_ns();
 	set_backlog(&self->s, 1);
-	/* However often it is looked at. */
+	/* Further looks change nothing. */
 	for (i = 0; i < 8; i++)
 		EXPECT_EQ(0, dev_crew(self->s.fd, 4, 8, 0));
 	UNTIL(nr_called(&self->s) == 4);
@@ -377,7 +379,7 @@ TEST_F(crew, calls_are_a_window_apart)
 	for (i = 0; i < 8; i++) {
 		if (i == 4)
 			EXPECT_EQ(4, dev_wake(self->s.fd, 0, 8));
-		/* The last parked were the first. */
+		/* The last parked workers were called first. */
 		UNTIL(atomic_load(&self->w[7 - i].is_done));
 	}
 	set_parameter(INTERVAL, "50");

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A space with a crew, and threads that join it. After the harness. */
+/*
+ * A space with a crew, and threads that join it. The harness is included before
+ * this header.
+ */
 #ifndef SELFTESTS_MOD_CREW_H
 #define SELFTESTS_MOD_CREW_H
 
 #include "mod.h"
 
-/* Stands in FIXTURE_SETUP(): skipped without the device or a crew. */
+/* For FIXTURE_SETUP(): skips the test without the device, or without a crew. */
 #define CREW_SETUP(s, nr_lots, nr_workers) do { \
 	int __err = space_open_crew(s, nr_lots, nr_workers); \
 	if (__err == -ENOENT) \
@@ -58,7 +61,7 @@ static inline long nr_called(const struct space *s)
 	return fdinfo(getpid(), s->fd, "replaced");
 }
 
-/* A thread that joins in a slot, runs do_it(), and leaves when it is told. */
+/* A thread that joins in a slot, runs do_it(), and leaves when told. */
 struct worker {
 	struct space	*space;
 	uint32_t	slot;
@@ -67,12 +70,12 @@ struct worker {
 	int		fd[2];		/* for do_it() */
 	void		*arg;		/* for do_it() */
 	atomic_int	tid;
-	atomic_int	result;		/* of do_it(): a reason or so */
+	atomic_int	result;		/* of do_it(), as a reason */
 	atomic_int	err;		/* of joining and leaving */
 	atomic_int	may_begin, is_done, may_leave;
 };
 
-/* Without sleeping, so that it runs as the crew sees it. */
+/* Waits without sleeping, so that the crew counts the worker as running. */
 static inline void spin_until(atomic_int *flag)
 {
 	while (!atomic_load(flag))
@@ -95,7 +98,7 @@ static inline void *worker_main(void *arg)
 	return NULL;
 }
 
-/* Returns when it has joined, and runs. */
+/* Returns when the worker has joined, and runs. */
 static inline int worker_start(struct worker *w, struct space *s,
 			       uint32_t slot, void (*do_it)(struct worker *))
 {
@@ -116,7 +119,7 @@ static inline void worker_begin(struct worker *w)
 	atomic_store(&w->may_begin, 1);
 }
 
-/* It has done what it had to, and leaves. */
+/* The worker has done its task, and leaves. */
 static inline int worker_finish(struct worker *w)
 {
 	atomic_store(&w->may_begin, 1);
@@ -133,7 +136,7 @@ static inline void do_park(struct worker *w)
 			      PARKLOT_FOREVER, 0));
 }
 
-/* Returns when it is parked. */
+/* Returns when the worker is parked. */
 static inline int worker_park(struct worker *w, struct space *s, uint32_t slot)
 {
 	uint32_t before = nr_idle_hands(s), running = nr_running(s);
@@ -142,7 +145,7 @@ static inline int worker_park(struct worker *w, struct space *s, uint32_t slot)
 	if (err)
 		return err;
 	worker_begin(w);
-	/* It is more in the one before it is less in the other. */
+	/* One count is raised before the other is lowered. */
 	UNTIL(nr_idle_hands(s) == before + 1 && nr_running(s) == running);
 	return 0;
 }
@@ -155,7 +158,7 @@ static inline void do_read(struct worker *w)
 	atomic_store(&w->result, read(w->fd[0], &c, 1));
 }
 
-/* Returns when it is blocked. */
+/* Returns when the worker is blocked. */
 static inline int worker_block(struct worker *w, struct space *s, uint32_t slot)
 {
 	uint32_t before = nr_blocked(s), running = nr_running(s);
@@ -169,7 +172,7 @@ static inline int worker_block(struct worker *w, struct space *s, uint32_t slot)
 	return 0;
 }
 
-/* Returns when it is back. */
+/* Returns when the worker runs again. */
 static inline bool worker_unblock(struct worker *w)
 {
 	bool is_written = write(w->fd[1], "", 1) == 1;

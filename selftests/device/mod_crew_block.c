@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What is blocking and what is not, one kind at a time. A worker is let go
- * into it, is seen blocked, is let out, and runs again.
+ * Operations that block a worker and operations that do not, one at a time. A
+ * worker starts the operation, is seen as blocked, is released, and runs again.
  */
 #include "kselftest_harness.h"
 
@@ -95,7 +95,7 @@ TEST_F(block, nanosleep_blocks_the_worker)
 	worker_begin(&self->w);
 	EXPECT_BLOCKED(&self->s);
 	atomic_store(&is_over, 1);
-	/* It may just be on its way to sleep. */
+	/* The worker may still be about to sleep. */
 	while (!atomic_load(&self->w.is_done)) {
 		pthread_kill(self->w.thread, SIGUSR1);
 		sleep_ns(NSEC_PER_MSEC);
@@ -205,8 +205,8 @@ static void do_seek(struct worker *w)
 }
 
 /*
- * A mutex of the kernel's: that of the file's position, while another thread,
- * which is none of the crew's, holds it in a page fault.
+ * A mutex of the kernel's: that of the file's position, held in a page fault by
+ * another thread, which is not in the crew.
  */
 TEST_F(block, contended_mutex_blocks_the_worker)
 {
@@ -223,7 +223,7 @@ TEST_F(block, contended_mutex_blocks_the_worker)
 	ASSERT_EQ(0, lseek(w->fd[0], 0, SEEK_SET));
 	w->arg = page.mem;
 	ASSERT_EQ(0, pthread_create(&reader, NULL, read_into, w));
-	/* It is in there when the fault has been reported. */
+	/* The thread holds the mutex once the fault has been reported. */
 	uffd_page_await(&page);
 	ASSERT_EQ(0, worker_start(w, &self->s, 0, do_seek));
 	worker_begin(w);
@@ -241,7 +241,7 @@ static void do_vfork(struct worker *w)
 	char c;
 
 	if (!pid) {
-		/* Shares our memory, but has not joined. */
+		/* This thread shares our memory, but has not joined. */
 		c = read(w->fd[0], &c, 1);
 		_exit(0);
 	}
@@ -262,12 +262,12 @@ TEST_F(block, vfork_blocks_the_worker)
 }
 
 /*
- * Held from outside: a process with one worker that computes and one that
- * reads; the parent holds it, and looks by fdinfo. The one who computes runs
- * all the while.
+ * Stopped from outside: a process with a computing and a reading worker. The
+ * parent stops the process and looks by fdinfo. The computing worker counts as
+ * running all the while.
  */
 struct victim {
-	pid_t pid, tid;		/* of the process, and of who computes */
+	pid_t pid, tid;		/* of the process, of the computing worker */
 	int fd;
 };
 
@@ -318,7 +318,7 @@ static void end_victim(const struct victim *victim)
 	waitpid(victim->pid, NULL, 0);
 }
 
-/* The letter of a thread's state; what it is in the kernel. */
+/* Returns the letter of a thread's state in the kernel. */
 static char state_of(const struct victim *victim, pid_t tid)
 {
 	char path[64], state = 0;
@@ -349,7 +349,10 @@ TEST_F(block, stop_signal_does_not_block_the_worker)
 	EXPECT_EQ(0, kill(v.pid, SIGSTOP));
 	EXPECT_EQ(v.pid, waitpid(v.pid, &status, WUNTRACED));
 	UNTIL(state_of(&v, v.tid) == 'T');
-	/* All of it is held; who read has come out for that. */
+	/*
+	 * The whole process is stopped; the reading worker has left read() for
+	 * that.
+	 */
 	UNTIL(of(&v, "running") == 2 && of(&v, "blocked") == 0);
 	EXPECT_EQ(0, kill(v.pid, SIGCONT));
 	UNTIL(of(&v, "blocked") == 1 && of(&v, "running") == 1);

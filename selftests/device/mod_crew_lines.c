@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The crew's counts lie on a line for each processor: a worker that blocks, and
- * goes on, writes that of its own alone. The sums are right wherever workers
- * change their state.
+ * The crew's counts lie on one line for each processor: a worker that blocks,
+ * and goes on, writes only its processor's line. The sums are right wherever
+ * workers change their state.
  */
 #include "harness.h"
 
@@ -44,7 +44,7 @@ static bool pin(pthread_t thread, int cpu)
 	return !pthread_setaffinity_np(thread, sizeof(cpus), &cpus);
 }
 
-/* Lines of the counters, and which of them were seen to change. */
+/* Lines of the counters, and whether each was seen to change. */
 struct lines {
 	char		last[MAX_LINES][PARKLOT_LINE];
 	bool		has_changed[MAX_LINES];
@@ -90,7 +90,9 @@ static void do_block_often(struct worker *w)
 		atomic_fetch_add(&w->result, 1);
 }
 
-/* @w blocks, and goes on, so often, and is looked at in both states. */
+/*
+ * @w blocks and goes on, NR_BLOCKS times; the lines are looked at in between.
+ */
 static bool block_often(struct worker *w, struct lines *lines)
 {
 	struct space *s = w->space;
@@ -109,7 +111,7 @@ static bool block_often(struct worker *w, struct lines *lines)
 	return true;
 }
 
-/* Starts @w on that processor, and has it block there once. */
+/* Starts @w on that processor, and blocks it there once. */
 static int worker_on(struct worker *w, struct space *s, uint32_t slot, int cpu)
 {
 	int err = pipe(w->fd) ? -errno :
@@ -153,7 +155,7 @@ TEST_F_TIMEOUT(lines, block_and_unblock_write_one_line_of_the_processor, 60)
 		EXPECT_EQ(0, worker_off(&self->w[i]));
 }
 
-/* Nor where there is a backlog, if nobody is parked who could be called. */
+/* Nor where there is a backlog, but no parked worker to call. */
 TEST_F_TIMEOUT(lines, backlog_alone_writes_no_other_line, 60)
 {
 	struct lines lines;
@@ -182,7 +184,7 @@ static void do_move(struct worker *w)
 	unsigned int i;
 
 	for (i = w->slot; !atomic_load(&is_over); i++) {
-		/* Not where that one is offline. */
+		/* Skips a processor that is offline. */
 		pin(pthread_self(), i % nr_cpus);
 		sleep_ns(i % 7 * 10000);
 		dev_park(w->space->fd, 0, 0, now_ns() + i % 5 * 20000, 0);
@@ -191,7 +193,7 @@ static void do_move(struct worker *w)
 	}
 }
 
-/* Until the end of the storm; how often a processor went, if one could. */
+/* Until the end of the storm; returns how often a processor went offline. */
 static int hotplug(int nr_cpus, uint64_t end)
 {
 	int cpu, nr = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Who is in the crew, and until when: joining, leaving, and all the ways to
- * end without. A thread that has joined holds the module: what is left
- * behind shows in its reference count.
+ * Membership of the crew: joining, leaving, and each end without leaving. A
+ * thread that has joined holds the module, so a lost member shows in the
+ * reference count.
  */
 #include "kselftest_harness.h"
 
@@ -23,7 +23,7 @@ FIXTURE_SETUP(hands)
 	self->nr_open = nr_open();
 }
 
-/* Who ended without leaving holds the module a moment longer. */
+/* A thread that ended without leaving holds the module a moment longer. */
 FIXTURE_TEARDOWN(hands)
 {
 	UNTIL(nr_open() <= self->nr_open);
@@ -80,7 +80,7 @@ TEST_F(hands, bad_fields_are_refused)
 	EXPECT_EQ(0, nr_running(&self->s));
 }
 
-/* Structs of another size, or nowhere: as for all commands. */
+/* Structs of other sizes, or unmapped: refused as in all commands. */
 TEST_F(hands, bad_structs_are_refused)
 {
 	static const unsigned long cmds[] = {
@@ -101,7 +101,7 @@ TEST_F(hands, bad_structs_are_refused)
 					  dev_ioctl(self->s.fd, cmd, buf));
 				continue;
 			}
-			/* Who is in leaves, who is not joins. */
+			/* A joined thread leaves, any other joins. */
 			EXPECT_EQ(i == 2 ? -ENOENT : 0,
 				  dev_ioctl(self->s.fd, cmd, buf));
 			dev_leave(self->s.fd, 0);
@@ -178,7 +178,7 @@ static void do_park_elsewhere(struct worker *w)
 		     dev_park(elsewhere->fd, 0, 0, PARKLOT_FOREVER, 0));
 }
 
-/* Sleeping like any other: the crew cannot call it there. */
+/* A plain sleep: the crew cannot call the worker there. */
 TEST_F(hands, park_in_another_space_counts_as_blocked)
 {
 	struct space s;
@@ -215,7 +215,10 @@ TEST_F(hands, thread_that_ends_has_left)
 		ASSERT_EQ(0, pthread_create(&thread, NULL, exit_main,
 					    &self->s));
 		pthread_join(thread, &err);
-		/* The slot can be had at once, though it may be dying yet. */
+		/*
+		 * The slot is free at once, though its worker may still be
+		 * dying.
+		 */
 		EXPECT_EQ(0, (intptr_t)err);
 	}
 	UNTIL(!nr_running(&self->s));
@@ -225,7 +228,7 @@ TEST_F(hands, thread_that_ends_has_left)
 	EXPECT_EQ(0, dev_leave(self->s.fd, 0));
 }
 
-/* Once it is dead: somebody is called instead. */
+/* Once the worker is dead, a parked one is called instead. */
 TEST_F(hands, thread_that_ends_is_replaced)
 {
 	pthread_t thread;
@@ -257,7 +260,7 @@ TEST_F(hands, forked_child_has_not_joined)
 	if (!pid) {
 		struct space s;
 
-		/* Nor is the parent's slot held against it. */
+		/* The parent's slot does not keep the child from joining. */
 		if (dev_leave(self->s.fd, 0) != -EIO ||
 		    space_open_crew(&s, 1, 1) || dev_join(s.fd, 0))
 			_exit(1);
@@ -299,7 +302,7 @@ TEST_F(hands, kill_leaves_no_worker)
 			become_manned(&s);
 			if (write(pipefd[1], "", 1) != 1)
 				_exit(103);
-			/* Called, or on the point of it. */
+			/* Called, or about to be. */
 			set_backlog(&s, 1);
 			dev_crew(s.fd, 4, 4, i % 2 ? 0 : 1000);
 			for (;;)
@@ -332,8 +335,9 @@ TEST_F(hands, exit_leaves_no_worker)
 
 /*
  * The program run by exec, before any main(): its only thread had joined. The
- * old space is not its own; who kept the descriptor reads that nobody is
- * in it any more. It joins a new crew, and leaves it by exit.
+ * old space does not belong to the program; the process that kept the
+ * descriptor sees no worker in it. The program joins a new crew, and leaves by
+ * exit.
  */
 static void __attribute__((constructor)) exec_main(void)
 {
@@ -374,7 +378,7 @@ TEST_F(hands, exec_ends_the_crew)
 	EXPECT_EQ(before, nr_open());
 }
 
-/* The space goes while its workers run, block and dwell. */
+/* The space is closed while its workers run, block and dwell. */
 TEST_F(hands, close_releases_all_workers)
 {
 	long before;
@@ -391,7 +395,7 @@ TEST_F(hands, close_releases_all_workers)
 		set_backlog(&s, round & 1);
 		ASSERT_EQ(0, dev_crew(s.fd, 4, 4, round & 2 ? 0 : 10000));
 		space_close(&s);
-		/* They are in no crew, and may join another. */
+		/* The workers are in no crew, and may join another. */
 		UNTIL(atomic_load(&self->w[2].is_done));
 		EXPECT_TRUE(worker_unblock(&self->w[1]));
 		worker_finish(&self->w[0]);
@@ -429,7 +433,7 @@ static void *join_often(void *arg)
 	int i, slot;
 
 	pthread_barrier_wait(joiner->start);
-	/* The others may be quicker each time, until they have done. */
+	/* The other threads may win each time, until they have finished. */
 	for (i = 0; i < 2000 || !joiner->nr_joined; i++) {
 		slot = i % 2;
 		if (dev_join(joiner->s->fd, slot))

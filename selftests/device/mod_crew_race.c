@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * No shortage is overlooked: the only worker that runs blocks while somebody
- * raises the backlog from 0. He calls WAKE only if he sees that too few run;
- * if he does not, the crew has to see the backlog. Either way the parked worker
- * comes back, every time, and nothing later makes up for it.
+ * No shortage is overlooked: the only running worker blocks while another
+ * thread raises the backlog from 0. That thread calls WAKE only if it sees that
+ * too few run; otherwise the crew has to see the backlog. Either way the parked
+ * worker returns, each time, and no later event makes up for a loss.
  *
  *	raiser				worker that blocks
  *	backlog = 1			running.out++
@@ -11,13 +11,13 @@
  *	if (fewer than 1 runs)		if (backlog and one is parked)
  *	    WAKE			    call it
  *
- * Both aim at the moment at which the other does it, from both sides.
+ * Both threads aim at the moment of the other's step, from both sides.
  *
- * Nor is one if the worker that the crew wants to call leaves his lot by
- * himself meanwhile, as his deadline is there: then the other one is called.
+ * Nor is a shortage overlooked if the chosen worker leaves its lot meanwhile,
+ * because its deadline has come: then another worker is called.
  *
- * And the counts agree, with what is so in the end and with each other, though
- * several are changed at a time.
+ * And the counts agree with the true state in the end, and with each other,
+ * though several threads change them at a time.
  */
 #include "kselftest_harness.h"
 
@@ -91,7 +91,7 @@ static void do_park_often(struct worker *w)
 	}
 }
 
-/* Did @count come to be @nr, before it must be given up? */
+/* Returns true if @count becomes @nr in time. */
 static bool becomes(atomic_int *count, int nr)
 {
 	uint64_t end = now_ns() + STUCK_NS;
@@ -104,7 +104,7 @@ static bool becomes(atomic_int *count, int nr)
 	return true;
 }
 
-/* The same of a count that the kernel shows. */
+/* The same for a count in the kernel's counters. */
 #define comes_to(count, s, nr) __extension__ ({ \
 	uint64_t __end = now_ns() + STUCK_NS; \
 	while (count(s) != (nr) && now_ns() < __end) \
@@ -112,7 +112,7 @@ static bool becomes(atomic_int *count, int nr)
 	count(s) == (nr); \
 })
 
-/* The end of a round: false if the blocker does not come back. */
+/* The end of a round; returns false if the blocked worker does not return. */
 static bool settle(FIXTURE_DATA(race) *self, int round)
 {
 	set_backlog(&self->s, 0);
@@ -123,7 +123,7 @@ static bool settle(FIXTURE_DATA(race) *self, int round)
 	return true;
 }
 
-/* One round; how often WAKE was called, or -1 if the parker never came. */
+/* One round; returns the number of WAKE calls, or -1 if no worker parked. */
 static int raise_and_look(FIXTURE_DATA(race) *self, int round, int delay)
 {
 	int nr_wakes = 0;
@@ -156,7 +156,7 @@ TEST_F_TIMEOUT(race, backlog_racing_the_last_block_calls_a_worker, 60)
 	ASSERT_EQ(0, worker_start(&self->parker, &self->s, 1, do_park_often));
 	worker_begin(&self->blocker);
 	worker_begin(&self->parker);
-	/* Until both sides have had their turns, however long that takes. */
+	/* Until each side was first at times, however long that takes. */
 	for (i = 1; now_ns() < end || !nr_woken ||
 	     !atomic_load(&self->parker.result); i++) {
 		nr_wakes = raise_and_look(self, i, delay);
@@ -195,9 +195,9 @@ static void do_leave_often(struct worker *w)
 }
 
 /*
- * One round: what the leaver came back with, or -1 if the parker never came.
- * The last of those who run blocks @before ns before the leaver's deadline,
- * which is @stay ns away.
+ * One round; returns the reason of the leaver's park, or -1 if it never parked.
+ * The last running worker blocks @before ns before the leaver's deadline, which
+ * is @stay ns away.
  */
 static int leave_and_look(FIXTURE_DATA(race) *self, int round, int64_t before,
 			  int64_t stay)
@@ -219,14 +219,14 @@ static int leave_and_look(FIXTURE_DATA(race) *self, int round, int64_t before,
 	return settle(self, round) ? atomic_load(&self->leaver.result) : -1;
 }
 
-/* A debug build dawdles at @point only, longer than the moment is missed by. */
+/* A debug build delays at @point only, for longer than the aim is off. */
 static bool dawdle_at(const char *point)
 {
 	return set_parameter("inject_at", point) &&
 	       set_parameter("inject_us", "2000");
 }
 
-/* As module/inject.c has it. */
+/* The default of module/inject.c. */
 static void dawdle_as_ever(void)
 {
 	set_parameter("inject_at", "all");
@@ -239,7 +239,7 @@ static void race_deadlines(struct __test_metadata *_metadata,
 	int64_t before = 0, step = MIN_STEP, stay = NSEC_PER_MSEC;
 	int i, reason, last = 0, nr_called = 0, nr_late = 0;
 
-	/* Until both came first, however long that takes. */
+	/* Until each side was first at times, however long that takes. */
 	for (i = 1; now_ns() < end || !nr_called || !nr_late; i++) {
 		reason = leave_and_look(self, i, before, stay);
 		ASSERT_LE(0, reason) {
@@ -257,7 +257,7 @@ static void race_deadlines(struct __test_metadata *_metadata,
 	TH_LOG("%d rounds, %d called, %d late", i, nr_called, nr_late);
 }
 
-/* One who leaves meanwhile; a debug build is slow at @point, for longer. */
+/* The chosen worker leaves meanwhile; a debug build is slow at @point. */
 static void leave_and_call(struct __test_metadata *_metadata,
 			   FIXTURE_DATA(race) *self, const char *point)
 {
@@ -281,7 +281,7 @@ static void leave_and_call(struct __test_metadata *_metadata,
 	EXPECT_EQ(0, worker_finish(&self->leaver));
 }
 
-/* He was chosen, and is gone when he is to be called. */
+/* The worker was chosen, and is gone when it is to be called. */
 TEST_F_TIMEOUT(race, deadline_racing_the_call_leaves_one_reason, 60)
 {
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
@@ -289,7 +289,7 @@ TEST_F_TIMEOUT(race, deadline_racing_the_call_leaves_one_reason, 60)
 	leave_and_call(_metadata, self, "call");
 }
 
-/* He is still there when one is chosen, but about to be gone. */
+/* The worker is still parked when it is chosen, but about to leave. */
 TEST_F_TIMEOUT(race, deadline_racing_the_choice_leaves_one_reason, 60)
 {
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
@@ -297,7 +297,7 @@ TEST_F_TIMEOUT(race, deadline_racing_the_choice_leaves_one_reason, 60)
 	leave_and_call(_metadata, self, "unlisted");
 }
 
-/* Looks whom to call, as often as it takes to do so beside another. */
+/* Looks for a worker to call, until it has done so beside another looker. */
 struct looker {
 	struct space	*space;
 	pthread_t	thread;
@@ -315,7 +315,9 @@ static void *look_often(void *arg)
 	return NULL;
 }
 
-/* Two are parked and should run, two look: how many were called? */
+/*
+ * Two workers are parked and should run, two threads look; returns the calls.
+ */
 static int look_and_count(struct __test_metadata *_metadata)
 {
 	struct looker looker[2] = {};
@@ -345,7 +347,10 @@ static int look_and_count(struct __test_metadata *_metadata)
 	return nr;
 }
 
-/* The next one is called an interval later, also if another looks meanwhile. */
+/*
+ * The next call comes an interval later, even if another thread looks
+ * meanwhile.
+ */
 TEST_F_TIMEOUT(race, two_looks_call_one_worker, 60)
 {
 	uint64_t end = now_ns() + LEAVE_NS;
@@ -365,7 +370,7 @@ TEST_F_TIMEOUT(race, two_looks_call_one_worker, 60)
 	TH_LOG("%d rounds", i);
 }
 
-/* Blocks until all do not any more, each round. */
+/* Sleeps until the moment at which all workers wake up, in each round. */
 static void do_nap_often(struct worker *w)
 {
 	struct timespec ts;
@@ -383,7 +388,7 @@ static void do_nap_often(struct worker *w)
 	}
 }
 
-/* Several change the counts at a time, and none of that is lost. */
+/* Several threads change the counts at a time, and no change is lost. */
 TEST_F_TIMEOUT(race, concurrent_unblocks_are_all_counted, 60)
 {
 	struct worker *nappers[] = {
@@ -418,8 +423,8 @@ TEST_F_TIMEOUT(race, concurrent_unblocks_are_all_counted, 60)
 }
 
 /*
- * From running to parked and back; the worker stays a while in both, longer
- * than it takes to look.
+ * From running to parked and back; the worker stays in both states for longer
+ * than a look takes.
  */
 static void do_nap_long(struct worker *w)
 {
@@ -430,7 +435,10 @@ static void do_nap_long(struct worker *w)
 	}
 }
 
-/* It is one more there before it is one fewer here: always one of them. */
+/*
+ * One count is raised before the other is lowered: the worker is always
+ * counted.
+ */
 TEST_F_TIMEOUT(race, racing_worker_is_always_counted, 60)
 {
 	uint64_t begun, end = now_ns() + LEAVE_NS;
@@ -447,7 +455,10 @@ TEST_F_TIMEOUT(race, racing_worker_is_always_counted, 60)
 		is_nowhere = !nr_running(&self->s) &&
 			     !nr_idle_hands(&self->s) &&
 			     !nr_blocked(&self->s) && !nr_running(&self->s);
-		/* If it took long, it may have been there and back. */
+		/*
+		 * If the look took long, the worker may have changed and
+		 * returned.
+		 */
 		if (now_ns() - begun >= STAY_NS)
 			continue;
 		nr_nowhere += is_nowhere;

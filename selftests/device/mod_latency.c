@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * How late a real-time thread gets a processor while other threads make the
- * module do the most work it can be asked for. The thread sleeps to absolute
- * times; its worst lateness is an upper bound of the time that interrupts or
- * preemption are off and that a raw spinlock is held. SECURITY.md has a table.
+ * module do the most work that a call may ask for. The thread sleeps to
+ * absolute times; its worst lateness is an upper bound of the time that
+ * interrupts or preemption are off and that a raw spinlock is held. SECURITY.md
+ * has a table.
  *
  * Only a clock that counts instructions tells such times: the machine is booted
  * with --icount, and says so by MOD_LATENCY=1.
@@ -25,10 +26,10 @@
 #define SQ_SIZE		4096
 #define PERIOD_NS	25000
 
-/* Instructions, of which the kernel alone takes up to half. */
+/* In instructions, of which the kernel alone takes up to half. */
 #define BOUND		30000
 
-/* The thread that measures. */
+/* The measuring thread. */
 struct meter {
 	pthread_t	thread;
 	atomic_int	is_ready, must_end;
@@ -74,7 +75,7 @@ static bool meter_start(struct meter *meter)
 	return true;
 }
 
-/* The worst lateness since the start. */
+/* Returns the worst lateness since the start. */
 static uint64_t meter_stop(struct meter *meter)
 {
 	atomic_store(&meter->must_end, 1);
@@ -95,7 +96,7 @@ FIXTURE_SETUP(latency)
 		SKIP(return, "no clock that counts instructions");
 	SPACE_SETUP(&self->s, NR_LOTS);
 	ASSERT_EQ(0, mlockall(MCL_CURRENT));
-	/* So that what was done before does not count. */
+	/* Earlier work does not count. */
 	sleep_ns(NSEC_PER_SEC);
 }
 
@@ -104,7 +105,7 @@ FIXTURE_TEARDOWN(latency)
 	space_close(&self->s);
 }
 
-/* What is done here is measured. */
+/* Measures work that is done in this thread. */
 #define MEASURE(self)	ASSERT_TRUE(meter_start(&(self)->meter))
 #define MEASURED(self, bound) do { \
 	uint64_t __late = meter_stop(&(self)->meter); \
@@ -113,7 +114,7 @@ FIXTURE_TEARDOWN(latency)
 	EXPECT_GE((uint64_t)(bound), __late); \
 } while (0)
 
-/* Nothing but a thread that runs: this much is not the module's. */
+/* A thread that only runs: this lateness is not the module's. */
 TEST_F(latency, user_space_alone_keeps_the_bound)
 {
 	uint64_t end;
@@ -136,7 +137,7 @@ static struct io_uring_sqe *ring_sqe(struct io_uring *ring)
 
 /*
  * With IORING_SETUP_DEFER_TASKRUN a command is completed when its submitter
- * asks for results, and not within what is measured.
+ * asks for results, and so outside of the measured time.
  */
 #define DEFERRED \
 	(IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN)
@@ -151,7 +152,7 @@ static bool ring_open(struct io_uring *ring, unsigned int flags)
 	return !io_uring_queue_init_params(SQ_SIZE, ring, &params);
 }
 
-/* Parked on lot 0, or in turn on all of them. */
+/* Parks on lot 0, or in turn on all lots. */
 static bool park_commands(struct io_uring *ring, struct space *s,
 			  bool on_all_lots, uint64_t deadline)
 {
@@ -186,7 +187,7 @@ static uint32_t nr_parked_in_all(const struct space *s)
 	return nr;
 }
 
-/* All results; how many are @res. */
+/* Takes all results; returns how many are @res. */
 static int reap(struct io_uring *ring, int res)
 {
 	struct io_uring_cqe *cqe;
@@ -256,7 +257,7 @@ TEST_F(latency, commands_of_one_deadline_keep_the_bound)
 	EXPECT_EQ(NR_COMMANDS, reap(&self->ring, PARKLOT_TIMEDOUT));
 }
 
-/* Not the module's, to compare. */
+/* Without the module, for comparison. */
 TEST_F(latency, timeouts_of_io_uring_are_measured)
 {
 	uint64_t deadline = now_ns() + 300 * NSEC_PER_MSEC;
@@ -279,8 +280,8 @@ TEST_F(latency, timeouts_of_io_uring_are_measured)
 }
 
 /*
- * What io_uring does for many commands, it does for its own too: it completes
- * all of them under one lock.
+ * io_uring does for these commands the same as for its own: it completes all of
+ * them under one lock.
  */
 TEST_F(latency, commands_are_no_worse_than_polls)
 {
@@ -363,7 +364,7 @@ static bool crowd_start(struct crowd *crowd, struct space *s, int nr,
 		err = pthread_create(&crowd->thread[i], &attr, fn, crowd);
 	pthread_attr_destroy(&attr);
 	UNTIL(atomic_load(&crowd->nr_ready) == (unsigned int)nr);
-	/* On one processor all sleep when this one comes back. */
+	/* On one processor all of them sleep when this thread runs again. */
 	sleep_ns(20 * NSEC_PER_MSEC);
 	return !err;
 }
@@ -381,7 +382,7 @@ TEST_F(latency, wake_of_all_threads_keeps_the_bound)
 	MEASURED(self, BOUND);
 }
 
-/* Not ours, to compare. */
+/* Without the module, for comparison. */
 TEST_F(latency, wake_of_a_futex_is_measured)
 {
 	static struct crowd crowd;
@@ -413,7 +414,9 @@ TEST_F(latency, close_with_a_crew_keeps_the_bound)
 #define NR_SPACES	8
 #define SPACE_SIZE	(5 << 20)	/* more than the largest takes */
 
-/* The kernel gives pages back by the hundred, under a lock, to whatever end. */
+/*
+ * The kernel returns pages by the hundred, under a lock, to any ending process.
+ */
 TEST_F(latency, largest_space_is_no_worse_than_its_memory)
 {
 	uint64_t worst;
@@ -438,7 +441,7 @@ TEST_F(latency, largest_space_is_no_worse_than_its_memory)
 	MEASURED(self, 2 * worst);
 }
 
-/* Its last descriptor but for one has the largest number that there is. */
+/* The other descriptor in the table has the largest possible number. */
 TEST_F(latency, close_in_a_sparse_table_keeps_the_bound)
 {
 	struct rlimit limit = { 1 << 20, 1 << 20 };
@@ -471,7 +474,7 @@ TEST_F(latency, close_in_a_full_table_keeps_the_bound)
 
 #define NR_ROUNDS	50
 
-/* A worker that blocks, or parks, and is back soon. */
+/* A worker that blocks, or parks, and soon returns. */
 static void *crowd_storm(void *arg)
 {
 	struct crowd *crowd = arg;

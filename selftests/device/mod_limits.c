@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What one user may take, and what one user's load may cost another: pinned
- * pages count against RLIMIT_MEMLOCK, and no lock is held while memory is
- * looked for. SECURITY.md has the table.
+ * Limits of a user's memory, and of the delay that one user's load causes
+ * another: pinned pages count against RLIMIT_MEMLOCK, and no lock is held
+ * during an allocation. SECURITY.md has the table.
  */
 #include "kselftest_harness.h"
 
@@ -13,10 +13,10 @@
 #include "mod_crew.h"
 #include "cgroup.h"
 
-#define USER		65533	/* no other test's */
+#define USER		65533	/* used by no other test */
 #define LIMIT		(64 << 10)
 #define NR_FILES	4000
-/* What libparklot asks for on 6 processors. */
+/* The request of libparklot on 6 processors. */
 #define LIB_LOTS	4
 #define LIB_WORKERS	262
 
@@ -45,7 +45,7 @@ static bool limit_to(int resource, rlim_t nr)
 	return !setrlimit(resource, &limit);
 }
 
-/* From here on this process is a user's who may lock so many bytes. */
+/* From here on the process is of a user that may lock @bytes. */
 static bool become_user(rlim_t memlock)
 {
 	return limit_to(RLIMIT_NOFILE, NR_FILES) &&
@@ -70,7 +70,7 @@ static long status_kb(const char *name)
 	return value;
 }
 
-/* A new space; 0, or -errno of its SETUP. */
+/* A new space; returns 0, or -errno of its SETUP. */
 static int make_space(uint32_t nr_lots, uint32_t nr_workers, int *fd)
 {
 	struct parklot_setup setup = {
@@ -81,7 +81,7 @@ static int make_space(uint32_t nr_lots, uint32_t nr_workers, int *fd)
 	return *fd < 0 ? *fd : dev_ioctl(*fd, PARKLOT_IOC_SETUP, &setup);
 }
 
-/* What @nr_lots pin at least: both areas. */
+/* The least that @nr_lots pin: both areas. */
 static long area_bytes(uint32_t nr_lots)
 {
 	long page = sysconf(_SC_PAGESIZE);
@@ -116,13 +116,13 @@ TEST_F(limits, user_pins_at_most_rlimit_memlock)
 	EXPECT_EQ(-ENOMEM, err);
 	EXPECT_LT(0, nr);
 	EXPECT_LE(nr * area_bytes(64), LIMIT);
-	/* What one gives back another may have. */
+	/* Pages that one space returns are free for another. */
 	close(fd[0]);
 	EXPECT_EQ(0, dev_setup(fd[i - 1], 64));
 	EXPECT_EQ(-ENOMEM, make_space(64, 0, &fd[0]));
 }
 
-/* Another process of the same user has not the same again. */
+/* Another process of the same user has no limit of its own. */
 TEST_F(limits, processes_of_a_user_share_the_limit)
 {
 	int fd, nr = 0, status = -1;
@@ -157,7 +157,7 @@ TEST_F(limits, limit_of_zero_pins_nothing)
 	if (!become_user(0))
 		SKIP(return, "not root");
 	EXPECT_EQ(-ENOMEM, make_space(1, 0, &fd));
-	/* It is no SETUP: there is nothing to map or to park in. */
+	/* This is no SETUP: there is nothing to map, and no lot to park on. */
 	EXPECT_EQ(-ENXIO, dev_park(fd, 0, 0, 0, 0));
 }
 
@@ -174,8 +174,8 @@ TEST_F(limits, largest_space_is_refused_at_4_mib)
 }
 
 /*
- * In kB. It is 4820 with pages of 4 KiB, and 64 more where locks are debugged;
- * a larger page rounds up five times.
+ * In kB: 4820 with pages of 4 KiB, and 64 more in kernels that debug locks;
+ * larger pages round up five times.
  */
 #define LARGEST_KB	5120L
 
@@ -208,7 +208,7 @@ static void take_all(const struct cgroup *cgroup, unsigned int nr_slots)
 	_exit(-err);
 }
 
-/* Not killed, and nothing is said in the kernel's log. */
+/* The process is not killed, and the kernel logs nothing. */
 TEST_F(limits, setup_beyond_the_memory_of_a_cgroup_is_enomem)
 {
 	bool has_crew = dev_features(self->fd) & PARKLOT_FEAT_CREW;
@@ -237,7 +237,7 @@ TEST_F(limits, cap_ipc_lock_is_exempt)
 	EXPECT_EQ(0, make_space(1024, 0, &fd));
 }
 
-/* A space without SETUP pins nothing: files are all that it takes. */
+/* A space without SETUP pins nothing: it takes a file only. */
 TEST_F(limits, open_alone_is_bounded_by_rlimit_nofile)
 {
 	int fd, last = -1;
@@ -344,7 +344,7 @@ static void __attribute__((noreturn)) spin_for_ever(void)
 		__asm__ volatile("" ::: "memory");
 }
 
-/* All are dead before any is waited for, else some would never get to die. */
+/* All are killed before any is reaped, else some might never get to die. */
 static void stop_load(const pid_t *pid)
 {
 	int i;
@@ -380,7 +380,7 @@ static void start_load(pid_t *pid)
 	}
 }
 
-/* The longest open and close of some seconds. */
+/* Returns the longest open and close of some seconds. */
 static uint64_t longest_open(void)
 {
 	uint64_t begin, now = now_ns(), end = now + 5 * NSEC_PER_SEC, most = 0;
@@ -403,8 +403,8 @@ static uint64_t longest_open(void)
 }
 
 /*
- * Some that get a processor now and then, and are preempted wherever they are,
- * against one that never waits for a processor: it waits for none of them.
+ * Openers that rarely get a processor, and are preempted anywhere, against an
+ * opener that never waits for a processor: it waits for none of them.
  */
 TEST_F_TIMEOUT(limits, open_waits_for_no_preempted_opener, 60)
 {

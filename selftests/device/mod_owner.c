@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * A space belongs to one address space and ends with it: fork, exec, passing,
- * closing and killing. What may have been left behind shows in the
- * module's reference count, two for each open file.
+ * closing and killing. A leak shows in the module's reference count, two for
+ * each open file.
  */
 #include "kselftest_harness.h"
 
@@ -38,7 +38,7 @@ static int map_error(int fd, off_t offset)
 	return p == MAP_FAILED ? -errno : 0;
 }
 
-/* How many of the device's entries answer something other than -EIO. */
+/* How many calls of the device return an error other than -EIO. */
 static int nr_not_eio(int fd)
 {
 	struct parklot_query query = {};
@@ -60,7 +60,7 @@ static int nr_not_eio(int fd)
 	return nr;
 }
 
-/* The exec'd program: says what it sees by its status, before any main(). */
+/* The program run by exec: reports by its exit status, before any main(). */
 static void __attribute__((constructor)) exec_main(void)
 {
 	const char *fd = getenv(EXEC_ENV);
@@ -69,7 +69,7 @@ static void __attribute__((constructor)) exec_main(void)
 		_exit(nr_not_eio(atoi(fd)));
 }
 
-/* Exit status, or 256 + the signal. */
+/* The exit status, or 256 + the signal. */
 static int child_status(pid_t pid)
 {
 	int status = 0;
@@ -99,7 +99,7 @@ TEST_F(owner, forked_child_is_refused)
 	EXPECT_EQ(10, nr_not_eio(self->s.fd));
 }
 
-/* The child's close is not the owner's: sleepers do not notice. */
+/* A child's close is not the owner's: the sleepers stay parked. */
 TEST_F(owner, forked_child_closes_without_effect)
 {
 	struct parker parker;
@@ -179,7 +179,10 @@ TEST_F(owner, exec_ends_parked_threads)
 
 	if (!pid) {
 		become_parked(&s);
-		/* Closed by exec; what is asked of is no descriptor at all. */
+		/*
+		 * Exec closes the descriptor; the program tries a number that
+		 * is none.
+		 */
 		setenv(EXEC_ENV, "-1", 1);
 		execv("/proc/self/exe", argv);
 		_exit(102);
@@ -229,7 +232,7 @@ TEST_F(owner, kill_ends_parked_threads)
 	EXPECT_TRUE(nr_open_becomes(before));
 }
 
-/* Opened by the child after the fork, so that it is not merely inherited. */
+/* Opened by the child after the fork, and so not merely inherited. */
 TEST_F(owner, passed_descriptor_is_refused)
 {
 	int fd, sock[2];
@@ -250,7 +253,10 @@ TEST_F(owner, passed_descriptor_is_refused)
 	EXPECT_EQ(0, nr_not_eio(fd));
 	EXPECT_EQ(1, write(sock[0], "", 1));
 	EXPECT_EQ(0, child_status(pid));
-	/* The owner is gone, and still it is not ours. */
+	/*
+	 * The owner is gone, and the space still does not belong to this
+	 * process.
+	 */
 	EXPECT_EQ(0, nr_not_eio(fd));
 	EXPECT_EQ(0, close(fd));
 }
@@ -277,7 +283,7 @@ struct closer {
 	int fd, first;
 };
 
-/* Parks until there is no descriptor; remembers what came of the first time. */
+/* Parks until the descriptor is gone; keeps the first result. */
 static void *park_at_close(void *arg)
 {
 	struct closer *closer = arg;
@@ -292,9 +298,9 @@ static void *park_at_close(void *arg)
 }
 
 /*
- * The parker has taken the file and is not on the list yet, or is: it may not
- * stay behind where nobody can wake it. The close aims at the moment when
- * parking just begins: later when the parker found no descriptor, else sooner.
+ * The parker has taken the file and is not on the list yet, or is: it must not
+ * stay parked where no waker can reach it. The close aims at the moment when
+ * the park begins: later if the parker found no descriptor, else sooner.
  */
 TEST_F_TIMEOUT(owner, close_racing_a_park_ends_the_park, 60)
 {
@@ -366,7 +372,7 @@ static long memory_used(const char *cgroup)
 	return used;
 }
 
-/* In a cgroup of its own: how many bytes 64 of the largest spaces cost it. */
+/* In a cgroup of its own: the bytes that 64 of the largest spaces cost. */
 static void __attribute__((noreturn)) charge_me(const char *cgroup, int out)
 {
 	long before, cost;

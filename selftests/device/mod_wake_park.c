@@ -11,7 +11,7 @@ FIXTURE(wake_park)
 	struct space s;
 	struct parker parker[4];
 	struct parklot_wake_entry entry;
-	struct parklot_wake_park both;	/* wakes 1 of lot 1, polls lot 0 */
+	struct parklot_wake_park both;	/* wakes one on lot 1, polls lot 0 */
 };
 
 FIXTURE_SETUP(wake_park)
@@ -73,7 +73,7 @@ TEST_F(wake_park, wake_park_of_an_empty_lot_parks)
 	EXPECT_LE(deadline, now_ns());
 }
 
-/* The caller's own lot, and the caller is not on it yet. */
+/* The caller's own lot, before the caller is on it. */
 TEST_F(wake_park, wake_park_does_not_wake_its_caller)
 {
 	self->entry.lot = 0;
@@ -130,7 +130,7 @@ static void ignore(int sig)
 	(void)sig;
 }
 
-/* A restart would wake the one who is left on lot 1. */
+/* A restart would wake the thread that is left on lot 1. */
 TEST_F(wake_park, signal_does_not_restart_a_wake_park)
 {
 	struct sigaction action = {
@@ -148,7 +148,7 @@ TEST_F(wake_park, signal_does_not_restart_a_wake_park)
 	EXPECT_EQ(PARKLOT_WOKEN, parker_join(&self->parker[0]));
 }
 
-/* Whether @path comes to contain @text. */
+/* Returns true if @path comes to contain @text. */
 static bool file_becomes(const char *path, const char *text)
 {
 	uint64_t end = now_ns() + 10 * NSEC_PER_SEC;
@@ -167,7 +167,7 @@ static bool file_becomes(const char *path, const char *text)
 	return false;
 }
 
-/* A process that WAKE_PARKs for two seconds; its status is the reason. */
+/* A process in WAKE_PARK for two seconds; its exit status is the reason. */
 static void __attribute__((noreturn)) park_for_a_while(void)
 {
 	struct parklot_wake_park both = { .park = { .pollfd = -1 } };
@@ -179,7 +179,7 @@ static void __attribute__((noreturn)) park_for_a_while(void)
 	_exit(wake_park(&s, &both) ? 101 : (int)both.park.reason);
 }
 
-/* Freezes and thaws @pid, which sleeps; 0 or what went wrong. */
+/* Freezes and thaws @pid, which sleeps; returns 0, or the failed step. */
 static int freeze(const char *cgroup, pid_t pid)
 {
 	char text[32], path[128];
@@ -197,7 +197,7 @@ static int freeze(const char *cgroup, pid_t pid)
 	return write_file(cgroup, "freezer.state", "THAWED") ? 4 : 0;
 }
 
-/* As at suspend: sleepers are frozen where they are, not sent home first. */
+/* As at suspend: sleepers are frozen where they are, and do not return. */
 TEST_F(wake_park, frozen_wake_park_sleeps_on)
 {
 	char dir[] = "/tmp/mod_wake_park.XXXXXX", cgroup[64];
@@ -245,7 +245,7 @@ TEST_F(wake_park, refused_park_wakes_no_sleeper)
 	EXPECT_EQ(PARKLOT_WOKEN, parker_join(&self->parker[0]));
 }
 
-/* Were it to park for ever, the time limit would say so. */
+/* A park for ever would run into the test's time limit. */
 TEST_F(wake_park, refused_wake_does_not_park)
 {
 	self->both.park.deadline_ns = PARKLOT_FOREVER;
@@ -309,7 +309,7 @@ static void *play(void *arg)
 			break;
 		p->nr_wakes += both.wake.woken;
 		p->nr_woken += both.park.reason == PARKLOT_WOKEN;
-		/* A wake may be late: then this one was for the last round. */
+		/* A wake may be late: then it was of the last round. */
 		while (seq_read(p->s, p->own) < 2 * (i + 1U))
 			sched_yield();
 	}
