@@ -4,7 +4,7 @@
  * and goes on, writes only its processor's line. The sums are right wherever
  * workers change their state.
  */
-#include "harness.h"
+#include "kselftest_harness.h"
 
 #include "mod_crew.h"
 
