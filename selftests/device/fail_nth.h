@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The kernel's own fault injection (Documentation/fault-injection): of what a
- * thread's next system call asks for, the n-th allocation or copy fails, alone
- * or with all allocations after it. Root, and a kernel built for it. After the
- * harness.
+ * The kernel's own fault injection (Documentation/fault-injection): the n-th
+ * allocation or copy of a thread's next system call fails, alone or with all
+ * allocations after it. Needs root and a kernel with fault injection. The
+ * harness is included before this header.
  */
 #ifndef SELFTESTS_FAIL_NTH_H
 #define SELFTESTS_FAIL_NTH_H
@@ -13,10 +13,10 @@
 
 #define FAIL_DIR	"/sys/kernel/debug"
 
-/* One thread's; to be opened before it gives up being root. */
+/* Of one thread; to be opened before the thread gives up root. */
 struct fail_nth {
-	int	fd;		/* which one fails */
-	int	all_fd;		/* do all that come after it? For root only. */
+	int	fd;		/* fail-nth of the thread */
+	int	all_fd;		/* make-it-fail of the thread; for root only */
 	bool	is_all;
 };
 
@@ -35,8 +35,9 @@ static inline bool fail_write(const char *dir, const char *name,
 }
 
 /*
- * What sleeps may fail too, the single page too; nothing is logged. Of all
- * that comes after the n-th only allocations fail, and of who asks for it.
+ * Allocations that may sleep and single pages fail too; the kernel logs
+ * nothing. After the n-th, only allocations of the thread that asked for it
+ * fail.
  */
 static inline bool fail_set_up(struct fail_nth *f)
 {
@@ -57,7 +58,9 @@ static inline bool fail_set_up(struct fail_nth *f)
 		return false;
 	f->fd = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
 	f->all_fd = open("/proc/thread-self/make-it-fail", O_RDWR | O_CLOEXEC);
-	/* Else a page fault might be what fails, again and again. */
+	/*
+	 * Otherwise a page fault might be the call that fails, again and again.
+	 */
 	return f->fd >= 0 && f->all_fd >= 0 && !mlockall(MCL_CURRENT);
 }
 
@@ -70,7 +73,10 @@ static inline void fail_set(int fd, unsigned int value)
 		abort();
 }
 
-/* From here on as few system calls as can be; @nth counts from 1. */
+/*
+ * From here on the thread makes as few system calls as possible; @nth counts
+ * from 1.
+ */
 static inline void fail_arm(struct fail_nth *f, unsigned int nth,
 			    bool and_all_after)
 {
@@ -80,15 +86,15 @@ static inline void fail_arm(struct fail_nth *f, unsigned int nth,
 	fail_set(f->fd, nth);
 }
 
-/* How many were left until one would have failed; 0 if one has. */
+/* Returns how many were left before the one to fail; 0: one has failed. */
 static inline unsigned int fail_disarm(struct fail_nth *f)
 {
 	char text[16] = "";
-	/* If it fails, then because the next copy was to. */
+	/* If this read fails, the next copy was the one to fail. */
 	bool is_next = pread(f->fd, text, sizeof(text) - 1, 0) < 0;
 	unsigned int left = is_next ? 1 : atoi(text);
 
-	/* So may these, and are done by then. */
+	/* These reads may fail too, and have consumed the fault then. */
 	while (f->is_all && pwrite(f->all_fd, "0", 1, 0) != 1)
 		;
 	while (pwrite(f->fd, "0", 1, 0) != 1)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A file whose fsync() takes until it is let through: it is all there is to a
- * file system of its own, which a thread serves by FUSE. After mod.h.
+ * A file whose fsync() lasts until the test lets it through. It is the only
+ * file of a file system that a thread serves by FUSE. mod.h is included before
+ * this header.
  */
 #ifndef SELFTESTS_FUSE_FSYNC_H
 #define SELFTESTS_FUSE_FSYNC_H
@@ -13,7 +14,7 @@
 
 struct fuse_fsync {
 	int			fd;
-	int			dev;	/* where its requests come from */
+	int			dev;	/* source of the requests */
 	char			path[32];
 	pthread_t		server;
 	atomic_ullong		held;	/* the fsync() that waits, or 0 */
@@ -30,7 +31,7 @@ static inline void fuse_fsync_answer(struct fuse_fsync *f, uint64_t unique,
 		{ .iov_base = (void *)body, .iov_len = size },
 	};
 
-	/* Who asked may have given up meanwhile. */
+	/* The process may have cancelled its request. */
 	if (writev(f->dev, iov, ARRAY_SIZE(iov)) < 0 && errno != ENOENT)
 		abort();
 }
@@ -74,7 +75,7 @@ static inline void fuse_fsync_do(struct fuse_fsync *f,
 	}
 }
 
-/* Until it is unmounted. */
+/* Serves until the file system is unmounted. */
 static inline void *slow_file_serve(void *arg)
 {
 	union {
@@ -113,7 +114,7 @@ static inline int fuse_fsync_mount(struct fuse_fsync *f)
 	return fd;
 }
 
-/* 0, or -errno: -ENOENT or -ENODEV where there is no FUSE. */
+/* Returns 0, or -errno: -ENOENT or -ENODEV where there is no FUSE. */
 static inline int fuse_fsync_open(struct fuse_fsync *f)
 {
 	int err;
@@ -131,7 +132,7 @@ static inline int fuse_fsync_open(struct fuse_fsync *f)
 	return f->fd < 0 ? -errno : 0;
 }
 
-/* The one fsync() that has come, or will. */
+/* Waits for the one fsync() and lets it through. */
 static inline void fuse_fsync_let_through(struct fuse_fsync *f)
 {
 	UNTIL(atomic_load(&f->held));

@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a run of mod_fuzz is made of. A seed makes rounds, a round teams, a team
- * players, a player operations; each has dice of its own, which depend on
- * nothing but the numbers of those above. So what an operation is, and with
- * which values, never depends on what came of another, and a seed and a round
- * are enough to do all of it again. When is the machine's scheduling.
+ * The terms of mod_fuzz. A seed makes rounds, a round teams, a team players, a
+ * player operations. Each has dice (random numbers) of its own, which depend
+ * only on the numbers of the levels above. So an operation and its values never
+ * depend on the result of another, and a seed and a round repeat all of it. The
+ * scheduler alone decides when.
  *
- * A team is a process, a player a thread of it. Descriptors of the device are
- * in desks, which have fixed numbers: one may be closed, or another put in its
- * place, while others use it, and nothing but a device is met there. Desk 0,
- * the home, stays open, and its size is known; so what has to be refused
- * there, and what must not be, is known as well.
+ * A team is a process, a player a thread of it. A desk is a fixed descriptor
+ * number that holds a descriptor of the device: a player may close it, or
+ * replace it, while others use it, and it never holds another kind of file.
+ * Desk 0, the home, stays open, and its size is known; so the tests know which
+ * calls the home must refuse and which it must not.
+ *
+ * Paper is memory of a player that ends at an unmapped page, glass a read-only
+ * page, a sheet one of the player's mappings. An errand is a command on its way
+ * through io_uring. Books are the counts of wakes on both sides. A result that
+ * the manual rules out is foul.
  */
 #ifndef SELFTESTS_FUZZ_H
 #define SELFTESTS_FUZZ_H
@@ -59,7 +64,7 @@ static inline uint64_t roll(struct dice *d)
 	return mix(d->state);
 }
 
-/* The dice of part @nr of what has @seed. */
+/* The dice of part @nr of a whole that has @seed. */
 static inline struct dice dice_of(uint64_t seed, uint64_t nr)
 {
 	struct dice d = { mix(seed + 0x9e3779b97f4a7c15ULL) ^ nr };
@@ -68,7 +73,7 @@ static inline struct dice dice_of(uint64_t seed, uint64_t nr)
 	return d;
 }
 
-/* Below @nr. */
+/* A number below @nr. */
 static inline uint32_t pick(struct dice *d, uint32_t nr)
 {
 	return (roll(d) >> 32) * nr >> 32;
@@ -79,7 +84,7 @@ static inline bool once_in(struct dice *d, uint32_t nr)
 	return !pick(d, nr);
 }
 
-/* Where something changes, in the interface or in arithmetic; or anything. */
+/* A value at which the interface or arithmetic changes; or any value. */
 static inline uint32_t odd32(struct dice *d)
 {
 	static const uint32_t edges[] = {
@@ -100,7 +105,7 @@ static inline uint32_t around(struct dice *d, uint32_t nr)
 	return how > 1 ? in : how ? nr : odd;
 }
 
-/* ---- who plays ---- */
+/* ---- rounds, teams, players ---- */
 
 enum tally {
 	CALLS, PARKS, WAKES, COMMANDS, MAPPINGS, SIGNALS, PROCESSES, KILLED,
@@ -109,14 +114,14 @@ enum tally {
 
 /* Shared by all processes of a round. */
 struct world {
-	uint64_t	seed;			/* the round's */
+	uint64_t	seed;			/* of the round */
 	uint32_t	round;
 	atomic_long	tally[NR_TALLIES];
-	atomic_ulong	digest;			/* of what was done */
-	atomic_int	team_pid;		/* whose fdinfo others read */
-	atomic_int	nr_wild_ops;		/* of the wild team there is */
-	bool		is_ours;		/* the machine, whole */
-	atomic_int	is_late;		/* the round comes to an end */
+	atomic_ulong	digest;			/* of all operations */
+	atomic_int	team_pid;		/* others read its fdinfo */
+	atomic_int	nr_wild_ops;		/* of the present wild team */
+	bool		is_ours;		/* no other machine load */
+	atomic_int	is_late;		/* the round is about to end */
 };
 
 static struct world *world;
@@ -124,44 +129,44 @@ static struct world *world;
 struct errand;
 struct player;
 
-/* Of descriptors, by the team's own threads; its children say so too. */
+/* Closes of descriptors by the team's threads and by its children. */
 struct closes {
 	atomic_ulong	begun, ended;
 };
 
 /*
- * A strict team does nothing of which it could not say afterwards how many it
- * has woken; a loose one knows how far it may be wrong.
+ * A strict team makes only calls whose wakes it can count afterwards; a loose
+ * team knows the bounds of its error.
  */
 struct team {
 	bool		is_wild;		/* may be killed: no books */
 	bool		is_loose;
-	bool		is_solo;		/* one thread, nobody else */
-	bool		is_torn;		/* rings are written to */
-	bool		is_failing;		/* memory is refused */
-	struct space	home;			/* its descriptor is desk 0's */
+	bool		is_solo;		/* one thread, no children */
+	bool		is_torn;		/* rings are overwritten */
+	bool		is_failing;		/* allocations fail */
+	struct space	home;			/* descriptor on desk 0 */
 	struct closes	*closes;
 	int		bell;			/* an eventfd to poll */
 	int		post;			/* socket to a stranger */
 	pthread_barrier_t start;
 	pthread_mutex_t	maps;			/* held over MAP_FIXED */
 	atomic_int	nr_done, nr_drained;
-	atomic_int	is_over;		/* nobody wakes any more */
+	atomic_int	is_over;		/* no more wakes */
 	atomic_long	said, seen;		/* wakes, by either side */
-	atomic_ulong	unsaid, lost;		/* so many more, at most */
+	atomic_ulong	unsaid, lost;		/* bounds of the error */
 	struct player	*player;		/* NR_PLAYERS */
 };
 
 enum sheet_kind { NO_SHEET, COUNTERS_SHEET, WORDS_SHEET };
 
-/* Its memory may be written to by others. */
+/* Other threads may write to its memory. */
 struct ring {
 	bool		is_open;
 	bool		is_enabled;
 	bool		is_restricted;
-	bool		is_async;		/* all that is sent */
-	bool		is_plain;		/* nearly all of it parks */
-	bool		is_drained;		/* one had to be last */
+	bool		is_async;		/* all its entries */
+	bool		is_plain;		/* most of its entries park */
+	bool		is_drained;		/* an entry had a drain */
 	bool		is_linked;		/* the next errand may wait */
 	bool		ends_in_link;
 	struct io_uring_params params;
@@ -174,22 +179,22 @@ struct player {
 	struct team	*team;
 	uint32_t	nr;
 	uint64_t	seed;
-	uint32_t	nr_op;			/* the one at hand */
+	uint32_t	nr_op;			/* the present one */
 	const char	*op;
 	pthread_t	thread;
 	atomic_int	is_done;
 	int		hand;			/* slot joined at home, or -1 */
-	char		*paper;			/* then what is not mapped */
-	const char	*glass;			/* a page to read only */
-	char		*sheets;		/* room for mappings */
-	char		*stack;			/* of a child's */
+	char		*paper;			/* then an unmapped page */
+	const char	*glass;			/* a read-only page */
+	char		*sheets;		/* reserved for mappings */
+	char		*stack;			/* for a child */
 	enum sheet_kind	sheet[NR_SHEETS];
 	size_t		sheet_size[NR_SHEETS];
 	struct ring	ring;
 	uint32_t	generation;		/* of rings */
 	struct errand	*errand;
 	int		fail_fd;		/* see fuzz_fail.h, or -1 */
-	bool		is_failing;		/* what it asks for, perhaps */
+	bool		is_failing;		/* its allocations may fail */
 };
 
 static inline void count(enum tally what)
@@ -197,7 +202,7 @@ static inline void count(enum tally what)
 	atomic_fetch_add_explicit(&world->tally[what], 1, memory_order_relaxed);
 }
 
-/* Something that may not be. Also in a child of a team's. */
+/* Reports a result that is ruled out; also in a child of a team. */
 static void __attribute__((format(printf, 2, 3)))
 foul(const struct player *p, const char *fmt, ...)
 {
@@ -216,7 +221,10 @@ foul(const struct player *p, const char *fmt, ...)
 	}
 }
 
-/* What the manual says; no more. EIO is for others, or a copied descriptor. */
+/*
+ * The errors that the manual lists. EIO is for other processes, or a descriptor
+ * that was passed on.
+ */
 static inline bool is_documented(int err)
 {
 	switch (err) {
@@ -253,13 +261,13 @@ static inline int ring_fd(const struct team *team, uint32_t nr)
 	return FIRST_RING + nr;
 }
 
-/* A ring that somebody else is to close. */
+/* A ring that another player is to close. */
 static inline int relay_fd(void)
 {
 	return FIRST_RING + NR_PLAYERS;
 }
 
-/* The home every other time. */
+/* The home in half of the cases. */
 static inline uint32_t pick_desk(struct dice *d)
 {
 	uint32_t desk = pick(d, 2 * NR_DESKS);
@@ -286,7 +294,7 @@ static inline unsigned long closes_ended(struct team *team)
 	return atomic_load(&team->closes->ended);
 }
 
-/* Was none under way since @ended was what had ended? */
+/* Returns true if no close was under way since @ended closes had ended. */
 static inline bool is_without_close(struct team *team, unsigned long ended)
 {
 	return atomic_load(&team->closes->begun) == ended;
@@ -299,7 +307,7 @@ static inline void close_own(struct team *team, int fd)
 	close_ends(team);
 }
 
-/* Over what is there. */
+/* Maps over an existing mapping. */
 static inline int dup_own(struct team *team, int from, int to, int flags)
 {
 	int fd;
@@ -315,7 +323,7 @@ static inline uint32_t nr_home_lots(const struct player *p)
 	return p->team->home.setup.nr_lots;
 }
 
-/* How many lots there are at most. */
+/* The largest number of lots. */
 static inline uint32_t nr_lots_of(const struct player *p, uint32_t desk)
 {
 	return desk ? PARKLOT_MAX_LOTS : nr_home_lots(p);
@@ -329,7 +337,7 @@ static inline void *map_memory(size_t size, int prot)
 	return p;
 }
 
-/* Paper ends where nothing is mapped. */
+/* Paper ends at an unmapped page. */
 static inline void player_init(struct player *p, struct team *team, uint32_t nr,
 			       uint64_t seed)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * mod_fuzz: what the administrator of a machine does to teams meanwhile, from
- * outside, in a process of its own. Their control groups are frozen and thawed,
- * get little of the processors, and wild ones little memory; processors go and
- * come back. That takes root, version 2 of control groups, and a machine that
- * nothing else runs on.
+ * mod_fuzz: an administrator, a process of its own that works on the teams from
+ * outside. It freezes and thaws their control groups, limits their share of the
+ * processors and the memory of wild teams, and takes processors offline and
+ * online. This needs root, version 2 of control groups, and a machine that runs
+ * nothing else.
  *
  * The memory is limited by memory.high. Beyond memory.max the kernel would log
  * a stack for each team that it kills.
@@ -17,7 +17,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
-#define ADMIN_NS	20000000	/* between two steps, at most */
+#define ADMIN_NS	20000000	/* at most, between two steps */
 #define FREEZE_NS	8000000
 #define OFFLINE_NS	50000000
 
@@ -94,7 +94,7 @@ static inline void cgroups_close(void)
 	rmdir(cgroup_root);
 }
 
-/* The caller, with the children that it is going to have. */
+/* Moves the caller, and its future children. */
 static inline void cgroup_join(enum cgroup group)
 {
 	if (has_cgroups && group < NR_GROUPS)
@@ -119,8 +119,9 @@ static inline void offline_for(int cpu, uint32_t ns)
 }
 
 /*
- * So much of every 100 ms; or 0, all of it again. Of a period that passes while
- * its timer is late the kernel warns, with locks held that forbid that.
+ * Limits the group to @us of each 100 ms; 0 lifts the limit. The kernel warns
+ * of a period that passes while its timer is late, with locks held that forbid
+ * that.
  */
 static inline void set_quota(enum cgroup group, uint32_t ms)
 {
@@ -167,7 +168,7 @@ static inline void admin_step(struct dice *d)
 	}
 }
 
-/* Until the round is over; nothing of it lasts. */
+/* Until the round is over; all changes are undone then. */
 static inline void admin_main(uint64_t seed)
 {
 	struct dice d = dice_of(seed, 0);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * mod_fuzz: the ioctls. Each struct is made as it should be, then perhaps one
- * word of it is not; what it then is, is told from the struct itself, by
- * *_is_right(), which is the manual in C. What is not right must not be done,
- * and at home what is right must be.
+ * mod_fuzz: the ioctls. Each struct is made correct, then one word of it is
+ * perhaps made wrong; *_is_right(), which states the manual in C, tells from
+ * the struct itself which it is. A wrong call must have no effect, and at home
+ * a right call must succeed.
  */
 #ifndef SELFTESTS_FUZZ_CALLS_H
 #define SELFTESTS_FUZZ_CALLS_H
@@ -12,14 +12,14 @@
 
 /* ---- where a struct lies ---- */
 
-/* A command and its struct, as they are given to the kernel. */
+/* A command and its struct, as passed to the kernel. */
 struct letter {
 	unsigned long	cmd;
 	char		*at;
-	bool		is_fit;		/* it can be read, written, sized so */
+	bool		is_fit;		/* readable, writable, right size */
 };
 
-/* Half on paper, or to be read only, or where nothing is. */
+/* Half on paper, or read-only, or unmapped. */
 static inline char *bad_place(struct player *p, uint32_t which, size_t size)
 {
 	switch (which) {
@@ -49,7 +49,7 @@ static inline size_t odd_size(struct dice *d, unsigned long cmd, bool *is_fit,
 	return how ? known + more : known - 8;
 }
 
-/* @what on paper, of which the last third is for others. */
+/* Puts @what on paper, of which other players use the last third. */
 static inline struct letter letter_of(struct player *p, struct dice *d,
 				      unsigned long cmd, const void *what)
 {
@@ -58,7 +58,7 @@ static inline struct letter letter_of(struct player *p, struct dice *d,
 	size_t size = odd_size(d, cmd, &l.is_fit, &is_dirty);
 	size_t known = _IOC_SIZE(cmd);
 	uint32_t where = pick(d, 32);
-	/* Nothing but zeros can be read there: is that what was meant? */
+	/* Only zeros are readable there: is the struct all zeros? */
 	bool is_bad = where < 4 && (where != 1 || _IOC_DIR(cmd) & _IOC_READ);
 
 	l.cmd = (cmd & ~IOCSIZE_MASK) | size << _IOC_SIZESHIFT;
@@ -96,7 +96,7 @@ static inline void judge(struct player *p, uint32_t desk, int ret,
 		foul(p, "desk %u: done, though it is not right", desk);
 }
 
-/* One word of @what, but for the first @from bytes, becomes any. */
+/* Sets one word of @what, after the first @from bytes, to any value. */
 static inline void mutate(struct dice *d, void *what, size_t from, size_t size)
 {
 	bool is_to_be = once_in(d, 4);
@@ -209,7 +209,7 @@ static inline int odd_pollfd(struct player *p, struct dice *d)
 	}
 }
 
-/* The word itself is not ours to throw, but who waits for what it is, waits. */
+/* The value of the word is not drawn, but a thread that parks on it waits. */
 static inline struct parklot_park park_of(struct player *p, struct dice *d)
 {
 	uint32_t lot = around(d, nr_home_lots(p)), seq = odd32(d);
@@ -229,9 +229,9 @@ static inline struct parklot_park park_of(struct player *p, struct dice *d)
 }
 
 /*
- * A sleep is ended by the last close in the sleeper's table of descriptors, so
- * never at home. @ended is how many closes there had been before it began. A
- * close in the table of a child is none, whatever memory the child has.
+ * A sleep ends by the last close in the sleeper's table of descriptors, so
+ * never at home. @ended is the number of closes before the sleep began. A close
+ * in the table of a child does not count, even if the child shares memory.
  */
 static inline void check_interrupt(struct player *p, uint32_t desk,
 				   unsigned long ended)
@@ -473,7 +473,7 @@ static inline uint32_t direction_of(uint32_t nr)
 						 _IOC_READ | _IOC_WRITE;
 }
 
-/* Of ours, with another number, or another direction, of any size. */
+/* Our magic, with another number or another direction, of any size. */
 static void do_unknown(struct player *p, struct dice *d)
 {
 	uint32_t first = _IOC_NR(PARKLOT_IOC_QUERY);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * mod_fuzz: children that have more in common with their parent than those of
- * fork(): the memory, by which the space is theirs too, the table of
- * descriptors, or both. Such a child parks, wakes, joins, closes, and then
- * exits or runs another program. The thread that made it waits for it.
+ * mod_fuzz: children that share more with their parent than those of fork():
+ * the memory, and so the space, the table of descriptors, or both. Such a child
+ * parks, wakes, joins, closes, and then exits or runs another program. The
+ * thread that made it waits for it.
  *
- * A close in a table of its own is none of the parent's: nobody is sent home.
- * Its results lie in memory that both have; its errno is the parent's too, so
- * the parent goes by nothing else meanwhile.
+ * A close in a table of the child's own is no close of the parent's: no sleeper
+ * of the parent returns. The child's results are in shared memory; its errno is
+ * the parent's too, so the parent uses no other result meanwhile.
  */
 #ifndef SELFTESTS_FUZZ_CLONE_H
 #define SELFTESTS_FUZZ_CLONE_H
@@ -23,14 +23,14 @@ struct child {
 	bool		shares_memory, shares_files, is_vfork;
 };
 
-/* What it does with descriptors. */
+/* Operations of the child on descriptors. */
 static inline void child_close(struct child *c, struct dice *d)
 {
 	uint32_t how = pick(d, 4), desk = pick(d, NR_DESKS);
 	uint32_t other = pick(d, NR_DESKS);
 	struct team *team = c->p->team;
 
-	/* The home stays, but not in its own table. */
+	/* The home stays open, except in a table of the child's own. */
 	if (!desk && c->shares_files)
 		desk = 1;
 	if (c->shares_files) {
@@ -110,7 +110,7 @@ static inline int child_main(void *arg)
 	_exit(0);
 }
 
-/* Nothing but the child's end ends this: errno may be the child's. */
+/* Only the end of the child ends this: errno may be the child's. */
 static inline int child_wait(pid_t pid)
 {
 	int status = -1;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * mod_fuzz: memory that is refused. In half of the operations of some wild
- * teams the n-th allocation, or copy to or from user space, fails, where the
- * kernel is built for that. The team may die of it, and its calls may fail in
- * any way: the faults to be found are those in the kernel's log.
+ * mod_fuzz: allocations that fail. In half of the operations of some wild teams
+ * the n-th allocation, or copy to or from user space, fails, where the kernel
+ * is built for that. The team may die of it, and its calls may fail in any way:
+ * only the kernel's log shows a fault.
  */
 #ifndef SELFTESTS_FUZZ_FAIL_H
 #define SELFTESTS_FUZZ_FAIL_H
@@ -26,7 +26,7 @@ static inline void fail_prepare(void)
 	fail_write("fail_futex", "verbose", "0");
 }
 
-/* By the thread itself. From here on nothing that it sees is foul. */
+/* By the thread itself. From here on, none of its results is foul. */
 static inline void fail_open(struct player *p)
 {
 	if (p->team->is_failing)
@@ -45,7 +45,9 @@ static inline void fail_begin(struct player *p, struct dice *d)
 		p->is_failing = false;
 }
 
-/* What is left of it must not hit what follows; this may be hit itself. */
+/*
+ * The rest of the fault must not hit later calls; this write may be hit itself.
+ */
 static inline void fail_end(struct player *p)
 {
 	while (p->is_failing && pwrite(p->fail_fd, "0", 1, 0) != 1)

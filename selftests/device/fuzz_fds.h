@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * mod_fuzz: what is done with descriptors and mappings, other than ioctls: who
- * opens and closes, maps, and writes what the kernel reads meanwhile.
+ * mod_fuzz: operations on descriptors and mappings, other than ioctls: open,
+ * close, map, and writes to memory that the kernel reads meanwhile.
  */
 #ifndef SELFTESTS_FUZZ_FDS_H
 #define SELFTESTS_FUZZ_FDS_H
@@ -15,7 +15,7 @@
 
 /* ---- descriptors ---- */
 
-/* Never the home's. */
+/* A desk, but never the home's. */
 static inline uint32_t pick_other_desk(struct dice *d)
 {
 	return 1 + pick(d, NR_DESKS - 1);
@@ -52,7 +52,7 @@ static void do_close(struct player *p, struct dice *d)
 	close_own(p->team, desk_fd(pick_other_desk(d)));
 }
 
-/* A copy, often of the home: to close that leaves its sleepers alone. */
+/* A duplicate, often of the home: closing it leaves the home's sleepers. */
 static void do_dup(struct player *p, struct dice *d)
 {
 	uint32_t from = pick_desk(d), to = pick_other_desk(d);
@@ -69,7 +69,7 @@ static void do_dup_and_close(struct player *p, struct dice *d)
 		close_own(p->team, fd);
 }
 
-/* From here on this thread has desks of its own. */
+/* From here on this thread has a table of descriptors of its own. */
 static void do_unshare(struct player *p, struct dice *d)
 {
 	bool is_to_be = once_in(d, 4);
@@ -89,7 +89,7 @@ static inline void epoll_of(int fd)
 	close(epoll);
 }
 
-/* What files are asked for; this one has none of it. */
+/* Calls for plain files; the device supports none of them. */
 static void do_file(struct player *p, struct dice *d)
 {
 	int fd = desk_fd(pick_desk(d));
@@ -146,7 +146,7 @@ static inline void read_whole(const char *path)
 	close(fd);
 }
 
-/* Of ourselves, or of whatever team there is. */
+/* The fdinfo of this process, or of any team. */
 static void do_fdinfo(struct player *p, struct dice *d)
 {
 	uint32_t desk = pick_desk(d);
@@ -161,7 +161,7 @@ static void do_fdinfo(struct player *p, struct dice *d)
 
 /* ---- what is shared with the kernel ---- */
 
-/* Anything, at any time, in words that the kernel reads. */
+/* Writes any value, at any time, to words that the kernel reads. */
 static void do_scribble(struct player *p, struct dice *d)
 {
 	struct space *home = &p->team->home;
@@ -190,7 +190,7 @@ static void do_scribble(struct player *p, struct dice *d)
 	}
 }
 
-/* As many are on a lot as there can be, at most. */
+/* The largest number of sleepers that a lot can have. */
 static void do_look(struct player *p, struct dice *d)
 {
 	const struct parklot_counters *c = p->team->home.counters;
@@ -249,7 +249,7 @@ static inline struct map_try map_try_of(struct player *p, struct dice *d)
 	return t;
 }
 
-/* What it is if @p's home is mapped so, or NO_SHEET if it may not be. */
+/* Returns the kind of sheet if @p's home may be mapped so, else NO_SHEET. */
 static inline enum sheet_kind map_kind(struct player *p,
 				       const struct map_try *t)
 {
@@ -282,7 +282,7 @@ static void do_map(struct player *p, struct dice *d)
 		foul(p, "mmap of %zu at %#lx, prot %d: error %d", t.size,
 		     (long)t.offset, t.prot, at == MAP_FAILED ? errno : 0);
 	if (at == MAP_FAILED || desk) {
-		/* What a failed one has taken away is not known. */
+		/* A failed mmap() may have removed the old mapping. */
 		kind = NO_SHEET;
 		mmap(sheet_at(p, sheet), SHEET_SIZE, PROT_NONE,
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
@@ -292,7 +292,7 @@ static void do_map(struct player *p, struct dice *d)
 	p->sheet_size[sheet] = t.size;
 }
 
-/* Not with mappings of ours, nor in any but a proper way. */
+/* Refused if a mapping of the team is there, or if the request is not valid. */
 static void do_remap(struct player *p, struct dice *d)
 {
 	uint32_t sheet = pick(d, NR_SHEETS), how = pick(d, 4);
@@ -337,7 +337,7 @@ static void do_advise(struct player *p, struct dice *d)
 		madvise(sheet_at(p, sheet), p->sheet_size[sheet], advice);
 }
 
-/* As a debugger would: no way leads into the counters. */
+/* By /proc/self/mem, as a debugger writes: the counters stay read-only. */
 static void do_poke(struct player *p, struct dice *d)
 {
 	uint32_t sheet = pick(d, NR_SHEETS), odd = odd32(d);

@@ -2,11 +2,11 @@
 /*
  * mod_fuzz: a team, from its home to its books.
  *
- * A tame one plays to the end: who parks for ever is woken or
- * interrupted by the team's first thread, until all have done their operations
- * and all commands are back. Then nobody may be parked or counted any more,
- * and as many have been woken as were said to be. A wild one begins the same,
- * and ends at any moment in any way.
+ * A tame team plays to the end: its first thread wakes or interrupts threads
+ * that park for ever, until all players have done their operations and all
+ * commands are back. Then no thread may be parked or counted any more, and the
+ * wakers must have counted as many wakeups as the sleepers saw. A wild team
+ * begins in the same way, and ends at any moment in any way.
  */
 #ifndef SELFTESTS_FUZZ_GROUP_H
 #define SELFTESTS_FUZZ_GROUP_H
@@ -96,12 +96,12 @@ static inline void play_one(struct player *p)
 	fail_end(p);
 	if (p->team->is_wild)
 		atomic_fetch_add(&world->nr_wild_ops, 1);
-	/* How often it was thrown must not depend on what came of it. */
+	/* The number of throws must not depend on any result. */
 	if (!p->team->is_wild)
 		atomic_fetch_xor(&world->digest, mix(d.state ^ i));
 }
 
-/* Wakes all sleepers of the spaces that this thread has on a desk. */
+/* Wakes all sleepers of the spaces on the desks of this thread. */
 static inline void wake_desks(struct team *team)
 {
 	uint32_t desk, lot;
@@ -116,7 +116,7 @@ static inline void wake_desks(struct team *team)
 		}
 }
 
-/* It stays until all are done, so that no WAKE comes after it has left. */
+/* Stays until all players are done, so that no WAKE comes after it has left. */
 static inline void player_end(struct player *p)
 {
 	struct team *team = p->team;
@@ -151,7 +151,7 @@ static inline void *player_main(void *arg)
 	return NULL;
 }
 
-/* Another team may take features away, or give them back, at any time. */
+/* Another team may mask features, or offer them again, at any time. */
 static inline int home_open(struct space *home, uint32_t nr_lots)
 {
 	int err = space_open_crew(home, nr_lots, NR_WORKERS);
@@ -193,7 +193,7 @@ static inline void team_start(struct team *team, uint64_t seed)
 	pthread_barrier_wait(&team->start);
 }
 
-/* One step for those who would be parked for ever. */
+/* Wakes or interrupts, once, threads that would stay parked for ever. */
 static inline void nudge(struct team *team, struct dice *d)
 {
 	struct player *p = &team->player[pick(d, NR_PLAYERS)];
@@ -213,16 +213,16 @@ static inline void nudge(struct team *team, struct dice *d)
 	}
 }
 
-/* Nothing is left of what was parked, counted or woken. */
+/* No sleeper, no counted thread and no unseen wake is left. */
 static inline void check_books(struct team *team)
 {
 	long said = atomic_load(&team->said), seen = atomic_load(&team->seen);
 	uint32_t lot;
 
-	/* Commands left to the end of their ring are cancelled behind it. */
+	/* Commands of a ring that has ended are cancelled after its end. */
 	for (lot = 0; lot < team->home.setup.nr_lots; lot++)
 		wait_parked(&team->home, lot, 0);
-	/* Who was joined may not be quite dead yet. */
+	/* A killed thread that had joined may not be gone yet. */
 	UNTIL(!nr_running(&team->home) && !nr_blocked(&team->home));
 	EXPECT_EQ(0, nr_idle_hands(&team->home));
 	EXPECT_LE(seen, said + (long)atomic_load(&team->unsaid));
@@ -258,8 +258,8 @@ static inline void tame_main(int post, uint64_t seed)
 /* ---- one that is alone ---- */
 
 /*
- * Rings that end, in a process of one thread, before the others begin: what
- * takes two processors at the same moment is rare while all of them are busy.
+ * Rings that end, in a process of one thread, before the other teams begin:
+ * races that need two processors at one moment are rare while all are busy.
  */
 static inline void solo_main(int post, uint64_t seed)
 {
@@ -318,12 +318,12 @@ static inline void wait_wild(pid_t pid)
 
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
-	/* What exec saw. All other ends are as good as any. */
+	/* The report of the program run by exec; any other end is allowed. */
 	if (WIFEXITED(status))
 		EXPECT_EQ(0, WEXITSTATUS(status));
 }
 
-/* It has come so far, or nothing comes of it. */
+/* Waits until the team is ready, or has ended before. */
 static inline void wait_ops(int nr, pid_t pid)
 {
 	uint64_t end = now_ns() + WILD_NS;
@@ -338,8 +338,8 @@ static inline void wait_ops(int nr, pid_t pid)
 }
 
 /*
- * One wild team after the other, killed if it does not end before: in the midst
- * of its operations, in a machine that is slow as well.
+ * One wild team after the other, killed if it does not end before: during its
+ * operations, on a slow machine as well.
  */
 static inline void breeder_main(int post, uint64_t seed)
 {

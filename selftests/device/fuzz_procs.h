@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * mod_fuzz: other processes, and what one does to another: signals, fork,
+ * mod_fuzz: other processes, and how a process disturbs another: signals, fork,
  * exec, descriptors over a socket. In a process that did not open it, a
- * descriptor says EIO and nothing else; for children that share the memory see
+ * descriptor always gives EIO; children that share the memory are in
  * fuzz_clone.h.
  */
 #ifndef SELFTESTS_FUZZ_PROCS_H
@@ -15,9 +15,9 @@
 
 #define EXEC_ENV	"MOD_FUZZ_EXEC"
 
-/* ---- whose descriptor it is not ---- */
+/* ---- descriptors of another process ---- */
 
-/* The first call that answers something other than EIO; or NULL. */
+/* Returns the first call with a result other than EIO; or NULL. */
 static inline const char *not_foreign(int fd)
 {
 	static const struct { unsigned long cmd; const char *name; } calls[] = {
@@ -37,14 +37,16 @@ static inline const char *not_foreign(int fd)
 	for (i = 0; i < ARRAY_SIZE(calls); i++)
 		if (dev_ioctl(fd, calls[i].cmd, zeros) != -EIO)
 			return calls[i].name;
-	/* The kernel itself refuses what was opened to write only. */
+	/*
+	 * The kernel itself refuses a descriptor that is open for writing only.
+	 */
 	if (mmap(NULL, page, PROT_READ, MAP_SHARED, fd, PARKLOT_OFF_COUNTERS) !=
 	    MAP_FAILED || (errno != EIO && errno != EACCES))
 		return "mmap";
 	return NULL;
 }
 
-/* In a child: of desks that are free it knows nothing. */
+/* In a child, which does not know the desks that are free. */
 static inline const char *any_not_foreign(void)
 {
 	const char *what = NULL;
@@ -56,7 +58,7 @@ static inline const char *any_not_foreign(void)
 	return what;
 }
 
-/* The program run by exec says by its status what it saw, before any main(). */
+/* The program run by exec reports by its exit status, before any main(). */
 static void __attribute__((constructor)) exec_main(void)
 {
 	if (getenv(EXEC_ENV))
@@ -84,7 +86,7 @@ static inline void wait_child(struct player *p, pid_t pid)
 		foul(p, "child ended with status %#x", status);
 }
 
-/* A copy of one thread of many: nothing but system calls until it ends. */
+/* A copy of one thread of many: it makes only system calls until it ends. */
 static inline void forked_main(struct player *p, struct dice *d)
 {
 	uint32_t how = pick(d, 4), desk = pick(d, NR_DESKS);
@@ -97,7 +99,10 @@ static inline void forked_main(struct player *p, struct dice *d)
 		close(desk_fd(desk));
 	if (how == 1)
 		exec_self();
-	/* Its rings are here too: what is in goes in, and they stay a while. */
+	/*
+	 * The child has its rings too: it submits their entries, and they stay
+	 * a while.
+	 */
 	if (how == 2 && p->team->is_loose)
 		syscall(SYS_io_uring_enter, ring_fd(p->team, other), 8, 0, 0,
 			NULL, 0);
@@ -127,7 +132,7 @@ static inline void on_signal(int sig)
 	(void)sig;
 }
 
-/* USR1 restarts what it interrupts, USR2 does not. */
+/* SIGUSR1 restarts the call that it interrupts, SIGUSR2 does not. */
 static inline void take_signals(void)
 {
 	struct sigaction action = { .sa_handler = on_signal };
@@ -191,8 +196,9 @@ static void do_pass(struct player *p, struct dice *d)
 }
 
 /*
- * A process of its own: gets what is passed, tries it, keeps some for a while
- * after their owners are dead, and leaves some in a socket that it closes.
+ * A process of its own: receives descriptors, tries them, keeps some for a
+ * while after their owners are dead, and leaves some in a socket that it
+ * closes.
  */
 static inline void stranger_main(int sock)
 {
@@ -234,7 +240,7 @@ static void do_features(struct player *p, struct dice *d)
 		set_features(~0UL);
 }
 
-/* Not while a space is open, and there is the home. */
+/* Not while a space is open, and the home always is. */
 static void do_unload(struct player *p, struct dice *d)
 {
 	(void)d;

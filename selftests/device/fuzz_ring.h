@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * mod_fuzz: a ring of io_uring, by its system calls: a library would not let
- * us set flags that it does not know, nor end a ring with its memory mapped.
+ * mod_fuzz: a ring of io_uring, by its system calls: a library would refuse
+ * flags that it does not know, and would not end a ring with its memory mapped.
  *
  * The ring of player N has a descriptor with a fixed number. So other players
  * of the team can close and enter it at any time.
@@ -11,9 +11,9 @@
 
 #include "fuzz.h"
 
-/* Newer than the header. */
+/* Later than the installed header. */
 #define SETUP_NO_SQARRAY	(1U << 16)
-#define NR_KNOWN_SETUP_FLAGS	14	/* below that the header has names */
+#define NR_KNOWN_SETUP_FLAGS	14	/* named by the header */
 
 #define NR_PLAIN		16	/* entries of a plain ring */
 
@@ -53,7 +53,7 @@ static inline uint32_t taskrun_flags(struct dice *d)
 	return flags[pick(d, ARRAY_SIZE(flags))];
 }
 
-/* Each for itself: some do not go together. */
+/* Each flag by itself: some exclude each other. */
 static inline uint32_t odd_setup_flags(struct dice *d)
 {
 	static const struct { uint32_t flag, once_in; } flags[] = {
@@ -70,7 +70,7 @@ static inline uint32_t odd_setup_flags(struct dice *d)
 	for (i = 0; i < ARRAY_SIZE(flags); i++)
 		if (once_in(d, flags[i].once_in))
 			sum |= flags[i].flag;
-	/* With most others the kernel refuses to have a thread of its own. */
+	/* With most other flags the kernel refuses a thread of its own. */
 	if (sum & IORING_SETUP_SQPOLL && once_in(d, 2))
 		sum &= IORING_SETUP_SQPOLL | IORING_SETUP_CQSIZE |
 		       IORING_SETUP_ATTACH_WQ | IORING_SETUP_R_DISABLED |
@@ -97,7 +97,7 @@ static inline struct io_uring_params params_of(struct player *p, struct dice *d)
 	return params;
 }
 
-/* Whatever flags a newer kernel has; the ring is not used. */
+/* Sets any flags that a later kernel may have; the ring is not used. */
 static inline void ring_try(struct dice *d)
 {
 	uint32_t more = 1U << (NR_KNOWN_SETUP_FLAGS +
@@ -108,7 +108,7 @@ static inline void ring_try(struct dice *d)
 	};
 	int fd = ring_setup(1 + pick(d, 8), &params);
 
-	/* Else a number in a table of the thread's own. */
+	/* Otherwise the number is of a table of the thread's own. */
 	if (fd > 2)
 		close(fd);
 }
@@ -150,7 +150,7 @@ static inline bool ring_map(struct player *p, int fd)
 	return false;
 }
 
-/* One as the dice say, or a plain one if the kernel does not want that. */
+/* A ring as the dice decide, or a plain one if the kernel refuses that. */
 static inline int ring_create(struct player *p, struct dice *d,
 			      struct io_uring_params *params)
 {
@@ -165,7 +165,10 @@ static inline int ring_create(struct player *p, struct dice *d,
 	return ring_setup(wanted.sq_entries, params);
 }
 
-/* Where io_uring's memory is not ours to have, or refused, there is none. */
+/*
+ * Where io_uring's memory is limited, or its allocation fails, there is no
+ * ring.
+ */
 static inline void ring_open(struct player *p, struct dice *d)
 {
 	struct ring *r = &p->ring;
@@ -186,7 +189,7 @@ static inline void ring_open(struct player *p, struct dice *d)
 
 /* ---- submission and completion ---- */
 
-/* The next entry, all zeros; or NULL. */
+/* Returns the next entry, zeroed; or NULL. */
 static inline struct io_uring_sqe *ring_sqe(struct ring *r)
 {
 	const struct io_uring_params *s = &r->params;
@@ -206,7 +209,7 @@ static inline struct io_uring_sqe *ring_sqe(struct ring *r)
 	return memset(sqe, 0, size);
 }
 
-/* What is in @r goes in, and @nr come out, unless it takes longer than @ns. */
+/* Submits the entries of @r and waits for @nr completions, for @ns at most. */
 static inline int ring_enter(struct player *p, uint32_t nr, uint32_t ns)
 {
 	struct ring *r = &p->ring;
@@ -227,7 +230,7 @@ static inline int ring_enter(struct player *p, uint32_t nr, uint32_t ns)
 	return ret < 0 ? -errno : ret;
 }
 
-/* The next completion, copied; there may be none. */
+/* Copies the next completion; returns false if there is none. */
 static inline bool ring_cqe(struct ring *r, struct io_uring_cqe *cqe)
 {
 	const struct io_uring_params *s = &r->params;
@@ -247,8 +250,8 @@ static inline bool ring_cqe(struct ring *r, struct io_uring_cqe *cqe)
 /* ---- the end ---- */
 
 /*
- * The ring goes when neither a descriptor is left, nor a mapping: by us, or by
- * whoever closes the relay, or what is put over it, meanwhile.
+ * The ring ends with its last descriptor and mapping: here, or in another
+ * player that closes the relay or replaces it meanwhile.
  */
 static inline void ring_end(struct player *p, uint32_t how)
 {

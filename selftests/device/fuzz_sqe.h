@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * mod_fuzz: entries of a ring. Each is an errand, whose structs stay where they
- * are until it has come back, once. A PARK at home by the home's descriptor has
- * to come back, and a WAKE, unless they are behind a link or a drain. Others
- * may be parked in a space that has no descriptor any more, and so no end
- * before the ring's. The rest of the entries cancel and delay those, and take
- * their files away.
+ * mod_fuzz: entries of a ring. Each entry is an errand, whose structs stay in
+ * place until it has returned, once. A PARK at home by the home's descriptor
+ * has to return, and so has a WAKE, unless they are behind a link or a drain.
+ * Other errands may be parked in a space that has no descriptor any more, and
+ * end with the ring. The other entries cancel and delay these, and close their
+ * files.
  *
  * Behind a link or a drain, unless it is asynchronous, Linux 6.12 reads the
- * entry itself when its turn comes. There may be another entry by then, with
- * another struct. Only a loose team allows for that.
+ * entry itself only when its turn comes. By then there may be another entry,
+ * with another struct. Only a loose team allows for that.
  */
 #ifndef SELFTESTS_FUZZ_SQE_H
 #define SELFTESTS_FUZZ_SQE_H
@@ -23,7 +23,7 @@
 #define NR_FIXED	4		/* registered files, the home first */
 #define FOREIGN		(1ULL << 63)	/* in user_data from another ring */
 
-#define CANCEL_OP	(1U << 5)	/* newer than liburing's header */
+#define CANCEL_OP	(1U << 5)	/* later than liburing's header */
 
 /* ---- errands ---- */
 
@@ -33,7 +33,7 @@ struct errand {
 	enum errand_kind		kind;
 	bool				is_pending;
 	bool				must_return;
-	bool				is_late;	/* any struct is its */
+	bool				is_late;	/* any struct */
 	struct parklot_park		park;
 	struct parklot_wake		wake;
 	struct parklot_wake_entry	entry[3];
@@ -41,7 +41,7 @@ struct errand {
 	int				fd[2];
 };
 
-/* Those of a ring stay for good: its end may come to them later. */
+/* Errands of a ring are never freed: its end may complete them later. */
 static inline void errands_begin(struct player *p)
 {
 	p->errand = calloc(NR_ERRANDS, sizeof(*p->errand));
@@ -89,7 +89,7 @@ static inline void errand_fill(struct player *p, struct dice *d,
 		e->fd[i] = once_in(d, 4) ? -1 : desk_fd(pick_desk(d));
 }
 
-/* How many it wakes at most. */
+/* The largest number of sleepers that the errand wakes. */
 static inline uint64_t errand_limit(const struct errand *e)
 {
 	uint64_t sum = 0;
@@ -102,7 +102,7 @@ static inline uint64_t errand_limit(const struct errand *e)
 	return sum < e->wake.limit ? sum : e->wake.limit;
 }
 
-/* The ring is gone: what has not come back may have been done, or not. */
+/* The ring is gone: an errand that has not returned may be done, or not. */
 static inline void errands_abandon(struct player *p)
 {
 	const struct errand *e;
@@ -120,7 +120,7 @@ static inline void errands_abandon(struct player *p)
 
 /* ---- flags ---- */
 
-/* What makes it impossible to say what was done is for loose teams. */
+/* Flags that hide whether an errand was done are for loose teams. */
 static inline uint32_t sqe_flags_of(struct player *p, struct dice *d)
 {
 	static const struct { uint32_t flag, once_in; } flags[] = {
@@ -145,7 +145,7 @@ static inline bool is_link(uint32_t flags)
 	return flags & (IOSQE_IO_LINK | IOSQE_IO_HARDLINK);
 }
 
-/* After all of an entry is written; is it done whatever else comes? */
+/* Called once the entry is complete: is it done whatever else comes? */
 static inline bool sqe_chain(struct ring *r, const struct io_uring_sqe *sqe)
 {
 	bool is_free;
@@ -202,7 +202,7 @@ static inline void sqe_command(struct player *p, struct dice *d,
 
 /* ---- what befalls them ---- */
 
-/* Which ones a cancel is for. */
+/* The errands that a cancel matches. */
 static inline uint32_t cancel_flags_of(struct dice *d)
 {
 	static const uint32_t flags[] = {
@@ -250,7 +250,7 @@ static inline void sqe_timeout(struct player *p, struct dice *d,
 		sqe->addr = user_data_of(p, other);
 		return;
 	}
-	/* Only behind a link is it that of the entry before. */
+	/* Only behind a link does the timeout apply to the entry before. */
 	sqe->opcode = p->ring.ends_in_link ? IORING_OP_LINK_TIMEOUT :
 					     IORING_OP_TIMEOUT;
 	sqe->fd = -1;
@@ -276,7 +276,7 @@ static inline void sqe_poll(struct player *p, struct dice *d,
 	sqe->len = how == 2 ? IORING_POLL_ADD_MULTI : 0;
 }
 
-/* Never the home, but what is registered. */
+/* A registered file, but never the home. */
 static inline void sqe_close(struct player *p, struct dice *d,
 			     struct io_uring_sqe *sqe, struct errand *e)
 {
@@ -347,7 +347,7 @@ static inline void sqe_other(struct player *p, struct dice *d,
 	};
 	uint32_t which = pick(d, ARRAY_SIZE(fns) + 1);
 
-	/* The file of most of these is no device. */
+	/* The file of most of these is not the device. */
 	sqe->flags &= ~IOSQE_FIXED_FILE;
 	e->kind = OTHER_ERRAND;
 	sqe->opcode = IORING_OP_NOP;
@@ -358,8 +358,8 @@ static inline void sqe_other(struct player *p, struct dice *d,
 /* ---- one of them ---- */
 
 /*
- * Behind a link or a drain a WAKE may be done at any time, also in the end of
- * its ring, which only the books of a loose team allow for.
+ * Behind a link or a drain a WAKE may be done at any time, also at the end of
+ * its ring; only the books of a loose team allow for that.
  */
 static inline enum errand_kind kind_of(struct player *p, struct dice *d,
 				       bool is_behind, bool is_late)
@@ -373,7 +373,7 @@ static inline enum errand_kind kind_of(struct player *p, struct dice *d,
 	return PARK_ERRAND;
 }
 
-/* One that gets as far as its lot, unless that is signalled. */
+/* An errand that reaches its lot, unless the lot is signalled. */
 static inline void sqe_park(struct player *p, struct dice *d,
 			    struct io_uring_sqe *sqe, struct errand *e)
 {
@@ -413,7 +413,7 @@ static inline void sqe_any(struct player *p, struct dice *d,
 		sqe_command(p, d, sqe, e);
 }
 
-/* Into the ring, if that has room. */
+/* Adds the entry to the ring, if the ring has room. */
 static inline bool errand_send(struct player *p, struct dice *d,
 			       struct errand *e)
 {

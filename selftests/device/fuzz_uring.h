@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * mod_fuzz: what is done with rings: submitted, reaped, registered, cancelled
- * at once, written to, and ended. Where the kernel has no commands of ours all
- * are refused.
+ * mod_fuzz: operations on rings: submit, reap, register, cancel at once,
+ * overwrite, and end. A kernel without the device's commands refuses them all.
  */
 #ifndef SELFTESTS_FUZZ_URING_H
 #define SELFTESTS_FUZZ_URING_H
@@ -11,7 +10,7 @@
 
 #define NR_DASHES	8
 
-/* The dice say what the files are, and whether there are any. */
+/* The dice decide which files are registered, and whether any are. */
 static inline void ring_register_files(struct player *p, struct dice *d,
 				       int ring)
 {
@@ -25,7 +24,9 @@ static inline void ring_register_files(struct player *p, struct dice *d,
 	ring_register(ring, IORING_REGISTER_FILES, fd, nr);
 }
 
-/* Before it is enabled: nothing but what we send, or not even that. */
+/*
+ * Before the ring is enabled: only our commands are allowed, or not even those.
+ */
 static inline void ring_restrict(struct player *p, struct dice *d, int ring)
 {
 	struct io_uring_restriction all[] = {
@@ -71,7 +72,7 @@ static inline void ring_begin(struct player *p, struct dice *d)
 
 /* ---- what comes back ---- */
 
-/* Which results there may be. */
+/* The possible results of an errand. */
 static inline bool result_is_fair(struct player *p, const struct errand *e,
 				  int res)
 {
@@ -84,7 +85,7 @@ static inline bool result_is_fair(struct player *p, const struct errand *e,
 		return true;
 	if (e->kind == PARK_ERRAND)
 		return is_reason(res);
-	/* One that is late may have written to the struct of any. */
+	/* A late command may have written to the struct of any errand. */
 	if (p->team->is_loose)
 		return res > 0;
 	return (uint32_t)res == e->wake.woken && e->wake.woken <= e->wake.limit;
@@ -131,7 +132,7 @@ static inline void errand_back(struct player *p, const struct io_uring_cqe *cqe)
 	e->is_pending = false;
 }
 
-/* What has come back so far, unless somebody else writes there. */
+/* Takes the completions so far, unless other threads write to the ring. */
 static inline void errands_reap(struct player *p)
 {
 	struct io_uring_cqe cqe;
@@ -141,7 +142,7 @@ static inline void errands_reap(struct player *p)
 		errand_back(p, &cqe);
 }
 
-/* Its end, in whatever way. */
+/* Ends the ring, in any way. */
 static inline void ring_leave(struct player *p, uint32_t how)
 {
 	errands_reap(p);
@@ -149,7 +150,7 @@ static inline void ring_leave(struct player *p, uint32_t how)
 	errands_abandon(p);
 }
 
-/* In and out; false if there is no ring any more. */
+/* Submits and reaps; returns false if the ring is gone. */
 static inline bool ring_go(struct player *p, uint32_t nr, uint32_t ns)
 {
 	int ret = ring_enter(p, nr, ns);
@@ -158,7 +159,7 @@ static inline bool ring_go(struct player *p, uint32_t nr, uint32_t ns)
 	switch (ret) {
 	case -EBADF:			/* closed by another player */
 	case -EEXIST:			/* enabled by another player */
-	case -EOPNOTSUPP:		/* not what was there before */
+	case -EOPNOTSUPP:		/* another kind of file by now */
 	case -EOWNERDEAD:		/* the kernel's thread is gone */
 		if (!p->team->is_loose)
 			foul(p, "ring: error %d", -ret);
@@ -218,7 +219,7 @@ static void *sender_main(void *arg)
 	return NULL;
 }
 
-/* The kernel cancels what the sender sent when that exits. */
+/* The kernel cancels commands of a sender when the sender exits. */
 static inline void ring_go_and_exit(struct player *p)
 {
 	pthread_t sender;
@@ -227,7 +228,7 @@ static inline void ring_go_and_exit(struct player *p)
 		pthread_join(sender, NULL);
 }
 
-/* A ring that ends as soon as all is submitted, or whose submitter does. */
+/* A ring that ends as soon as all is submitted, or whose submitter ends. */
 static inline void dash(struct player *p, struct dice *d)
 {
 	uint32_t nr = 1 + pick(d, 20), how = pick(d, 8), way = pick(d, 8);
@@ -246,7 +247,7 @@ static inline void dash(struct player *p, struct dice *d)
 		ring_leave(p, how);
 }
 
-/* One after the other. */
+/* One ring after the other. */
 static void do_dash(struct player *p, struct dice *d)
 {
 	uint32_t i, nr = pick(d, NR_DASHES);
@@ -266,7 +267,7 @@ static void do_reap(struct player *p, struct dice *d)
 		ring_go(p, nr, ns);
 }
 
-/* Where the kernel waits for as long as it takes, it is not to. */
+/* The kernel may wait here without a limit, so this call does not. */
 static inline void ring_cancel(struct player *p, struct dice *d, int fd)
 {
 	uint32_t flags = cancel_flags_of(d), ns = pick(d, 200000);
@@ -289,18 +290,18 @@ static inline void ring_update(struct dice *d, int ring)
 	ring_register(ring, IORING_REGISTER_FILES_UPDATE, &update, 1);
 }
 
-/* Whatever it is in this kernel. */
+/* Any opcode, also those that this kernel does not know. */
 static inline void ring_register_any(struct player *p, struct dice *d, int fd)
 {
 	uint32_t op = pick(d, 48), nr = pick(d, 4);
 
 	memset(p->paper, 0, 512);
-	/* Restrictions are for who is asked for them. */
+	/* Restrictions apply only to a ring that registered them. */
 	if (op != IORING_REGISTER_RESTRICTIONS)
 		ring_register(fd, op, once_in(d, 2) ? p->paper : NULL, nr);
 }
 
-/* The ring's own, or that of another player, who does not know. */
+/* The ring of this player, or of another one, which is not told. */
 static void do_register(struct player *p, struct dice *d)
 {
 	uint32_t how = pick(d, 12), other = pick(d, 4 * NR_PLAYERS);
@@ -339,7 +340,7 @@ static void do_register(struct player *p, struct dice *d)
 		p->ring.is_enabled = true;
 }
 
-/* Another player's: what is in goes in by us, or it is closed below him. */
+/* Another player's ring: this player submits its entries, or closes it. */
 static void do_meddle(struct player *p, struct dice *d)
 {
 	uint32_t other = pick(d, NR_PLAYERS), nr = pick(d, 8);
@@ -364,7 +365,7 @@ static inline struct io_uring_sqe *sqe_at(struct ring *r, uint32_t nr)
 	return (void *)(r->sqes + nr % r->params.sq_entries * size);
 }
 
-/* Writes where the kernel reads an entry, for the second time perhaps. */
+/* Writes while the kernel reads an entry, for the second time perhaps. */
 static inline void tear_sqe(struct io_uring_sqe *sqe, struct dice *d,
 			    const char *paper)
 {
@@ -394,8 +395,8 @@ static inline void tear_sqe(struct io_uring_sqe *sqe, struct dice *d,
 }
 
 /*
- * Anybody's ring, which may be unmapped meanwhile: only in teams that may die
- * of it, and whose results do not matter.
+ * Any player's ring, which may be unmapped meanwhile: only in teams that may
+ * die of it, and whose results do not count.
  */
 static void do_tear(struct player *p, struct dice *d)
 {
@@ -417,7 +418,7 @@ static void do_tear(struct player *p, struct dice *d)
 		*ring_word(r, r->params.sq_off.array) = odd;
 }
 
-/* None is pending that has to come back, and all of the ring is submitted. */
+/* No errand that must return is pending, and all entries are submitted. */
 static inline bool errands_are_done(struct player *p)
 {
 	struct ring *r = &p->ring;
@@ -437,7 +438,7 @@ static inline bool errands_are_done(struct player *p)
 	return true;
 }
 
-/* A strict team's books are closed: nothing of this has been said or seen. */
+/* The books of a strict team are closed: it has counted no later wake. */
 static inline void ring_close(struct player *p)
 {
 	if (!p->ring.is_open)

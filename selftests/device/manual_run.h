@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A program whose tests are short, unless somebody says by options or in the
- * environment how it is to be: then it runs the one test that does as it is
- * told. The harness is included before this.
+ * A program whose tests are short by default. Options or the environment may
+ * give it settings instead; then it runs only the test that heeds the settings.
+ * The harness is included before this header.
  */
 #ifndef SELFTESTS_MANUAL_RUN_H
 #define SELFTESTS_MANUAL_RUN_H
@@ -16,11 +16,11 @@
 
 struct setting {
 	const char	*option, *variable;
-	uint64_t	*value;		/* as it is if nothing is said */
-	uint64_t	unit;		/* may be said in fractions; or 1 */
+	uint64_t	*value;		/* unchanged by default */
+	uint64_t	unit;		/* fractions of it are allowed; or 1 */
 };
 
-/* What is said of it by an option or in the environment; or NULL. */
+/* The text given by an option or in the environment; or NULL. */
 static inline const char *setting_text(const struct setting *s, int argc,
 				       char **argv)
 {
@@ -32,7 +32,7 @@ static inline const char *setting_text(const struct setting *s, int argc,
 	return getenv(s->variable);
 }
 
-/* 0 unless all of @text is a number above 0. */
+/* Returns 0 unless all of @text is a number above 0. */
 static inline uint64_t setting_value(const struct setting *s, const char *text)
 {
 	uint64_t value;
@@ -49,7 +49,7 @@ static inline uint64_t setting_value(const struct setting *s, const char *text)
 	return errno || *end || strchr(text, '-') ? 0 : value;
 }
 
-/* Whether @s is said; if that is no number the program ends. */
+/* Returns true if @s is given; ends the program if it is not a number. */
 static inline bool setting_take(const struct setting *s, int argc, char **argv)
 {
 	const char *text = setting_text(s, argc, argv);
@@ -65,7 +65,7 @@ static inline bool setting_take(const struct setting *s, int argc, char **argv)
 	return true;
 }
 
-/* main(), where @test does as the @nr @settings say. */
+/* main(): runs @test alone if any of the @nr @settings is given. */
 static inline int manual_run_main(int argc, char **argv, char *test,
 				  const struct setting *settings, size_t nr)
 {

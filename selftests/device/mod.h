@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What the tests of the device share: calls that return -errno, a space with
- * its areas mapped, threads that park. The harness is included before this.
+ * its areas mapped, threads that park. The harness is included before this
+ * header.
  */
 #ifndef SELFTESTS_MOD_H
 #define SELFTESTS_MOD_H
@@ -66,7 +67,7 @@ static inline int dev_setup(int fd, uint32_t nr_lots)
 	return dev_ioctl(fd, PARKLOT_IOC_SETUP, &setup);
 }
 
-/* The reason, or -errno. */
+/* Returns the reason, or -errno. */
 static inline int dev_park(int fd, uint32_t lot, uint32_t seq,
 			   uint64_t deadline, uint32_t flags)
 {
@@ -79,7 +80,7 @@ static inline int dev_park(int fd, uint32_t lot, uint32_t seq,
 	return err ? err : (int)park.reason;
 }
 
-/* How many were woken in all, or -errno. */
+/* Returns the number of sleepers woken by all entries, or -errno. */
 static inline int dev_wake_batch(int fd, struct parklot_wake_entry *entries,
 				 uint32_t nr_entries, uint32_t limit)
 {
@@ -92,7 +93,7 @@ static inline int dev_wake_batch(int fd, struct parklot_wake_entry *entries,
 	return err ? err : (int)wake.woken;
 }
 
-/* PARKLOT_FEAT_*, or 0. */
+/* Returns PARKLOT_FEAT_*, or 0. */
 static inline uint64_t dev_features(int fd)
 {
 	struct parklot_query query = {};
@@ -108,7 +109,7 @@ static inline int dev_wake(int fd, uint32_t lot, uint32_t nr)
 	return dev_wake_batch(fd, &entry, 1, ~0U);
 }
 
-/* A descriptor, set up, with both areas mapped. */
+/* A descriptor after SETUP, with both areas mapped. */
 struct space {
 	int				fd;
 	struct parklot_setup		setup;
@@ -116,7 +117,7 @@ struct space {
 	struct parklot_words		*words;
 };
 
-/* 0, or -errno of what failed; -ENOENT: there is no device. */
+/* Returns 0, or -errno of the call that failed; -ENOENT: there is no device. */
 static inline int space_open_crew(struct space *s, uint32_t nr_lots,
 				  uint32_t nr_workers)
 {
@@ -152,7 +153,7 @@ static inline void space_close(struct space *s)
 	close(s->fd);
 }
 
-/* Stands in FIXTURE_SETUP(): without the device the test is skipped. */
+/* For FIXTURE_SETUP(): skips the test where there is no device. */
 #define SPACE_SETUP(s, nr_lots) do { \
 	int __err = space_open(s, nr_lots); \
 	if (__err == -ENOENT) \
@@ -160,7 +161,7 @@ static inline void space_close(struct space *s)
 	ASSERT_EQ(0, __err); \
 } while (0)
 
-/* 0, or -errno of opening or writing. */
+/* Returns 0, or -errno of open() or write(). */
 static inline int write_file(const char *dir, const char *name,
 			     const char *text)
 {
@@ -177,7 +178,7 @@ static inline int write_file(const char *dir, const char *name,
 	return err;
 }
 
-/* One of the module's, where it has it (root only). */
+/* Sets a parameter of the module; false: not root, or no such parameter. */
 static inline bool set_parameter(const char *name, const char *value)
 {
 	return !write_file("/sys/module/parklot/parameters", name, value);
@@ -192,9 +193,9 @@ static inline bool cpu_set_online(int cpu, bool is_online)
 }
 
 /*
- * All processors but the first run, or do not, where that can be said. Tests
- * that have the kernel's text patched need that: an emulator of several gets it
- * wrong.
+ * Takes all processors but the first offline, or online, where allowed: for
+ * tests that patch the kernel's text, which an emulator of several processors
+ * gets wrong.
  */
 static inline void set_online(bool is_online)
 {
@@ -204,7 +205,7 @@ static inline void set_online(bool is_online)
 		cpu_set_online(cpu, is_online);
 }
 
-/* Lets the module offer these only. */
+/* Restricts the module to these features. */
 static inline bool set_features(unsigned long features)
 {
 	char value[32];
@@ -213,7 +214,7 @@ static inline bool set_features(unsigned long features)
 	return set_parameter("features", value);
 }
 
-/* What is said of @fd, a descriptor of process @pid; -1 if it is not. */
+/* The value of @noun in the fdinfo of process @pid's @fd; -1: not there. */
 static inline long fdinfo(pid_t pid, int fd, const char *noun)
 {
 	char path[64], line[128];
@@ -233,7 +234,7 @@ static inline long fdinfo(pid_t pid, int fd, const char *noun)
 	return value;
 }
 
-/* The test's time limit is the end of waiting. */
+/* The time limit of the test ends the wait. */
 #define UNTIL(cond) do { } while (!(cond) && (sleep_ns(50000), true))
 
 static inline uint32_t nr_parked(const struct space *s, uint32_t lot)
@@ -249,7 +250,7 @@ static inline uint32_t seq_read(const struct space *s, uint32_t lot)
 
 /* ---- the crew's counts ---- */
 
-/* The line of a processor, of those in use. */
+/* Returns the line of the counters for processor @i. */
 static inline const struct parklot_cpu_counters *
 cpu_counters(const struct space *s, uint32_t i)
 {
@@ -262,7 +263,7 @@ static inline uint32_t nr_cpu_lines(const struct space *s)
 	return __atomic_load_n(&s->counters->nr_cpus, __ATOMIC_SEQ_CST);
 }
 
-/* Of a tally, at @offset: not more than there are, less those on their way. */
+/* The tally at @offset: at most the true count, less workers in transit. */
 static inline uint32_t crew_count(const struct space *s, size_t offset)
 {
 	const struct parklot_state_counters *tally;
@@ -296,20 +297,20 @@ static inline uint32_t nr_idle_hands(const struct space *s)
 	return crew_count(s, offsetof(struct parklot_cpu_counters, parked));
 }
 
-/* Until so many are on the lot; the test's time limit is the end of waiting. */
+/* Waits until @nr threads are on @lot; the time limit of the test ends it. */
 static inline void wait_parked(const struct space *s, uint32_t lot, uint32_t nr)
 {
 	while (nr_parked(s, lot) != nr)
 		sleep_ns(50000);
 }
 
-/* The waker's half of the protocol, all but the call. */
+/* The waker's half of the protocol, without the call. */
 static inline uint32_t seq_signal(struct space *s, uint32_t lot)
 {
 	return __atomic_add_fetch(&s->words->lot[lot].seq, 2, __ATOMIC_SEQ_CST);
 }
 
-/* A thread that parks once, at the lot's present seq, and says what it got. */
+/* A thread that parks once, at the lot's present seq, and keeps the result. */
 struct parker {
 	struct space	*space;
 	uint32_t	lot;
@@ -343,7 +344,7 @@ static inline int parker_spawn(struct parker *p, void *(*fn)(void *))
 	return err;
 }
 
-/* Starts the thread and returns when it is on its lot, or back already. */
+/* Starts the thread; returns when the thread is on its lot, or has returned. */
 static inline int parker_start(struct parker *p, struct space *s, uint32_t lot,
 			       uint32_t flags, uint64_t deadline)
 {
@@ -369,7 +370,7 @@ static inline int parker_join(struct parker *p)
 	return atomic_load(&p->result);
 }
 
-/* Who of several has come back; waits for one. */
+/* Waits until one of @nr parkers has returned; returns its index. */
 static inline int parker_returned(struct parker *p, int nr)
 {
 	int i;
@@ -385,7 +386,7 @@ static inline int parker_returned(struct parker *p, int nr)
 	}
 }
 
-/* References to the module, of which an open file has two, or -1. */
+/* References to the module, two for each open file; or -1. */
 static inline int nr_open(void)
 {
 	FILE *file = fopen("/sys/module/parklot/refcnt", "re");

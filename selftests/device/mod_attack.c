@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Who means ill, or has bad luck: words overwritten while the kernel reads
- * them, opens without end, a kill at the worst moment, a machine that freezes.
- * Bad input is in mod_input.c, other processes' descriptors in mod_owner.c,
- * the areas in mod_map.c.
+ * Attacks and bad luck: words overwritten while the kernel reads them, opens
+ * without end, a kill at the worst moment, a machine that freezes. Bad input is
+ * in mod_input.c, other processes' descriptors in mod_owner.c, the areas in
+ * mod_map.c.
  */
 #include "kselftest_harness.h"
 
@@ -16,7 +16,7 @@
 #define NR_ROUNDS	500
 #define NR_OPENS	100000
 #define MEMLOCK		(4 << 20)
-/* So many, or what a debug kernel gets done in this time. */
+/* The number of opens, or as many as a debug kernel makes in this time. */
 #define SLOW_NS		(20 * NSEC_PER_SEC)
 
 FIXTURE(attack)
@@ -47,18 +47,18 @@ static uint64_t next_of(uint64_t *state)
 	return *state ^= *state << 17;
 }
 
-/* All that runs at once in scribbled_words_break_no_count. */
+/* State of the threads of scribbled_words_break_no_count. */
 struct mess {
 	struct space	*s;
 	uint32_t	nr_hands;
-	atomic_int	nr_left;	/* who still park */
+	atomic_int	nr_left;	/* threads that still park */
 	atomic_int	nr_slots;
-	atomic_int	nr_woken;	/* as the wakees say */
-	uint64_t	end;		/* of who are slow */
+	atomic_int	nr_woken;	/* as counted by the wakees */
+	uint64_t	end;		/* for slow machines */
 	atomic_int	err;
 };
 
-/* Anything at all, anywhere in the words. */
+/* Writes any value anywhere in the words. */
 static void *scribble(void *arg)
 {
 	struct mess *mess = arg;
@@ -148,7 +148,7 @@ TEST_F_TIMEOUT(attack, scribbled_words_break_no_count, 60)
 	EXPECT_EQ(0, nr_idle_hands(&self->s));
 }
 
-/* What one that leaves all of them open can pin is what RLIMIT_MEMLOCK says. */
+/* A process that leaves all spaces open pins at most RLIMIT_MEMLOCK. */
 TEST_F_TIMEOUT(attack, hundred_thousand_setups_pin_no_more_than_one, 120)
 {
 	struct rlimit files = { NR_OPENS, NR_OPENS };
@@ -172,7 +172,7 @@ TEST_F_TIMEOUT(attack, hundred_thousand_setups_pin_no_more_than_one, 120)
 		else if (i & 1)
 			close(fd);
 	}
-	/* Two pages an area, and more for the lots. */
+	/* Two pages for an area, and more for the lots. */
 	EXPECT_LT(0, nr_made);
 	EXPECT_GE(MEMLOCK / (4 * sysconf(_SC_PAGESIZE)), nr_made);
 	EXPECT_EQ(i - nr_made, nr_refused);
@@ -180,8 +180,7 @@ TEST_F_TIMEOUT(attack, hundred_thousand_setups_pin_no_more_than_one, 120)
 }
 
 /*
- * In a process of its own that shares our memory, and so the space: it can be
- * killed alone.
+ * A process that shares our memory, and so the space, and may be killed alone.
  */
 static int park_apart(void *arg)
 {
@@ -204,7 +203,9 @@ static pid_t parker_apart(struct parker *p, struct space *s, void *stack,
 	return pid;
 }
 
-/* From now on what is bound to our processor runs only when we sleep. */
+/*
+ * From now on, threads bound to our processor run only while this one sleeps.
+ */
 static bool rule_processor(void)
 {
 	struct sched_param param = { .sched_priority = 1 };
@@ -221,7 +222,7 @@ static bool bind_to_one(void)
 	return !sched_setaffinity(0, sizeof(set), &set);
 }
 
-/* The first of two parkers: woken, and killed before it runs. */
+/* The first of two parkers is woken, and killed before it runs. */
 #define KILL_ONE(wakes_first) do { \
 	static char stack[64 << 10] __attribute__((aligned(64))); \
 	struct parker stays, goes; \
@@ -255,7 +256,7 @@ TEST_F(attack, wake_of_a_killed_sleeper_passes_on)
 	KILL_ONE(false);
 }
 
-/* Commands that there are and that there are not, pointers good and bad. */
+/* Known and unknown commands, with good and bad pointers. */
 static void call_at_random(int fd, uint64_t *seed)
 {
 	static const unsigned long cmds[] = {
@@ -264,7 +265,7 @@ static void call_at_random(int fd, uint64_t *seed)
 		PARKLOT_IOC_WORKER_JOIN, PARKLOT_IOC_WORKER_LEAVE,
 	};
 	unsigned long cmd = cmds[next_of(seed) % ARRAY_SIZE(cmds)];
-	static char buf[1 << _IOC_SIZEBITS];	/* all may be written */
+	static char buf[1 << _IOC_SIZEBITS];	/* all writable */
 	unsigned int i;
 
 	for (i = 0; i < 256; i++)
@@ -274,7 +275,7 @@ static void call_at_random(int fd, uint64_t *seed)
 	dev_ioctl(fd, cmd, next_of(seed) & 3 ? buf : (void *)(uintptr_t)*seed);
 }
 
-/* How many lines @fd has that are of ours. */
+/* Counts the lines of @fd that come from the module. */
 static int nr_logged(int fd)
 {
 	char line[8192];
@@ -290,7 +291,7 @@ static int nr_logged(int fd)
 	}
 }
 
-/* The log is not for whoever may open the device, in use or in abuse. */
+/* The kernel's log has no line for any use or abuse of the device. */
 TEST_F(attack, attacks_log_nothing)
 {
 	int log = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -308,7 +309,7 @@ TEST_F(attack, attacks_log_nothing)
 	close(log);
 }
 
-/* All but who asks for it are frozen, and thawed again. */
+/* All processes but the caller are frozen, and thawed again. */
 TEST_F(attack, freeze_leaves_sleepers_parked)
 {
 	struct parker parker[2];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Which close ends a sleep: the one that takes the last descriptor of the
- * space from the table (clone(2), CLONE_FILES) that the sleeper parked by.
- * The closer may be a thread, or a process with memory of its own.
+ * Which close ends a sleep: the close that takes the last descriptor of the
+ * space from the table (clone(2), CLONE_FILES) by which the sleeper parked. The
+ * closer may be a thread, or a process with memory of its own.
  */
 #include "kselftest_harness.h"
 
@@ -17,7 +17,7 @@
 FIXTURE(close)
 {
 	struct space s;
-	struct parker parker;	/* on lot 0, by the test's own table */
+	struct parker parker;	/* on lot 0, by the table of the test */
 };
 
 FIXTURE_SETUP(close)
@@ -37,7 +37,7 @@ static int close_one(void *arg)
 	return close(*(int *)arg);
 }
 
-/* Closes @fd in a child that shares with us what @flags say. */
+/* Closes @fd in a child that shares with the test what @flags name. */
 static int close_in_child(int fd, int flags)
 {
 	static char stack[STACK_SIZE] __attribute__((aligned(64)));
@@ -50,7 +50,7 @@ static int close_in_child(int fd, int flags)
 	return status;
 }
 
-/* The parker has not noticed anything, and is woken as ever. */
+/* The parker is still parked, and a wake still wakes it. */
 #define EXPECT_STILL_PARKED(fd) do { \
 	EXPECT_EQ(1, nr_parked(&self->s, 0)); \
 	EXPECT_EQ(0, atomic_load(&self->parker.result)); \
@@ -88,7 +88,7 @@ TEST_F(close, close_of_a_duplicate_wakes_no_sleeper)
 	EXPECT_STILL_PARKED(copy);
 }
 
-/* Far more than are looked at in one go, and then those, too. */
+/* Far more sleepers than one pass looks at, and then one pass more. */
 TEST_F(close, close_of_the_last_duplicate_ends_the_sleep)
 {
 	int i, last = -1;
@@ -111,8 +111,8 @@ TEST_F(close, close_of_the_last_duplicate_ends_the_sleep)
 #define LINEAR_NS	(5 * NSEC_PER_SEC)
 
 /*
- * Each close looks for another descriptor, and finds the next one. From the
- * start each time it would be some billions of comparisons.
+ * Each close looks for another descriptor and finds the next one. A search from
+ * the start would make some billions of comparisons.
  */
 TEST_F_TIMEOUT(close, close_of_many_duplicates_takes_linear_time, 120)
 {
@@ -135,7 +135,9 @@ TEST_F_TIMEOUT(close, close_of_many_duplicates_takes_linear_time, 120)
 
 #define NR_SPACES	20000
 
-/* None has another descriptor, so that a search would be of all there are. */
+/*
+ * No space has another descriptor, so each search would cover the whole table.
+ */
 TEST_F_TIMEOUT(close, close_of_many_spaces_takes_linear_time, 120)
 {
 	struct rlimit limit = { NR_SPACES + 100, NR_SPACES + 100 };
@@ -156,7 +158,9 @@ TEST_F_TIMEOUT(close, close_of_many_spaces_takes_linear_time, 120)
 	EXPECT_STILL_PARKED(self->s.fd);
 }
 
-/* A thread whose table of descriptors is its own, with one parked by it. */
+/*
+ * A thread with a table of descriptors of its own, and a parker by that table.
+ */
 struct apart {
 	struct space	*s;
 	struct parker	parker;
@@ -164,7 +168,7 @@ struct apart {
 	int		closed;
 };
 
-/* Parks one by its own table, and closes it there when it is told. */
+/* Parks a thread by its own table, and closes the space there when told. */
 static void *stay_apart(void *arg)
 {
 	struct apart *apart = arg;
@@ -191,12 +195,17 @@ TEST_F(close, close_by_a_thread_ends_sleeps_by_its_own_table)
 	pthread_join(thread, NULL);
 	EXPECT_EQ(0, apart.closed);
 	EXPECT_EQ(PARKLOT_INTERRUPTED, parker_join(&apart.parker));
-	/* It leaves its lot to look into its own table, and parks again. */
+	/*
+	 * The sleeper leaves its lot to look into its own table, and parks
+	 * again.
+	 */
 	UNTIL(nr_parked(&self->s, 0) == 1);
 	EXPECT_STILL_PARKED(self->s.fd);
 }
 
-/* In a socket meanwhile, so that it can still be woken. */
+/*
+ * Keeps the space in a socket meanwhile, so that the parker can still be woken.
+ */
 TEST_F(close, close_leaves_sleeps_by_another_table)
 {
 	struct apart apart = { .s = &self->s };
@@ -221,7 +230,7 @@ TEST_F(close, close_leaves_sleeps_by_another_table)
 	pthread_join(thread, NULL);
 }
 
-/* By then nobody parks by it: that its memory is gone does not matter. */
+/* No thread is parked by that table then; its freed memory does not matter. */
 TEST_F(close, exit_of_a_child_with_shared_files_wakes_no_sleeper)
 {
 	static char stack[STACK_SIZE] __attribute__((aligned(64)));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Crowds of processes are killed, with workers of all kinds, parked commands
- * of io_uring, pinned files and mappings: nothing of them holds the module
- * for longer than it takes the kernel to end a process.
+ * Crowds of processes are killed, with workers of all kinds, parked commands of
+ * io_uring, pinned files and mappings. None of them holds the module for longer
+ * than the kernel takes to end a process.
  */
 #include "kselftest_harness.h"
 
@@ -37,7 +37,9 @@ FIXTURE_TEARDOWN(crowd)
 	close(self->pipe[1]);
 }
 
-/* Parks on a ring; every other one from a worker thread of io_uring's. */
+/*
+ * Parks by a ring; every second command comes from a worker thread of io_uring.
+ */
 static bool park_commands(struct io_uring *ring, struct space *s)
 {
 	static struct parklot_park park = {
@@ -63,7 +65,7 @@ static bool park_commands(struct io_uring *ring, struct space *s)
 	return io_uring_submit(ring) == NR_COMMANDS;
 }
 
-/* A process with all that, for ever. It says so when it has it. */
+/* A process that holds all of these for ever; it reports when it is ready. */
 static void live(bool has_uring, int fd)
 {
 	static struct worker w[3];
@@ -83,7 +85,7 @@ static void live(bool has_uring, int fd)
 		dev_park(s.fd, 0, 0, PARKLOT_FOREVER, 0);
 }
 
-/* How long the module is held when all have been killed and reaped. */
+/* How long the module is held once all have been killed and reaped. */
 static uint64_t kill_crowd(FIXTURE_DATA(crowd) *self)
 {
 	pid_t pid[NR_PROCS];

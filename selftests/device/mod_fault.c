@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Memory of the caller that can be read, or written, in part, or no longer:
- * -EFAULT, and what was done by then is as the manual says.
+ * Memory of the caller that is readable or writable in part, or no longer: the
+ * call returns -EFAULT, and its effects are those that the manual states.
  */
 #include "kselftest_harness.h"
 
@@ -9,8 +9,8 @@
 #include "mod.h"
 
 /*
- * Two pages, of which the second cannot be written; or another thread takes and
- * gives the right to write it, again and again.
+ * Two pages: the second is not writable, or another thread revokes and restores
+ * the right to write to it, again and again.
  */
 FIXTURE(fault)
 {
@@ -80,7 +80,7 @@ TEST_F(fault, query_of_larger_struct_that_ends_unmapped_is_efault)
 			    self->edge - sizeof(struct parklot_query)));
 }
 
-/* The sizes are the last two fields; the first of them is written before. */
+/* The sizes are the last two fields; the first of them is written first. */
 TEST_F(fault, setup_that_cannot_write_a_size_sets_up_nothing)
 {
 	struct parklot_setup setup = { .nr_lots = 1 };
@@ -119,7 +119,7 @@ TEST_F(fault, wake_park_that_cannot_write_its_reason_wakes_no_sleeper)
 	EXPECT_EQ(PARKLOT_WOKEN, parker_join(&parker));
 }
 
-/* Until a setup was made and told of, and one made that could not be told. */
+/* Until one setup has succeeded and one could not write its sizes. */
 static void setup_until_untold(struct __test_metadata *_metadata,
 			       fault_t *self, unsigned char *p)
 {
@@ -146,7 +146,7 @@ static void setup_until_untold(struct __test_metadata *_metadata,
 	flipper_stop(self);
 }
 
-/* The sizes lie in that memory: both, or the second one only. */
+/* Both sizes lie in that memory, or the second one only. */
 TEST_F_TIMEOUT(fault, setup_that_loses_its_memory_is_efault, 120)
 {
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
@@ -156,7 +156,7 @@ TEST_F_TIMEOUT(fault, setup_that_loses_its_memory_is_efault, 120)
 			   offsetof(struct parklot_setup, words_size));
 }
 
-/* A sleeper is parked; true if the wake failed and yet woke it. */
+/* A sleeper is parked. Returns true if the wake failed and still woke it. */
 static bool is_woken_untold(struct __test_metadata *_metadata, fault_t *self,
 			    const struct parklot_wake *wake)
 {
@@ -177,7 +177,7 @@ static bool is_woken_untold(struct __test_metadata *_metadata, fault_t *self,
 	return is_woken && err;
 }
 
-/* The entries can be written when they are checked, and not afterwards. */
+/* The entries are writable when the kernel checks them, and not afterwards. */
 TEST_F_TIMEOUT(fault, wake_that_loses_its_entries_is_efault, 120)
 {
 	struct parklot_wake wake = {

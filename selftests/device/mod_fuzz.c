@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The whole device at random: a fuzzer.
+ * A fuzzer of the whole device.
  *
  *	mod_fuzz [--seconds N] [--seed S] [--round R]
  *
  * or MOD_FUZZ_SECONDS, MOD_FUZZ_SEED and MOD_FUZZ_ROUND in the environment.
- * With none of these it is a test like any other, short, of a seed that is
- * always the same and of one that is not and is printed. The same seed does
- * the same, from its first round or from round R on; fuzz.h says how.
+ * Without these it runs short tests of a fixed seed and of a new seed, which it
+ * prints. A seed repeats the same operations, from its first round or from
+ * round R on; fuzz.h has the terms.
  *
- * A round is a process of one thread that is alone, then a tame team beside
- * wild ones, one after the other, and a stranger, which gets their descriptors.
- * If root starts it, in three rounds of four they are nobody. When it is over
- * no process and no reference to the module may be left.
- * MOD_FUZZ_MODULE=FILE.ko has the module taken away after each round and loaded
- * anew, and an administrator (fuzz_admin.h) at work meanwhile; that machine had
- * better be ours alone. For what the kernel says of it all, its log has to be
- * read: "make fuzz" does, on a machine of its own.
+ * A round is a process of one thread, then a tame team beside wild ones, one
+ * after the other, and a stranger, which gets their descriptors. If root starts
+ * it, all of these run as nobody in three rounds of four. After the round no
+ * process and no reference to the module may be left. With
+ * MOD_FUZZ_MODULE=FILE.ko the module is unloaded after each round and loaded
+ * again, and an administrator (fuzz_admin.h) works meanwhile; the machine
+ * should run nothing else. The kernel's log has to be checked as well: "make
+ * fuzz" does so, in a machine of its own.
  */
 #include "kselftest_harness.h"
 
@@ -58,7 +58,7 @@ static void print_stack(int pid, const char *tid)
 		fclose(file);
 }
 
-/* Where the threads of a process that does not end sleep. */
+/* Shows where the threads of a process that does not end sleep. */
 static void print_stacks(int pid)
 {
 	struct dirent *entry;
@@ -74,7 +74,7 @@ static void print_stacks(int pid)
 		closedir(dir);
 }
 
-/* It ends by itself, without complaint. */
+/* Waits until the process ends by itself, with status 0. */
 static void wait_end(pid_t pid)
 {
 	uint64_t end = now_ns() + stuck_ns();
@@ -104,7 +104,7 @@ static void print_children(void)
 		fclose(file);
 }
 
-/* Grandchildren whose parents were killed: they end by themselves. */
+/* Waits for grandchildren whose parents were killed; they end by themselves. */
 static void wait_orphans(void)
 {
 	uint64_t end = now_ns() + stuck_ns();
@@ -146,7 +146,7 @@ static int crew_fd = -1;
 
 /*
  * The first worker that joins has the scheduler's code patched, and so has the
- * last one that leaves. A worker of ours is there meanwhile.
+ * last one that leaves. This worker stays joined, so that neither happens.
  */
 static void crew_hold(void)
 {
@@ -172,11 +172,11 @@ static void crew_release(void)
 }
 
 /*
- * Out and in again; traced or not, as the dice want it. All of it patches code
- * that other processors run. An emulator takes its translation away before
- * the byte is written, and another processor may translate what was there
- * before once more, and keep it (QEMU 10: an int3 was met that was not in
- * memory any more). So for that time there is one processor.
+ * Unloads and loads the module; traced or not, as the dice decide. Both patch
+ * code that other processors run. An emulator drops its translation before the
+ * byte is written; another processor may translate the old byte again, and keep
+ * it (QEMU 10: an int3 was hit that was no longer in memory). So one processor
+ * is online meanwhile.
  */
 static void reload(const char *file, bool is_traced)
 {
@@ -200,13 +200,13 @@ static void reload(const char *file, bool is_traced)
 
 /* ---- rounds ---- */
 
-/* A round's processes, and what they are given. */
+/* The processes of a round, and what they are given. */
 struct cast {
 	int	post[2];
 	bool	are_nobody;
 };
 
-/* Only what any user may. */
+/* Drops all privileges of root. */
 static void become_nobody(void)
 {
 	ASSERT_EQ(0, setgroups(0, NULL));
@@ -304,7 +304,7 @@ static void say_progress(uint64_t seed, uint32_t round)
 	       text);
 }
 
-/* Until the time is over, or something was foul. */
+/* Until the time is over, or a check failed. */
 static void play(uint64_t seed, uint32_t first, uint64_t ns)
 {
 	uint64_t end = now_ns() + ns, next = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * PARKLOT_WAKE_HANDOFF: the last wakee gets the processor that the caller is
- * about to leave. Where it would run otherwise is the scheduler's to say, so
- * this is counted, over many rounds.
+ * about to leave. Without it the scheduler chooses a processor, so the test
+ * counts over many rounds.
  */
 #include "kselftest_harness.h"
 
@@ -14,7 +14,7 @@ FIXTURE(handoff)
 {
 	struct space s;
 	struct parklot_wake_entry entry[2];
-	struct parklot_wake_park both;	/* wakes 1 of lot 1, polls lot 0 */
+	struct parklot_wake_park both;	/* wakes one, polls lot 0 */
 };
 
 FIXTURE_SETUP(handoff)
@@ -51,10 +51,10 @@ static int run_on(int first, int last)
 struct wakee {
 	struct space	*s;
 	bool		is_bound;	/* to processor 1 */
-	atomic_int	nr_here;	/* woke up on processor 0 */
+	atomic_int	nr_here;	/* wakeups on processor 0 */
 };
 
-/* Goes to sleep on processor 1, and looks where it wakes up. */
+/* Goes to sleep on processor 1, and records where it wakes up. */
 static void *wakee_main(void *arg)
 {
 	struct wakee *wakee = arg;
@@ -71,7 +71,7 @@ static void *wakee_main(void *arg)
 	return NULL;
 }
 
-/* How often the wakee woke up where the waker was, or -1. */
+/* How often the wakee woke up on the waker's processor, or -1. */
 static int ping_pong(FIXTURE_DATA(handoff) *self, bool is_bound)
 {
 	struct wakee wakee = { .s = &self->s, .is_bound = is_bound };
@@ -99,7 +99,7 @@ TEST_F(handoff, wakee_runs_where_the_caller_was)
 	EXPECT_LT(NR_ROUNDS / 2, ping_pong(self, false));
 }
 
-/* It is asked for, but who may not run here is woken where he may. */
+/* A wakee that may not run here is woken on a processor of its own. */
 TEST_F(handoff, wakee_bound_elsewhere_is_woken_there)
 {
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
@@ -107,7 +107,7 @@ TEST_F(handoff, wakee_bound_elsewhere_is_woken_there)
 	EXPECT_EQ(0, ping_pong(self, true));
 }
 
-/* More than are woken at once, and just as many; each is woken. */
+/* More wakees than one batch has, and exactly a batch; each is woken. */
 TEST_F(handoff, every_wakee_is_woken)
 {
 	static const int nr[] = { 0, 1, 7, 8, 9, 16, 17 };

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Bad input, field by field: refused, with the error promised, to no effect. */
+/*
+ * Bad input, field by field: refused with the documented error, without effect.
+ */
 #include "kselftest_harness.h"
 
 #include "mod.h"
@@ -8,14 +10,14 @@ FIXTURE(input)
 {
 	struct space s;
 	struct parker parker;			/* on lot 0 throughout */
-	struct parklot_wake_entry entry[2];	/* 0 of lot 0, 0 of lot 1 */
+	struct parklot_wake_entry entry[2];	/* nr 0, of lots 0 and 1 */
 	struct parklot_park park;		/* polls lot 1 */
 	struct parklot_wake wake;
 	struct parklot_wake_park both;
-	unsigned char *edge;			/* an unmapped page begins */
+	unsigned char *edge;			/* start of an unmapped page */
 };
 
-/* The end of accessible memory: what is below it can be read and written. */
+/* The end of accessible memory: memory below it is readable and writable. */
 static unsigned char *make_edge(void)
 {
 	size_t page = sysconf(_SC_PAGESIZE);
@@ -42,7 +44,7 @@ FIXTURE_SETUP(input)
 	ASSERT_NE(NULL, (void *)self->edge);
 }
 
-/* Nothing that was refused has woken the one on lot 0. */
+/* No refused call has woken the parker on lot 0. */
 FIXTURE_TEARDOWN(input)
 {
 	EXPECT_EQ(0, nr_parked(&self->s, 1));
@@ -52,7 +54,7 @@ FIXTURE_TEARDOWN(input)
 	space_close(&self->s);
 }
 
-/* What the tests change from is accepted. */
+/* The commands that the tests modify are accepted unmodified. */
 TEST_F(input, good_commands_are_accepted)
 {
 	int fd = self->s.fd;
@@ -138,7 +140,7 @@ TEST_F(input, bad_wake_fields_are_refused)
 	}
 }
 
-/* The second entry is bad: the first one, which is good, must not be served. */
+/* The second entry is bad: the good first entry must not be served. */
 TEST_F(input, bad_wake_entries_are_refused)
 {
 	static const struct parklot_wake_entry bad[] = {
@@ -167,7 +169,9 @@ TEST_F(input, bad_wake_entries_are_refused)
 
 #define UNTOUCHED	0xdeadbeef
 
-/* Refused for its second entry: no output of the first one either. */
+/*
+ * Refused for its second entry: no output is written to the first one either.
+ */
 TEST_F(input, refused_calls_write_nothing)
 {
 	int fd = self->s.fd;
@@ -194,7 +198,7 @@ TEST_F(input, refused_calls_write_nothing)
 	EXPECT_EQ(UNTOUCHED, self->entry[1].woken);
 }
 
-/* One page can be written and the other only read: the first is left as is. */
+/* One page is writable and the next is read-only: the first stays unchanged. */
 TEST_F(input, read_only_entries_are_left_alone)
 {
 	size_t page = sysconf(_SC_PAGESIZE);
@@ -240,7 +244,7 @@ TEST_F(input, signal_leaves_the_reason_alone)
 	EXPECT_EQ(UNTOUCHED, self->park.reason);
 }
 
-/* What nobody was woken for is written, too. */
+/* The outputs are written even if no sleeper was woken. */
 TEST_F(input, outputs_of_an_empty_wake_are_zero)
 {
 	self->entry[0].woken = UNTOUCHED;
@@ -252,7 +256,9 @@ TEST_F(input, outputs_of_an_empty_wake_are_zero)
 	EXPECT_EQ(0, self->entry[1].woken);
 }
 
-/* Flags of every bit, each half refused before anything of the other. */
+/*
+ * Flags of each bit; a bad half is refused before the other half has effects.
+ */
 TEST_F(input, bad_wake_park_flags_are_refused)
 {
 	int bit;
@@ -284,7 +290,7 @@ TEST_F(input, masked_crew_is_refused)
 		SKIP(return, "not root");
 	EXPECT_EQ(-EOPNOTSUPP, dev_ioctl(fd, PARKLOT_IOC_CREW, &crew));
 	EXPECT_EQ(-EOPNOTSUPP, dev_ioctl(fd, PARKLOT_IOC_WORKER_JOIN, &worker));
-	/* Those who have joined may leave: this space has none. */
+	/* A thread that has joined may leave; in this space no thread has. */
 	EXPECT_EQ(is_built ? -EINVAL : -EOPNOTSUPP,
 		  dev_ioctl(fd, PARKLOT_IOC_WORKER_LEAVE, &worker));
 	EXPECT_TRUE(set_features(~0UL));
@@ -340,7 +346,7 @@ TEST_F(input, smaller_structs_are_refused)
 	}
 }
 
-/* A header from the future: good as long as it asks for nothing new. */
+/* A struct of a later header: accepted if its new fields are zero. */
 TEST_F(input, larger_structs_are_accepted_if_zero)
 {
 	struct command c[NR_COMMANDS];
@@ -378,7 +384,10 @@ TEST_F(input, larger_structs_are_accepted_if_zero)
 	}
 }
 
-/* The largest size that fits the number, with and without memory behind it. */
+/*
+ * The largest size that the command's number can hold, with and without memory
+ * behind it.
+ */
 TEST_F(input, largest_structs_are_accepted)
 {
 	size_t size = _IOC_SIZEMASK;
@@ -425,12 +434,12 @@ TEST_F(input, bad_pointers_are_refused)
 		}
 		EXPECT_EQ(-EFAULT, dev_ioctl(fd, PARKLOT_IOC_SETUP, bad[j]));
 	}
-	/* The failed ones did not use up the only SETUP. */
+	/* The failed calls did not use up the single SETUP. */
 	EXPECT_EQ(0, dev_setup(fd, 1));
 	close(fd);
 }
 
-/* Results cannot be written: noticed before anybody sleeps or is woken. */
+/* Unwritable results are refused before a thread sleeps or is woken. */
 TEST_F(input, read_only_structs_are_refused)
 {
 	struct parklot_setup setup = { .nr_lots = 1 };
@@ -459,7 +468,7 @@ TEST_F(input, read_only_structs_are_refused)
 	close(fd);
 }
 
-/* Entries nowhere, half there, or not to be written: nobody is woken. */
+/* Entries nowhere, half mapped, or read-only: no sleeper is woken. */
 TEST_F(input, bad_entries_pointers_are_refused)
 {
 	size_t page = sysconf(_SC_PAGESIZE);
@@ -488,7 +497,7 @@ TEST_F(input, bad_entries_pointers_are_refused)
 			TH_LOG("entries at %llx", (unsigned long long)bad[i]);
 		}
 	}
-	/* None is none, wherever. */
+	/* Zero entries are accepted with any pointer. */
 	self->wake.nr_entries = 0;
 	for (i = 0; i < ARRAY_SIZE(bad); i++) {
 		self->wake.entries = bad[i];
@@ -541,7 +550,7 @@ TEST_F(input, unknown_commands_are_refused)
 	}
 }
 
-/* The right number with the wrong direction, or in another's range. */
+/* The right number with the wrong direction, or in another driver's range. */
 TEST_F(input, nearly_known_commands_are_refused)
 {
 	struct command c[NR_COMMANDS];
@@ -565,7 +574,7 @@ TEST_F(input, nearly_known_commands_are_refused)
 	}
 }
 
-/* A file it is, but none to read, write or seek in. */
+/* The device cannot be read, written or seeked. */
 TEST_F(input, plain_file_calls_are_refused)
 {
 	char c = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * No signal is lost. Wakers leave tokens and follow the protocol of the UAPI
- * header to the letter: no call when nobody is parked. Parkers take tokens and
+ * header to the letter: no call for an empty lot. Parkers take tokens and
  * park for ever when they see none. In every round each waker leaves one token,
  * and the round ends when all are taken: so nothing later makes up for a
  * signal that was lost, and the test stands still and says so.
@@ -29,7 +29,7 @@
 
 struct match {
 	struct space		*s;
-	bool			is_skipping;	/* no call for nobody */
+	bool			is_skipping;	/* no call for an empty lot */
 	bool			is_fused;	/* wakers call WAKE_PARK */
 	uint32_t		lot;
 	int			nr_wakers, nr_parkers, nr_rounds;
@@ -37,8 +37,8 @@ struct match {
 	uint64_t		end;
 	atomic_int		tokens;		/* left, not taken */
 	atomic_int		nr_left, nr_taken, nr_calls, nr_skipped;
-	atomic_int		nr_woken;	/* says WAKE */
-	atomic_int		nr_waking;	/* says PARK */
+	atomic_int		nr_woken;	/* counted by WAKE */
+	atomic_int		nr_waking;	/* counted by PARK */
 	atomic_int		is_late, is_stuck, is_over;
 };
 
@@ -68,7 +68,7 @@ FIXTURE_TEARDOWN(lost)
 	space_close(&self->s);
 }
 
-/* Between two steps: half of the time nothing, else up to DAWDLE_NS. */
+/* Between two steps: no time in half of the cases, else up to DAWDLE_NS. */
 static void dawdle(struct player *p)
 {
 	uint64_t end;
@@ -117,8 +117,8 @@ static void *parker_loop(void *arg)
 }
 
 /*
- * The only way to see a loss: nothing moves for a very long time. After a while
- * the waiter sleeps, since who is waited for may want this very processor.
+ * A loss shows only as a very long time without progress. After a while the
+ * waiter sleeps, since the thread that it waits for may need this processor.
  */
 static void wait_taken(struct match *m)
 {
@@ -135,7 +135,7 @@ static void wait_taken(struct match *m)
 	}
 }
 
-/* Wakes one and polls another lot, in the call under test. */
+/* Wakes a sleeper and polls another lot, in the call under test. */
 static int wake_fused(struct match *m)
 {
 	struct parklot_wake_entry entry = { .lot = m->lot, .nr = 1 };
@@ -183,7 +183,10 @@ static void *waker_loop(void *arg)
 		if (atomic_load(&m->is_stuck) || atomic_load(&m->is_late))
 			break;
 		signal_one(p);
-		/* One tells the others, who look behind the next barrier. */
+		/*
+		 * One parker notifies the others, which look behind the next
+		 * barrier.
+		 */
 		if (pthread_barrier_wait(&m->round) && now_ns() > m->end)
 			atomic_store(&m->is_late, 1);
 		wait_taken(m);
@@ -198,7 +201,7 @@ static uint64_t seed(void)
 	return env ? strtoull(env, NULL, 0) : 1;
 }
 
-/* Stops the lot: every parker comes home, whatever went wrong before. */
+/* Stops the lot: each parker returns, even after an earlier failure. */
 static void stop(struct match *m)
 {
 	atomic_store(&m->is_over, 1);
@@ -229,7 +232,7 @@ static void play(struct match *m, int nr_wakers, int nr_parkers, int nr_rounds)
 		pthread_join(player[i].thread, NULL);
 }
 
-/* Every token was taken, in its round; who was counted was woken. */
+/* Each token was taken in its round; each counted sleeper was woken. */
 static void check(struct __test_metadata *_metadata, struct match *m)
 {
 	EXPECT_EQ(0, atomic_load(&m->is_stuck)) {
@@ -240,7 +243,7 @@ static void check(struct __test_metadata *_metadata, struct match *m)
 	EXPECT_EQ(atomic_load(&m->nr_left), atomic_load(&m->nr_taken));
 	EXPECT_LE(100, atomic_load(&m->nr_left));
 	EXPECT_EQ(atomic_load(&m->nr_woken), atomic_load(&m->nr_waking));
-	/* Both ways were gone, else this proves little. */
+	/* Both paths were taken, otherwise the test proves little. */
 	EXPECT_LT(0, atomic_load(&m->nr_calls));
 	if (m->is_skipping && m->nr_parkers == 1 &&
 	    sysconf(_SC_NPROCESSORS_ONLN) > 1)
@@ -271,7 +274,7 @@ TEST_F_TIMEOUT(lost, no_wake_is_lost_of_two_wakers_to_four_parkers, 120)
 	check(_metadata, &self->match);
 }
 
-/* The module's own look at the count, in WAKE. */
+/* The module's own check of the count, in WAKE. */
 TEST_F_TIMEOUT(lost, no_wake_is_lost_if_each_signal_calls, 120)
 {
 	self->match.is_skipping = false;
@@ -287,14 +290,15 @@ TEST_F_TIMEOUT(lost, no_wake_is_lost_of_wake_park, 120)
 }
 
 /*
- * One parker and one waker who aims: it signals so long after the parker set
- * out that it sometimes comes before nr_parked is raised and sometimes after.
- * There the two stores and the two loads of the protocol fall together, within
- * a few ns, again and again; a barrier that is missing shows only there.
+ * One parker, and one waker that aims: it signals so long after the parker
+ * began that the signal sometimes comes before nr_parked is raised and
+ * sometimes after. There the two stores and the two loads of the protocol
+ * coincide within a few ns, again and again; a missing barrier shows only
+ * there.
  */
 struct duel {
 	struct space	*s;
-	atomic_int	nr_rounds;		/* lowered when it takes long */
+	atomic_int	nr_rounds;		/* lowered on a slow machine */
 	atomic_int	nr_begun, nr_ended;	/* the parker's rounds */
 	atomic_int	delay;			/* the waker's; < 0: parker's */
 	int		nr_calls, nr_skipped;
@@ -302,8 +306,8 @@ struct duel {
 };
 
 /*
- * A look at the count whose answer does not matter. It takes the line from the
- * parker's processor, whose store then has to wait in its buffer.
+ * A read of the count, whose result does not matter. It takes the cache line
+ * from the parker's processor, whose store then waits in the store buffer.
  */
 static void duel_look(struct duel *d)
 {
@@ -320,7 +324,7 @@ static void *duel_parker(void *arg)
 		atomic_store(&d->nr_begun, i + 1);
 		for (j = atomic_load(&d->delay); j < 0; j++)
 			duel_look(d);
-		/* The last round's wake may come late. */
+		/* The wake of the last round may come late. */
 		while (seq_read(d->s, 1) == 2U * i)
 			dev_park(d->s->fd, 1, 2 * i, PARKLOT_FOREVER, 0);
 		atomic_store(&d->nr_ended, i + 1);
@@ -328,7 +332,7 @@ static void *duel_parker(void *arg)
 	return NULL;
 }
 
-/* False if the parker never got there. */
+/* Returns false if the parker never got there. */
 static bool duel_wait(struct duel *d, atomic_int *nr, int round)
 {
 	uint64_t end = 0;
@@ -355,7 +359,7 @@ static void duel_waker(struct duel *d)
 	for (i = 0; i < atomic_load(&d->nr_rounds); i++) {
 		if (!duel_wait(d, &d->nr_begun, i + 1))
 			break;
-		/* Once both ways were gone, however long that takes. */
+		/* Until both paths were taken, however long that takes. */
 		if (i % 64 == 0 && now_ns() > end && d->nr_calls &&
 		    d->nr_skipped)
 			atomic_store(&d->nr_rounds, i + 1);
@@ -371,7 +375,7 @@ static void duel_waker(struct duel *d)
 		} else {
 			d->nr_skipped++;
 		}
-		/* Not carried away when a processor is taken from us. */
+		/* The delay stays bounded when a processor is descheduled. */
 		if (abs(atomic_load(&d->delay) + step) < 20000)
 			atomic_fetch_add(&d->delay, step);
 		if (!duel_wait(d, &d->nr_ended, i + 1))

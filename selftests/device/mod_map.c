@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The two areas that are mapped: their sizes, places, permissions, and life. */
+/* The two mapped areas: sizes, offsets, permissions, lifetime. */
 #include "kselftest_harness.h"
 
 #include "mod.h"
@@ -21,7 +21,7 @@ FIXTURE_TEARDOWN(map)
 	space_close(&self->s);
 }
 
-/* 0, having unmapped again, or -errno. */
+/* Maps and unmaps again; returns 0, or -errno. */
 static int try_map(int fd, size_t size, int prot, int flags, off_t offset)
 {
 	void *p = mmap(NULL, size, prot, flags, fd, offset);
@@ -45,7 +45,7 @@ TEST_F(map, mapping_begins_zeroed)
 	EXPECT_EQ(0, nr_set);
 }
 
-/* The first and last lot, and those at the edges of a page. */
+/* The first and last lot, and the lots at the edges of a page. */
 TEST_F(map, every_lot_has_its_own_words)
 {
 	static const uint32_t lots[] = { 0, 1, 62, 63, 64, 127, 199 };
@@ -133,7 +133,7 @@ TEST_F_SIGNAL(map, write_to_the_counters_is_a_fault, SIGSEGV)
 	*(volatile uint32_t *)&self->s.counters->lot[0].nr_parked = 1;
 }
 
-/* As a debugger would, who may write to what is merely read-only. */
+/* By /proc/self/mem, as a debugger writes to read-only memory. */
 TEST_F(map, forced_write_leaves_the_counters)
 {
 	off_t offset = (uintptr_t)&self->s.counters->lot[0].nr_parked;
@@ -197,7 +197,7 @@ TEST_F(map, moved_mapping_works)
 	EXPECT_EQ(PARKLOT_CHANGED, dev_park(self->s.fd, 0, 0, 0, 0));
 }
 
-/* How a child that reads @p ends. */
+/* Returns how a child that reads @p ends. */
 static int read_in_child(const void *p)
 {
 	int status = 0;
@@ -216,7 +216,7 @@ TEST_F(map, forked_child_has_no_mapping)
 	EXPECT_EQ(0, nr_parked(&self->s, 0));
 }
 
-/* The flags that smaps shows of the mapping at @p. */
+/* Returns the flags that smaps shows for the mapping at @p. */
 static bool vm_flags(const void *p, char *flags, size_t size)
 {
 	FILE *smaps = fopen("/proc/self/smaps", "re");
@@ -258,7 +258,7 @@ TEST_F(map, mapping_has_the_documented_flags)
 	EXPECT_FALSE(!!strstr(w, " me "));
 }
 
-/* A mapping holds the space; only nobody can reach it any more. */
+/* A mapping holds the space, which no thread can reach any more. */
 TEST_F(map, mapping_outlives_its_descriptor)
 {
 	EXPECT_EQ(0, close(self->s.fd));
@@ -269,7 +269,7 @@ TEST_F(map, mapping_outlives_its_descriptor)
 	EXPECT_LE(0, self->s.fd);
 }
 
-/* The kernel does not look through user space's mapping. */
+/* The kernel does not use the mapping of user space. */
 TEST_F(map, park_works_without_a_mapping)
 {
 	struct parker parker;

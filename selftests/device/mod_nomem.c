@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Memory that cannot be had. Of each call the first allocation or copy is made
- * to fail, then the second, and so on until none is left, and all of it again
- * with every allocation that comes after failing as well. Whoever calls is told
- * so, nothing is left behind, and the same call then works. What is leaked
- * nonetheless the kernel finds when the machine is shut down (kmemleak).
+ * Allocations that fail. In each call the first allocation or copy is made to
+ * fail, then the second, and so on to the last; and all of it again with every
+ * later allocation failing too. The caller gets an error, nothing is left
+ * behind, and the same call works afterwards. kmemleak reports leaks when the
+ * machine shuts down.
  *
- * MOD_FUZZ_MODULE=FILE.ko has the module loaded so, too.
+ * With MOD_FUZZ_MODULE=FILE.ko, loading the module is tested in the same way.
  */
 #include "kselftest_harness.h"
 
@@ -16,10 +16,10 @@
 #include "fail_nth.h"
 #include "mod_crew.h"
 
-#define NR_LOTS		64	/* which is more than a page of them */
+#define NR_LOTS		64	/* the lots take more than one page */
 #define NR_WORKERS	2048
 #define NTH_MAX		10000
-/* The last allocations of loading are the module's own, and its device's. */
+/* The last allocations of loading are those of the module and its device. */
 #define NTH_OF_INIT	150
 
 FIXTURE(nomem)
@@ -28,7 +28,7 @@ FIXTURE(nomem)
 	struct space s;
 	struct io_uring ring;
 	int nr_open;
-	int fd;			/* of the call's own */
+	int fd;			/* opened by the call itself */
 	void *map;
 	struct parklot_park park;
 	struct parklot_wake_entry entry[PARKLOT_MAX_BATCH];
@@ -56,13 +56,19 @@ FIXTURE_TEARDOWN(nomem)
 	space_close(&self->s);
 }
 
-/* before() and after() get all they ask for; call() returns 0 or -errno. */
+/*
+ * before() and after() are given all memory that they need; call() returns 0 or
+ * -errno.
+ */
 typedef FIXTURE_DATA(nomem) nomem_t;
 
 struct trial {
 	int (*before)(nomem_t *self);
 	int (*call)(nomem_t *self);
-	/* Undoes it, after having it succeed if it has not: 0, or what not. */
+	/*
+	 * Undoes the call, which it repeats if it failed; returns 0, or the
+	 * fault.
+	 */
 	int (*after)(nomem_t *self, int err);
 };
 
@@ -78,7 +84,7 @@ static bool is_refusal(int err)
 	       err == -ENFILE;
 }
 
-/* How many of its allocations and copies failed and were told of. */
+/* How many allocations and copies failed and gave the caller an error. */
 static int try_all(struct __test_metadata *_metadata, nomem_t *self,
 		   const struct trial *trial, bool and_all_after)
 {
@@ -105,8 +111,8 @@ static int try_all(struct __test_metadata *_metadata, nomem_t *self,
 }
 
 /*
- * Until so many were refused as are known to be there: the kernel's own
- * checkers allocate as well, now and then, so that one may be missed.
+ * Until as many calls were refused as there are known allocations. The kernel's
+ * own checkers allocate too, now and then, so one may be missed.
  */
 static void try_until(struct __test_metadata *_metadata, nomem_t *self,
 		      const struct trial *trial, bool and_all_after, int nr)
@@ -116,7 +122,7 @@ static void try_until(struct __test_metadata *_metadata, nomem_t *self,
 	EXPECT_LE(nr, 0);
 }
 
-/* One way and the other. */
+/* With single failures, and with all later allocations failing. */
 #define TRY(trial, nr_alone, nr_together) do { \
 	try_until(_metadata, self, trial, false, nr_alone); \
 	try_until(_metadata, self, trial, true, nr_together); \
@@ -137,13 +143,13 @@ static int after_open(nomem_t *self, int err)
 
 static const struct trial opening = { nothing, call_open, after_open };
 
-/* The file, the space, the user's own count. */
+/* The file, the space, the user's own counter. */
 TEST_F(nomem, failed_open_leaves_no_trace)
 {
 	TRY(&opening, 2, 2);
 }
 
-/* A user who was refused may have as many as any other. */
+/* A refused open does not count against the user. */
 TEST_F(nomem, open_that_fails_is_not_charged)
 {
 	struct rlimit limit = { 2000, 2000 };
@@ -184,7 +190,7 @@ static int after_setup(nomem_t *self, int err)
 	return err;
 }
 
-/* The copy, the yard, its lots, both areas page by page, the crew. */
+/* The copy of the struct, the lots, both areas page by page, the crew. */
 TEST_F(nomem, failed_setup_leaves_no_trace)
 {
 	static const struct trial trial = {
@@ -295,7 +301,9 @@ TEST_F(nomem, failed_join_leaves_no_trace)
 	TRY(&leave, 1, 1);
 }
 
-/* To be called again after a failure would sleep for ever: no time is left. */
+/*
+ * A repeated call after a failure would sleep for ever: the deadline is past.
+ */
 static int before_park(nomem_t *self)
 {
 	self->park.deadline_ns = now_ns() + 2 * NSEC_PER_MSEC;
@@ -429,7 +437,7 @@ static int before_uring_wake(nomem_t *self)
 	return before_command(self, PARKLOT_IOC_WAKE, &self->wake);
 }
 
-/* The submission's error, or the command's if it has ended. */
+/* The error of the submission, or of the command if it has ended. */
 static int call_uring(nomem_t *self)
 {
 	int nr = io_uring_submit(&self->ring);
@@ -451,7 +459,7 @@ static int after_uring_wake(nomem_t *self, int err)
 	return 0;
 }
 
-/* What is parked can be woken, once, and nothing else is there. */
+/* A parked command can be woken once, and no other is parked. */
 static int after_uring_park(nomem_t *self, int err)
 {
 	int nr = dev_wake(self->s.fd, 1, 2), res = 0;
@@ -482,7 +490,7 @@ TEST_F(nomem, failed_command_leaves_no_trace)
 	TRY(&wake, 2, 2);
 }
 
-/* If it is there; the last file may still be on its way out. */
+/* The module may be loaded; its last file may still be closing. */
 #define UNLOAD() \
 	UNTIL(!syscall(SYS_delete_module, "parklot", O_NONBLOCK) || \
 	      errno == ENOENT)
@@ -498,7 +506,7 @@ static int load(struct fail_nth *fail, int fd, unsigned int nth,
 	return err;
 }
 
-/* How many allocations it takes, once it takes no more the first time. */
+/* How many allocations the load takes, once it takes no more at first use. */
 static unsigned int nr_of_load(struct __test_metadata *_metadata,
 			       struct fail_nth *fail, int fd)
 {
@@ -536,7 +544,7 @@ TEST_F_TIMEOUT(nomem, module_is_loaded_or_not, 120)
 		nr_refused += !!err;
 	}
 	EXPECT_LT(2, nr_refused);
-	/* It may lack the device's node. */
+	/* The guest may lack the device's node. */
 	UNLOAD();
 	EXPECT_EQ(0, syscall(SYS_finit_module, fd, "", 0));
 	EXPECT_EQ(0, space_open(&self->s, 1));

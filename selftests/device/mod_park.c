@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* PARK: what ends a sleep, and what does not. */
+/* PARK: the events that end a sleep, and those that do not. */
 #include "kselftest_harness.h"
 
 #include <sys/syscall.h>
@@ -47,7 +47,7 @@ TEST_F(park, park_compares_each_bit_of_seq)
 	EXPECT_EQ(PARKLOT_TIMEDOUT, dev_park(self->s.fd, 0, ~0U, 0, 0));
 }
 
-/* Bit 0 says stopped: nobody who expected a running lot falls asleep. */
+/* Bit 0 means stopped: a thread that expected a running lot does not sleep. */
 TEST_F(park, park_on_a_stopped_lot_returns_at_once)
 {
 	__atomic_or_fetch(&self->s.words->lot[0].seq, 1, __ATOMIC_SEQ_CST);
@@ -154,14 +154,14 @@ static void handle(int flags)
 	sigaction(SIGUSR1, &action, NULL);
 }
 
-/* Were each restart given the whole time again, this would not end. */
+/* With the whole time for each restart, this would not end. */
 TEST_F(park, restarted_park_keeps_its_deadline)
 {
 	uint64_t deadline, ms;
 	struct parker parker;
 
 	handle(SA_RESTART);
-	/* Later, if it has passed before it was restarted a few times. */
+	/* A later deadline, if the first passed before a few restarts. */
 	for (ms = 300; atomic_load(&nr_handled) <= 3; ms *= 2) {
 		atomic_store(&nr_handled, 0);
 		deadline = now_ns() + ms * NSEC_PER_MSEC;
@@ -215,7 +215,7 @@ TEST_F(park, signal_without_restart_is_eintr)
 	EXPECT_EQ(0, dev_wake(self->s.fd, 0, 1));
 }
 
-/* As a debugger or job control does it: nobody handles these. */
+/* As a debugger or job control does: no handler runs for these signals. */
 TEST_F(park, stopped_and_continued_park_sleeps_on)
 {
 	siginfo_t info;
@@ -280,7 +280,7 @@ TEST_F(park, deadline_follows_the_callers_time_namespace)
 	EXPECT_EQ(0, status);
 }
 
-/* Over many timers none is left behind on a sleeper's stack. */
+/* Over many timers, none is left behind on a sleeper's stack. */
 TEST_F(park, short_deadlines_and_wakes_alternate)
 {
 	struct parker parker;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* PARK with a pollfd: whichever comes first, the wake or the descriptor. */
+/*
+ * PARK with a pollfd: the wake or the descriptor ends it, whichever is first.
+ */
 #include "kselftest_harness.h"
 
 #include <liburing.h>
@@ -15,7 +17,7 @@
 FIXTURE(poll)
 {
 	struct space s;
-	int fd[2];		/* a pipe */
+	int fd[2];		/* of a pipe */
 };
 
 FIXTURE_SETUP(poll)
@@ -42,7 +44,7 @@ static int dev_park_poll(int fd, int pollfd, uint32_t events, uint64_t deadline)
 	return err ? err : (int)park.reason;
 }
 
-/* Parks on lot 0 and polls; a thread of its own. */
+/* A thread that parks on lot 0 and polls. */
 struct poller {
 	struct space	*s;
 	int		fd;
@@ -126,7 +128,7 @@ TEST_F(poll, changed_seq_ends_the_park_at_once)
 						 POLLIN, PARKLOT_FOREVER));
 }
 
-/* The socket's one wait queue is woken for room to write, too. */
+/* The socket's one wait queue is also woken for room to write. */
 TEST_F(poll, other_events_leave_the_park)
 {
 	static char much[1 << 20];
@@ -164,7 +166,7 @@ TEST_F(poll, close_of_the_descriptor_leaves_the_park)
 	EXPECT_EQ(1, nr_parked(&self->s, 0));
 	EXPECT_EQ(1, write(self->fd[1], "", 1));
 	EXPECT_EQ(PARKLOT_POLLED, poller_join(&p));
-	/* Now it is closed indeed. */
+	/* The last reference to the pipe's end is gone now. */
 	signal(SIGPIPE, SIG_IGN);
 	EXPECT_EQ(-1, write(self->fd[1], "", 1));
 	EXPECT_EQ(EPIPE, errno);
@@ -223,7 +225,7 @@ static long nr_sleeps(int tid)
 	return nr;
 }
 
-/* A signal wakes every poller of a signalfd, also of one for other signals. */
+/* A signal wakes each poller of a signalfd, also of one for other signals. */
 TEST_F(poll, wakeup_without_readiness_leaves_the_park)
 {
 	struct poller p;
@@ -268,7 +270,7 @@ TEST_F(poll, bad_descriptors_are_refused)
 	EXPECT_EQ(-EBADF, dev_park_poll(fd, -2, POLLIN, 0));
 	EXPECT_EQ(-EBADF, dev_park_poll(fd, path, POLLIN, 0));
 	EXPECT_EQ(-EINVAL, dev_park_poll(fd, self->fd[1], 0x10000, 0));
-	/* Noticed before anybody is woken. */
+	/* Refused before a sleeper is woken. */
 	ASSERT_EQ(0, parker_start(&parker, &self->s, 1, 0, PARKLOT_FOREVER));
 	EXPECT_EQ(-EBADF, dev_ioctl(fd, PARKLOT_IOC_WAKE_PARK, &both));
 	EXPECT_EQ(1, nr_parked(&self->s, 1));
@@ -289,7 +291,7 @@ TEST_F(poll, masked_pollfd_is_refused)
 	EXPECT_TRUE(set_features(~0UL));
 }
 
-/* Several at a time, by an epoll. */
+/* Several descriptors at once, by an epoll. */
 TEST_F(poll, ready_epoll_ends_the_park)
 {
 	struct epoll_event event = { .events = EPOLLIN };
@@ -327,7 +329,9 @@ TEST_F(poll, polling_worker_counts_as_parked)
 	space_close(&s);
 }
 
-/* One in, as often as he finds something; he never finds it too late. */
+/*
+ * The poller takes one byte for each time it finds data; none comes too late.
+ */
 struct race {
 	struct space	*s;
 	int		fd;
@@ -354,8 +358,8 @@ static void *race_main(void *arg)
 }
 
 /*
- * Writes and wakes at all times: no byte stays unread, and so many come back
- * woken as were counted.
+ * Writes and wakes at all times: no byte stays unread, and as many parks end by
+ * a wake as WAKE counted.
  */
 TEST_F_TIMEOUT(poll, readiness_racing_a_wake_loses_neither, 60)
 {
@@ -384,8 +388,8 @@ TEST_F_TIMEOUT(poll, readiness_racing_a_wake_loses_neither, 60)
 }
 
 /*
- * A ring that defers its work to its own thread's next call wakes nobody who
- * polls it, since that is what the thread itself would do; but its eventfd.
+ * A ring that defers work to its thread's next call does not wake its pollers,
+ * since the thread itself has to do the work; the ring's eventfd is woken.
  */
 static void *write_later(void *arg)
 {

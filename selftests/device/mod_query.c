@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* QUERY: what the device says about itself. */
+/* QUERY: what the device reports about itself. */
 #include "kselftest_harness.h"
 
 #include <sys/utsname.h>
@@ -38,7 +38,7 @@ TEST_F(query, query_returns_the_limits)
 #define ALL_FEATURES	(PARKLOT_FEAT_CREW | PARKLOT_FEAT_HANDOFF | \
 			 PARKLOT_FEAT_POLLFD | PARKLOT_FEAT_URING)
 
-/* It is read by scripts/matrix as well. */
+/* scripts/matrix reads this test's output as well. */
 TEST_F(query, query_offers_known_features_only)
 {
 	uint64_t features = dev_features(self->fd);
@@ -53,7 +53,7 @@ TEST_F(query, query_offers_known_features_only)
 	       features & PARKLOT_FEAT_URING ? " uring" : "");
 }
 
-/* One by one; what is masked is not offered, all else is. */
+/* One by one; a masked feature is not offered, all others are. */
 TEST_F(query, masked_features_are_not_offered)
 {
 	uint64_t all = dev_features(self->fd), bit;
@@ -68,7 +68,7 @@ TEST_F(query, masked_features_are_not_offered)
 	EXPECT_EQ(all, dev_features(self->fd));
 }
 
-/* MOD_WITHOUT_CREW=1: built as for a kernel that cannot tell who blocks. */
+/* MOD_WITHOUT_CREW=1: built as for a kernel without preempt notifiers. */
 TEST_F(query, build_without_crew_offers_none)
 {
 	const char *is_without = getenv("MOD_WITHOUT_CREW");
@@ -89,7 +89,7 @@ TEST_F(query, build_without_crew_offers_none)
 	EXPECT_EQ(PARKLOT_TIMEDOUT, dev_park(fd, 0, 0, now_ns(), 0));
 }
 
-/* Nobody may be turned away, whatever his group. */
+/* Any user may open the device, in any group. */
 TEST_F(query, any_user_opens_the_device)
 {
 	struct parklot_query query;
@@ -103,7 +103,9 @@ TEST_F(query, any_user_opens_the_device)
 	EXPECT_EQ(0, close(fd));
 }
 
-/* A newer header's larger struct: what this module lacks reads as zero. */
+/*
+ * A later header's larger struct: fields that this module lacks read as zero.
+ */
 TEST_F(query, larger_struct_is_filled_with_zeroes)
 {
 	struct {

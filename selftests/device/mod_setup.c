@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* SETUP: once, within bounds, before anything else. */
+/* SETUP: once, within bounds, before all other commands. */
 #include "kselftest_harness.h"
 
 #include "mod.h"
@@ -28,7 +28,7 @@ static int setup(int fd, struct parklot_setup *setup)
 	return dev_ioctl(fd, PARKLOT_IOC_SETUP, setup);
 }
 
-/* A line for the space and one a lot, in whole pages. */
+/* A cache line for the space and one for each lot, in whole pages. */
 static uint32_t area_size(uint32_t nr_lots)
 {
 	uint32_t page = sysconf(_SC_PAGESIZE);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The tracepoints: what was done is in the trace, with its numbers. */
+/* The tracepoints: each operation is in the trace, with its numbers. */
 #include "kselftest_harness.h"
 
 #include "mod_crew.h"
@@ -77,7 +77,7 @@ TEST_F(trace, crew_events_are_traced)
 		SKIP(return, "no crew");
 	ASSERT_EQ(0, worker_park(&parker, &s, 6));
 	ASSERT_EQ(0, worker_block(&blocker, &s, 4));
-	/* Counted first, then traced. */
+	/* A call is counted first and traced afterwards. */
 	UNTIL(nr_lines("parklot_blocked: slot=4 running=0") > 0);
 	set_backlog(&s, 1);
 	ASSERT_EQ(0, dev_crew(s.fd, 1, 8, 0));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* PARK and WAKE as commands of io_uring, and all the ways in which they end. */
+/* PARK and WAKE as commands of io_uring, and each way in which they end. */
 #include "kselftest_harness.h"
 
 #include <liburing.h>
@@ -61,7 +61,7 @@ static int submit_park(struct io_uring *ring, struct space *s, uint32_t lot,
 	return nr;
 }
 
-/* The next result, and whose it is. */
+/* The next result, and the user_data of its command. */
 static int result(struct io_uring *ring, uint64_t *data)
 {
 	struct io_uring_cqe *cqe;
@@ -202,7 +202,7 @@ static void *submit(void *ring)
 	return (void *)(intptr_t)io_uring_submit(ring);
 }
 
-/* It holds the file already, and has not looked at its lot. */
+/* The command holds the file, and has not looked at its lot yet. */
 TEST_F(uring, last_close_ends_a_command_before_it_parks)
 {
 	struct parklot_park park = {
@@ -226,7 +226,7 @@ TEST_F(uring, last_close_ends_a_command_before_it_parks)
 	uffd_page_close(&page);
 }
 
-/* A file that the ring holds needs no descriptor, to wake by neither. */
+/* A registered file needs no descriptor, neither to park nor to wake. */
 TEST_F(uring, registered_file_parks_and_wakes)
 {
 	struct parklot_park park = {
@@ -248,7 +248,7 @@ TEST_F(uring, registered_file_parks_and_wakes)
 	prep(&self->ring, 0, PARKLOT_IOC_WAKE, &wake, 2)->flags =
 		IOSQE_FIXED_FILE;
 	ASSERT_EQ(1, io_uring_submit(&self->ring));
-	/* In either order, a result each. */
+	/* In either order, one result each. */
 	res = result(&self->ring, &data);
 	EXPECT_EQ(data == 1 ? PARKLOT_WOKEN : 1, res);
 	res = result(&self->ring, &data);
@@ -273,8 +273,8 @@ TEST_F(uring, end_of_a_ring_cancels_commands)
 }
 
 /*
- * Commands that io-wq submits, while their ring ends: the cancel may find one
- * that is not on its lot yet, or not any more, its seq being another.
+ * Commands that io-wq submits while their ring ends: the cancel may find a
+ * command that is not on its lot yet, or has left it because seq differs.
  */
 static int park_async_and_end(struct space *s, uint64_t deadline,
 			      unsigned int delay)
@@ -313,8 +313,8 @@ TEST_F_TIMEOUT(uring, end_of_a_ring_cancels_a_command_before_it_parks, 60)
 }
 
 /*
- * The result of a DEFER_TASKRUN ring is not there before its owner asks for it.
- * A ring that ends before has been woken for nothing.
+ * The result of a DEFER_TASKRUN ring exists only once its owner asks for it. If
+ * the ring ends before, its wakeup is passed on.
  */
 TEST_F(uring, wake_of_a_ring_that_ends_goes_to_another_sleeper)
 {
@@ -334,8 +334,8 @@ TEST_F(uring, wake_of_a_ring_that_ends_goes_to_another_sleeper)
 }
 
 /*
- * io_uring does not hand these two on to the file: the deadline of a park, and
- * a wake, are what ends it.
+ * io_uring does not pass these two on to the file: the park ends by its
+ * deadline, or by a wake.
  */
 TEST_F(uring, cancel_and_link_timeout_leave_a_command_parked)
 {
@@ -402,7 +402,7 @@ static void *submit_and_exit(void *arg)
 					     PARKLOT_FOREVER, 7);
 }
 
-/* It is the ring's, and completed though its task is gone. */
+/* The command belongs to the ring, and completes though its task is gone. */
 TEST_F(uring, command_outlives_its_thread)
 {
 	pthread_t thread;
@@ -417,7 +417,7 @@ TEST_F(uring, command_outlives_its_thread)
 	EXPECT_EQ(0, nr_parked(&self->s, 0));
 }
 
-/* Killed with commands parked: the file, and so the module, is let go. */
+/* Killed with parked commands: the file, and so the module, is released. */
 TEST_F(uring, kill_leaves_no_command)
 {
 	struct io_uring ring;
@@ -463,7 +463,7 @@ static void *wake_often(void *arg)
 	return NULL;
 }
 
-/* Deadlines that are about to pass, against wakes: each counted, or not. */
+/* Deadlines about to pass, against wakes: each wake counts, or finds none. */
 TEST_F_TIMEOUT(uring, wake_racing_a_deadline_ends_the_command_once, 60)
 {
 	uint64_t end = now_ns() + 3 * NSEC_PER_SEC;

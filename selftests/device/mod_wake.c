@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* WAKE: who is woken, in which order, and how many are said to be. */
+/* WAKE: which sleepers are woken, in which order, and the returned counts. */
 #include "kselftest_harness.h"
 
 #include "mod.h"
@@ -26,7 +26,7 @@ FIXTURE_TEARDOWN(wake)
 	space_close(&self->s);
 }
 
-/* Parks @nr threads more on @lot, one after the other, for ever. */
+/* Parks @nr more threads on @lot, one after the other, for ever. */
 #define PARK(parker, lot, flags, nr) do { \
 	int __i; \
 	for (__i = 0; __i < (int)(nr); __i++) \
@@ -114,7 +114,7 @@ static void ignore(int sig)
 	(void)sig;
 }
 
-/* By a signal: a deadline might pass before the third is there. */
+/* By a signal: a deadline might pass before the third has parked. */
 TEST_F(wake, sleeper_that_leaves_keeps_the_order)
 {
 	struct sigaction action = { .sa_handler = ignore };
@@ -131,7 +131,7 @@ TEST_F(wake, sleeper_that_leaves_keeps_the_order)
 	EXPECT_EQ(0, parker_returned(self->parker, 3));
 }
 
-/* The lock is dropped after every eighth: on both sides of that edge. */
+/* The lock is dropped after every eighth sleeper: numbers around that edge. */
 TEST_F(wake, wake_of_many_counts_exactly)
 {
 	static const uint32_t nrs[] = { 1, 7, 8, 9, 15, 16, 17, 40 };
@@ -216,7 +216,7 @@ TEST_F(wake, wake_stops_at_its_limit)
 		EXPECT_EQ(PARKLOT_WOKEN, parker_join(&self->parker[i]));
 }
 
-/* What an earlier entry does not find is left to later ones. */
+/* An entry without sleepers leaves its share of the limit to later ones. */
 TEST_F(wake, limit_skips_entries_without_sleepers)
 {
 	struct parklot_wake_entry entry[] = {
@@ -297,7 +297,7 @@ static void *park_on(void *arg)
 	return NULL;
 }
 
-/* Each of these is back on the lot before the call that woke it is over. */
+/* Each wakee is back on its lot before the call that woke it returns. */
 TEST_F(wake, wake_of_all_spares_sleepers_that_return)
 {
 	int i, round, nr_woken = 0;
@@ -319,8 +319,8 @@ TEST_F(wake, wake_of_all_spares_sleepers_that_return)
 }
 
 /*
- * On one CPU, the waker being of a real-time class: the wakee cannot have run
- * when the count is read.
+ * On one processor, by a waker of a real-time class: the wakee cannot have run
+ * when the waker reads the count.
  */
 TEST_F(wake, wake_lowers_the_count_before_it_returns)
 {
@@ -348,7 +348,7 @@ struct racers {
 	atomic_int	nr_woken, nr_other, stop;
 };
 
-/* Naps so short that they end about when a wake comes. */
+/* Sleeps so short that they end at about the time of a wake. */
 static void *nap(void *arg)
 {
 	struct racers *r = arg;
@@ -365,8 +365,8 @@ static void *nap(void *arg)
 }
 
 /*
- * How many the waker thinks it woke while three napped.  It goes on, more
- * slowly, until naps have ended both ways.
+ * Returns how many sleepers the wakes counted while three threads napped. It
+ * goes on, more slowly, until naps have ended both ways.
  */
 static int race(struct racers *r, int nr_rounds, bool has_signals)
 {
@@ -442,13 +442,13 @@ static void *hog_cpu(void *arg)
 		end = now_ns() + HOG_NS;
 		while (now_ns() < end)
 			;
-		/* What the slow one holds of the kernel's is not held long. */
+		/* The slow waker does not hold the kernel's locks for long. */
 		sleep_ns(HOG_NS / 20);
 	}
 	return NULL;
 }
 
-/* It has its processor while the hog, and all others, leave it some time. */
+/* The waker runs only while the hog, and all others, leave the processor. */
 static void *wake_all_slowly(void *arg)
 {
 	struct sched_param param = {};
@@ -460,7 +460,7 @@ static void *wake_all_slowly(void *arg)
 	return NULL;
 }
 
-/* What is parked can be woken, whatever has begun to wake it. */
+/* A parked thread can be woken even if another waker has begun to wake it. */
 TEST_F_TIMEOUT(wake, preempted_waker_of_all_delays_no_other_wake, 60)
 {
 	struct slow_waker slow = { .s = &self->s };
@@ -489,8 +489,8 @@ TEST_F_TIMEOUT(wake, preempted_waker_of_all_delays_no_other_wake, 60)
 }
 
 /*
- * Of those that a waker of all has begun to wake the last one times out. What
- * parks then is not woken with the others.
+ * The last of the sleepers that a waker of all has begun to wake times out. A
+ * thread that parks then is not woken with the others.
  */
 TEST_F_TIMEOUT(wake, sleeper_that_parks_during_a_wake_of_all_sleeps_on, 60)
 {

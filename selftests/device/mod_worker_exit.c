@@ -2,8 +2,8 @@
 /*
  * The end of a worker: its thread exits or runs another program while others
  * take its slot, close the space, or open many more. The scheduler's notifier
- * of that thread runs for the last time after the thread has been joined by
- * pthread_join(), so it must find what it uses.
+ * of that thread runs for the last time after pthread_join() has returned, so
+ * the memory that it uses must still exist.
  */
 #include "kselftest_harness.h"
 
@@ -71,7 +71,7 @@ static void *join_and_exit(void *arg)
 	return (void *)(intptr_t)dev_join(s->fd, 0);
 }
 
-/* A debug build is slow where a notifier has read the roster. */
+/* A debug kernel is slow where a notifier has read the table of workers. */
 static bool slow_notifiers(void)
 {
 	return set_parameter("inject_at", "hand-b") &&
@@ -85,8 +85,8 @@ static void usual_notifiers(void)
 }
 
 /*
- * The slot is taken over while the thread exits, so that the roster has no
- * worker when its space is closed, but the thread's notifier still uses it.
+ * The slot is taken over while the thread exits. So the table has no worker
+ * when its space is closed, but the thread's notifier still uses it.
  */
 TEST_F_TIMEOUT(exit, close_after_takeover_waits_for_notifier, 60)
 {
@@ -102,7 +102,7 @@ TEST_F_TIMEOUT(exit, close_after_takeover_waits_for_notifier, 60)
 		ASSERT_EQ(0, pthread_create(&thread, NULL, join_and_exit, &s));
 		pthread_join(thread, &err);
 		EXPECT_EQ(0, (intptr_t)err);
-		/* It may be in its last notifier now, or soon. */
+		/* The thread may be in its last notifier now, or soon. */
 		spin_ns(nr_rounds % 64 * STEP_NS);
 		EXPECT_EQ(0, dev_join(s.fd, 0));
 		EXPECT_EQ(0, dev_leave(s.fd, 0));
@@ -126,11 +126,13 @@ static uint64_t grace_period_ns(void)
 
 	for (i = 0; i < NR_GRACE; i++)
 		syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
-	/* One processor needs none: then nothing waits. */
+	/* A single processor needs none: no close waits then. */
 	return max_ns((now_ns() - begun) / NR_GRACE, NSEC_PER_MSEC);
 }
 
-/* The only worker is still one when the space is closed, which takes *@ns. */
+/*
+ * The last worker is still joined when the space is closed, which takes *@ns.
+ */
 static int join_and_close(uint64_t *ns)
 {
 	struct space s;
@@ -149,7 +151,7 @@ static int join_and_close(uint64_t *ns)
 	return err;
 }
 
-/* Else whatever closes many, such as a process that exits, takes that long. */
+/* Otherwise a process that exits with many spaces takes that long. */
 TEST_F(exit, many_closes_share_a_grace_period)
 {
 	uint64_t grace = grace_period_ns(), ns = 0;
@@ -163,7 +165,9 @@ TEST_F(exit, many_closes_share_a_grace_period)
 	       (unsigned long long)grace / 1000);
 }
 
-/* What waits to be freed counts, and is waited for before that is refused. */
+/*
+ * Spaces that wait to be freed count; a setup waits for them before it fails.
+ */
 TEST_F_TIMEOUT(exit, closed_spaces_never_count_against_the_limit, 120)
 {
 	struct rlimit few = { 64 << 10, 64 << 10 };
@@ -196,7 +200,7 @@ static void __attribute__((constructor)) exec_main(void)
 		_exit(read(atoi(text), &c, 1) ? 1 : 0);
 }
 
-/* What a child has that shares the memory: to join, then to run it. */
+/* What a child shares with the test: it joins, then runs the program. */
 struct runner {
 	struct space	*space;
 	int		pipe[2];
@@ -221,7 +225,7 @@ static int run_other(void *arg)
 	_exit(104);
 }
 
-/* A process of its own, in our memory, that has joined; it runs, or 0. */
+/* A process in the test's memory that has joined; returns its pid, or 0. */
 static pid_t runner_start(struct runner *r, struct space *s)
 {
 	r->space = s;
@@ -235,7 +239,7 @@ static pid_t runner_start(struct runner *r, struct space *s)
 	return r->pid;
 }
 
-/* Returns when it runs another program. */
+/* Returns when the child runs another program. */
 static void runner_exec(struct runner *r)
 {
 	char path[64], text[16] = "";
@@ -279,7 +283,7 @@ TEST_F(exit, slot_of_a_thread_that_ran_exec_is_free)
 	space_close(&s);
 }
 
-/* Its space is not that program's, which may run for long. */
+/* The space does not belong to that program, which may run for long. */
 TEST_F(exit, thread_that_ran_exec_does_not_hold_the_module)
 {
 	static struct runner r;
@@ -305,7 +309,7 @@ TEST_F(exit, thread_of_a_closed_space_does_not_hold_the_module)
 	EXPECT_EQ(before, nr_open());
 }
 
-/* Does the scheduler call notifiers, for whatever process? */
+/* Does the scheduler call notifiers, for any process? */
 static bool is_watched(void)
 {
 	FILE *file = fopen("/sys/module/parklot/parameters/crew_is_watched",
@@ -317,7 +321,7 @@ static bool is_watched(void)
 	return c == 'Y';
 }
 
-/* Every context switch of the machine pays for it. */
+/* Each context switch of the machine pays for notifiers. */
 TEST_F(exit, notifiers_are_off_after_the_last_worker)
 {
 	struct worker w[2] = {};
@@ -335,7 +339,7 @@ TEST_F(exit, notifiers_are_off_after_the_last_worker)
 	EXPECT_TRUE(is_watched());
 	EXPECT_EQ(0, worker_finish(&w[1]));
 	UNTIL(!is_watched());
-	/* Not as often as a loop likes: that changes the kernel's text. */
+	/* Not as often as a loop can: each change patches the kernel's text. */
 	EXPECT_EQ(0, dev_join(s.fd, 0));
 	EXPECT_TRUE(is_watched());
 	begun = now_ns();
@@ -346,7 +350,7 @@ TEST_F(exit, notifiers_are_off_after_the_last_worker)
 	space_close(&s);
 }
 
-/* The same where nobody leaves: the threads are killed. */
+/* The same for threads that are killed without leaving. */
 TEST_F(exit, notifiers_are_off_after_a_killed_worker)
 {
 	struct space s;

@@ -12,7 +12,7 @@ union fd_message {
 	char		buf[CMSG_SPACE(sizeof(int))];
 };
 
-/* 0, or -errno; -EAGAIN rather than waiting. */
+/* Returns 0, or -errno; -EAGAIN instead of waiting. */
 static inline int send_fd(int sock, int fd)
 {
 	union fd_message control = {};
@@ -31,7 +31,7 @@ static inline int send_fd(int sock, int fd)
 								      -errno;
 }
 
-/* A descriptor; -ENOMSG if what came has none; -EPIPE at the end; or -errno. */
+/* Returns a descriptor; -ENOMSG: none came; -EPIPE: the end; or -errno. */
 static inline int receive_fd(int sock)
 {
 	union fd_message control = {};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A page that is not there until it is brought: who touches it waits, by
- * userfaultfd.
+ * A page that is missing until the test fills it: a thread that touches the
+ * page sleeps, by userfaultfd.
  */
 #ifndef SELFTESTS_UFFD_PAGE_H
 #define SELFTESTS_UFFD_PAGE_H
@@ -44,8 +44,8 @@ static inline int uffd_page_map(struct uffd_page *p)
 }
 
 /*
- * 0, or -errno: it may not be had here. UFFD_USER_MODE_ONLY in @flags: it is
- * not the kernel that will touch it, which takes no privilege.
+ * Returns 0, or -errno where there is no userfaultfd. With UFFD_USER_MODE_ONLY
+ * in @flags, only user space may touch the page; this needs no privilege.
  */
 static inline int uffd_page_open(struct uffd_page *p, int flags)
 {
@@ -53,7 +53,7 @@ static inline int uffd_page_open(struct uffd_page *p, int flags)
 
 	memset(p, 0, sizeof(*p));
 	p->size = sysconf(_SC_PAGESIZE);
-	/* To poll one that blocks says POLLERR at once. */
+	/* poll() of a blocking userfaultfd returns POLLERR at once. */
 	p->uffd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | flags);
 	if (p->uffd < 0)
 		return -errno;
@@ -63,7 +63,7 @@ static inline int uffd_page_open(struct uffd_page *p, int flags)
 	return err;
 }
 
-/* Until somebody waits for it. */
+/* Waits until a thread has touched the page. */
 static inline void uffd_page_await(const struct uffd_page *p)
 {
 	struct pollfd pollfd = { .fd = p->uffd, .events = POLLIN };
@@ -72,7 +72,7 @@ static inline void uffd_page_await(const struct uffd_page *p)
 		;
 }
 
-/* It begins with @size bytes from @data; 0, or -errno. */
+/* Fills the page, @size bytes of it from @data; returns 0, or -errno. */
 static inline int uffd_page_bring(const struct uffd_page *p, const void *data,
 				  size_t size)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * So that a test's counters are written whatever way it ends, in a build for
- * gcov (VARIANT=cov), which would write them in exit() only: by _exit(), by a
- * signal that is given back its default first, and without memory. The linker
- * turns calls of these functions, the library's own too, into calls of ours.
+ * Writes a test's counters however it ends, in a build for gcov (VARIANT=cov),
+ * which by itself writes them in exit() only: at _exit(), before a signal gets
+ * its default action back, and without memory. The linker turns calls of these
+ * functions, the library's own too, into calls of the wrappers.
  */
 #ifndef SELFTESTS_COVERAGE_H
 #define SELFTESTS_COVERAGE_H
@@ -20,7 +20,7 @@ void __wrap__exit(int status) __attribute__((noreturn));
 __sighandler_t __real_signal(int sig, __sighandler_t handler);
 __sighandler_t __wrap_signal(int sig, __sighandler_t handler);
 
-/* A test may have taken all memory from itself, and writing needs some. */
+/* A test may have taken all its memory, and writing needs some. */
 static void __attribute__((destructor)) __coverage_make_room(void)
 {
 	struct rlimit limit;
@@ -31,7 +31,7 @@ static void __attribute__((destructor)) __coverage_make_room(void)
 	setrlimit(RLIMIT_AS, &limit);
 }
 
-/* Not twice: what is counted from here on is counted from nothing. */
+/* Starts the counters anew, so that no count is written twice. */
 static void __coverage_write(void)
 {
 	__coverage_make_room();

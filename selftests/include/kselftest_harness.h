@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A test harness with the source interface of the kernel's header of the same
- * name, printing KTAP. The tests of the device include the kernel's in its
- * place when they are built in a kernel tree.
+ * name, printing KTAP. In a kernel tree the tests of the device include the
+ * kernel's in its place.
  *
- * Each test runs in a process of its own, leader of a process group that is
- * killed when the test is over or its time is up. What it finds out is
- * kept in memory shared with the runner, so that threads, tasks on other
- * stacks and forked children may all use EXPECT_*() and ASSERT_*(); where
- * these stand outside a test's body, they want its _metadata passed along.
+ * Each test runs in a process of its own, leader of a process group that the
+ * runner kills when the test is over or its time is up. The results are in
+ * memory shared with the runner, so that threads, tasks on other stacks and
+ * forked children may all use EXPECT_*() and ASSERT_*(); outside a test's body
+ * these need its _metadata as an argument.
  *
- * A failed ASSERT_*() ends its process at once, from whatever thread or stack;
- * FIXTURE_TEARDOWN is not run then. A test that returns without having checked
- * or skipped anything, or that leaves by exit(), has failed. A passing test
- * leaves by exit(0), so that a sanitizer's report at exit counts as well.
+ * A failed ASSERT_*() ends its process at once, from any thread or stack;
+ * FIXTURE_TEARDOWN does not run then. A test that returns without a check or a
+ * skip, or that ends by exit(), has failed. A passing test ends by exit(0), so
+ * that a sanitizer's report at exit counts as well.
  *
- * Environment: TEST_TIMEOUT_FACTOR=N multiplies every time limit, for
- * emulators and sanitizers.
+ * Environment: TEST_TIMEOUT_FACTOR=N multiplies each time limit, for emulators
+ * and sanitizers.
  */
 #ifndef SELFTESTS_KSELFTEST_HARNESS_H
 #define SELFTESTS_KSELFTEST_HARNESS_H
@@ -43,18 +43,18 @@
 #include "coverage.h"
 #endif
 
-/* A check is a for statement: several on a line would be warned of. */
+/* A check is a for statement, and gcc warns of several on a line. */
 #pragma GCC diagnostic ignored "-Wempty-body"
 #pragma GCC diagnostic ignored "-Wmisleading-indentation"
 
 #define TEST_TIMEOUT_DEFAULT	30	/* seconds */
 
-/* What a test's processes tell the runner: shared memory, atomics only. */
+/* Results from the processes of a test: shared memory, atomics only. */
 struct __test_state {
-	int	checked;	/* something was asserted */
+	int	checked;	/* a check was made */
 	int	failed;
 	int	skipped;
-	pid_t	returned;	/* who came back from the test's body */
+	pid_t	returned;	/* the process that returned from the body */
 	char	reason[256];	/* of a skip */
 };
 
@@ -113,7 +113,7 @@ __test_variants(const struct __test_metadata *t)
 	for (t = __tests; t; t = t->next) \
 		for (v = __test_variants(t); v; v = v->next)
 
-/* fixture.variant.name, less what there is not of these. */
+/* Sets fixture.variant.name; a missing part has no dot. */
 static inline void __test_set_variant(struct __test_metadata *t,
 				      const struct __test_variant *v)
 {
@@ -131,7 +131,7 @@ static inline bool __test_passed(const struct __test_metadata *t)
 	return !__test_get(t->state->failed);
 }
 
-/* One write a line, so that lines of several threads stay whole. */
+/* Writes each line in one call, so that lines of several threads stay whole. */
 static inline void __attribute__((format(printf, 1, 2)))
 __test_print(const char *fmt, ...)
 {
@@ -162,7 +162,9 @@ __test_print(const char *fmt, ...)
 	statement; \
 } while (0)
 
-/* Ends a failed check's optional block; for ASSERT_*(), the process too. */
+/*
+ * Ends the optional block of a failed check; for ASSERT_*(), the process too.
+ */
 static inline int __test_bail(bool is_assert)
 {
 	if (is_assert)
@@ -170,7 +172,9 @@ static inline int __test_bail(bool is_assert)
 	return 0;
 }
 
-/* In the loops of a race the flag is only read: it costs no cache line. */
+/*
+ * Reads the flag first: in the loops of a race a write would cost a cache line.
+ */
 static inline void __test_checked(struct __test_metadata *t)
 {
 	if (!__atomic_load_n(&t->state->checked, __ATOMIC_RELAXED))
@@ -199,7 +203,7 @@ __test_value(char *buf, bool is_signed, unsigned long long value)
 	__ok; \
 })
 
-/* One statement, which may be followed by a block to run on failure. */
+/* One statement; a block may follow, which runs on failure. */
 #define __EXPECT(_expected, _expected_str, _seen, _seen_str, _op, _assert) \
 	for (int __bad = __extension__ ({ \
 		__typeof__(__test_value_of(_expected)) __exp = (_expected); \
@@ -269,7 +273,7 @@ __test_value(char *buf, bool is_signed, unsigned long long value)
 #define ASSERT_STREQ(expected, seen)	__EXPECT_STR(expected, seen, ==, 1)
 #define ASSERT_STRNE(expected, seen)	__EXPECT_STR(expected, seen, !=, 1)
 
-/* The body follows each of these. */
+/* The body follows each of these macros. */
 #define __TEST(_fixture, _name, _id, _call, _sig, _timeout) \
 	static void __run_##_id(struct __test_metadata *_metadata) \
 	{ \
@@ -365,7 +369,7 @@ __test_child(struct __test_metadata *t, const sigset_t *mask, pid_t runner)
 	exit(0);
 }
 
-/* True if the child ended within its time; it is left to be reaped. */
+/* Returns true if the child ended within its time; the child is not reaped. */
 static inline bool
 __test_wait(const struct __test_metadata *t, pid_t pid, const sigset_t *chld)
 {
@@ -388,7 +392,7 @@ __test_wait(const struct __test_metadata *t, pid_t pid, const sigset_t *chld)
 	}
 }
 
-/* Why the test failed, or NULL. */
+/* Returns the reason why the test failed, or NULL. */
 static inline const char *
 __test_verdict(const struct __test_metadata *t, pid_t pid, int status,
 	       bool in_time, char *buf, size_t size)
@@ -419,7 +423,7 @@ __test_verdict(const struct __test_metadata *t, pid_t pid, int status,
 	return buf;
 }
 
-/* 0 passed, 1 failed, 4 skipped. */
+/* Returns 0: passed, 1: failed, 4: skipped. */
 static inline int __test_run(struct __test_metadata *t, int nr)
 {
 	pid_t pid, runner = getpid();
@@ -461,7 +465,7 @@ static inline int __test_run(struct __test_metadata *t, int nr)
 	return 0;
 }
 
-/* Without its fixture, or without its variant, a name is of several. */
+/* A name without fixture, or without variant, matches several tests. */
 static inline bool __test_named(struct __test_metadata *t,
 				const struct __test_variant *v,
 				const char *name)
@@ -474,7 +478,7 @@ static inline bool __test_named(struct __test_metadata *t,
 		name[len] == '.' && !strcmp(t->name, name + len + 1));
 }
 
-/* Chosen by any -t, or there is no -t. */
+/* Returns true if a -t names the test, or if there is no -t. */
 static inline bool __test_wanted(struct __test_metadata *t,
 				 const struct __test_variant *v, int argc,
 				 char **argv)
@@ -524,7 +528,7 @@ static inline void __test_list(void)
 	}
 }
 
-/* -1 to go on, or the exit status. */
+/* Returns -1 to go on, or the exit status. */
 static inline int __test_options(int argc, char **argv)
 {
 	int i;
@@ -558,7 +562,10 @@ static inline int test_harness_run(int argc, char **argv)
 		return status;
 	__for_each_run(t, v)
 		planned += __test_wanted(t, v, argc, argv);
-	/* One each: a killed group may still write while the next test runs. */
+	/*
+	 * One state for each test: a killed group may still write during the
+	 * next test.
+	 */
 	state = (struct __test_state *)
 		mmap(NULL, (planned + 1) * sizeof(*state),
 		     PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What several of the library's tests want: a team of threads that start
- * together, numbers, and memory that runs out.
+ * Shared by several of the library's tests: threads that start together, random
+ * numbers, memory that runs out.
  */
 #ifndef SELFTESTS_LIB_H
 #define SELFTESTS_LIB_H
@@ -15,7 +15,10 @@
 
 #define TEAM_MAX	16
 
-/* Slow builds do less: a tenth finds as much, since delays are longer. */
+/*
+ * Slow builds run a tenth of the rounds, which finds as much: delays are
+ * longer.
+ */
 #if defined(PL_TSAN) || defined(PL_ASAN) || defined(PL_TEST_INJECT)
 # define ROUNDS(n)	((n) / 10)
 #else
@@ -47,7 +50,7 @@ static inline void *team_thread(void *arg)
 	return NULL;
 }
 
-/* Starts fn(0..nr - 1, arg), all at the same time. */
+/* Runs fn(0..nr - 1, arg) in @nr threads that start at the same time. */
 static inline void team_start(struct team *team, unsigned int nr,
 			      void (*fn)(unsigned int nth, void *arg),
 			      void *arg)
@@ -94,14 +97,14 @@ static inline uint64_t next_random(uint64_t *x)
 }
 
 /*
- * From now on no more than @more bytes can be mapped.  False if that cannot
- * be had: a sanitizer lives from mapping, and emulators do not count.
+ * Limits further mappings to @more bytes. Returns false if that is impossible:
+ * a sanitizer needs mappings, and emulators do not count.
  */
 static inline bool limit_memory(size_t more)
 {
 	struct rlimit limit;
 	unsigned long pages;
-	void *volatile probe;	/* or clang leaves the call out */
+	void *volatile probe;	/* otherwise clang drops the call */
 	FILE *f;
 	int nr;
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the tests of the running library share; those of its lower rooms have
- * lib.h.  The harness is included before this.
+ * Shared by the tests of the running library; tests of its lower rooms use
+ * lib.h. The harness is included before this header.
  *
- * RT_FIXTURE(name) makes the fixture that every test of a file runs in: it
- * starts nothing, since starting is the runtime's own affair, but stops what
- * the test has started and looks whether anything was left behind.
+ * RT_FIXTURE(name) makes the fixture of a file's tests. It starts nothing,
+ * since the runtime starts by itself, but stops the runtime and checks that
+ * nothing is left behind.
  *
- * Nothing here sleeps for luck.  UNTIL(condition) looks again and again, for so
- * long that only a hang can fail it.
+ * No test sleeps for luck. UNTIL(condition) polls for so long that only a hang
+ * can fail it.
  *
- * Environment: LIB_TEST_SCALE=N runs N percent of the rounds of long loops,
- * for emulators; under sanitizers fewer are run anyway.
+ * Environment: LIB_TEST_SCALE=N runs N percent of the rounds of long loops, for
+ * emulators; sanitizers run fewer anyway.
  */
 #ifndef SELFTESTS_RT_H
 #define SELFTESTS_RT_H
@@ -59,10 +59,10 @@
 # define RT_INJECT	0
 #endif
 
-/* The test that runs, for checks in tasks and threads. */
+/* The present test, for checks in tasks and threads. */
 static struct __test_metadata __attribute__((unused)) *_metadata;
 
-/* How workers are to wait; skips the test where that is not to be had. */
+/* Sets how workers wait; skips the test where that is not available. */
 static inline void rt_force_wait(const char *way)
 {
 	setenv("PARKLOT_WAIT", way, 1);
@@ -96,7 +96,7 @@ static inline struct pl_stat rt_stat(void)
 	return st;
 }
 
-/* CPU time of all workers, of those that have ended as well. */
+/* CPU time of all workers, also of those that have ended. */
 static inline uint64_t rt_cpu_ns(void)
 {
 	struct pl_stat_worker st = PL_STAT_WORKER_INIT;
@@ -162,7 +162,7 @@ static inline int scaled(int nr)
 	return n < 2 ? 2 : (int)n;
 }
 
-/* The deadline that is so many milliseconds from now. */
+/* The deadline in @ms milliseconds. */
 static inline uint64_t in_ms(uint64_t ms)
 {
 	return pl_now() + ms * NSEC_PER_MSEC;
@@ -180,7 +180,7 @@ static inline void breathe(void)
 	}
 }
 
-/* How long until something is stuck, where time goes slower as well. */
+/* How long a wait lasts until it counts as stuck, on slow machines too. */
 static inline uint64_t stuck_ns(void)
 {
 	const char *factor = getenv("TEST_TIMEOUT_FACTOR");
@@ -190,8 +190,8 @@ static inline uint64_t stuck_ns(void)
 }
 
 /*
- * How long one has waited for something.  A machine may stand still, all of it:
- * then its clock has gone on, but nothing else, so no step counts for much.
+ * How long a thread has waited. If the whole machine stands still, its clock
+ * goes on but nothing else does, so a single step counts only a little.
  */
 struct patience {
 	uint64_t	last_ns;
@@ -219,7 +219,7 @@ static inline bool is_patient(struct patience *p)
 
 /*
  * The condition, or false after a time in which neither it came true nor
- * @progress changed: for what takes as long as the machine takes.
+ * @progress changed: for waits whose length depends on the machine.
  */
 #define UNTIL_NO_MORE(condition, progress) __extension__ ({ \
 	struct patience __patience = { 0, 0 }; \
@@ -271,7 +271,7 @@ static inline void set_env(const char *name, uint32_t value)
 	setenv(name, text, 1);
 }
 
-/* So many workers, whatever the environment wants; @max 0: the default. */
+/* Starts @nr workers, whatever the environment says; @max 0: the default. */
 static inline void start_with(uint32_t nr, uint32_t max)
 {
 	set_env("PARKLOT_WORKERS", nr);
@@ -295,7 +295,7 @@ static inline int nr_entries(const char *path)
 	return nr - 2;
 }
 
-/* How many threads have names that begin with @name. */
+/* The number of threads whose names begin with @name. */
 static inline int nr_threads_named(const char *name)
 {
 	char path[300], comm[32];
@@ -320,7 +320,7 @@ static inline int nr_threads_named(const char *name)
 	return nr;
 }
 
-/* Takes all memory that there is; false: it cannot be limited. */
+/* Takes all memory; returns false if memory cannot be limited. */
 static inline bool take_all_memory(void)
 {
 	struct rlimit none = { 0, RLIM_INFINITY };
@@ -347,7 +347,7 @@ static inline void give_memory_back(void)
 	EXPECT_EQ(0, setrlimit(RLIMIT_AS, &all));
 }
 
-/* Whether anybody looks for blocked workers. */
+/* Returns true if sysmon runs. */
 static inline bool rt_has_sysmon(void)
 {
 	const char *s = getenv("PARKLOT_WATCH");
@@ -356,8 +356,8 @@ static inline bool rt_has_sysmon(void)
 }
 
 /*
- * So many threads; or more, if one of them was blocked for a while, as by the
- * kernel's lock of the address space.
+ * Returns true for @nr threads; or more, if one was blocked for a while, as by
+ * the kernel's lock of the address space.
  */
 static inline void expect_workers(uint32_t nr)
 {
@@ -409,7 +409,7 @@ static inline void rt_probe_io(void *arg)
 	*(ssize_t *)arg = pl_read(-1, &c, 1);
 }
 
-/* Whether tasks wait for I/O by io_uring. */
+/* Returns true if tasks wait for I/O by io_uring. */
 static inline bool rt_has_uring(void)
 {
 	ssize_t ret = 0;
@@ -419,7 +419,7 @@ static inline bool rt_has_uring(void)
 	return rt_stat().io == PL_IO_URING;
 }
 
-/* So many tasks and threads that run the same function. */
+/* Tasks and threads that run the same function. */
 struct mixed {
 	void		(*fn)(void *arg);
 	void		*arg;
@@ -472,8 +472,8 @@ static inline void mixed_run(int nr_tasks, int nr_threads,
 }
 
 /*
- * Holds the stop up until *@nr is @want: a thread that is about to block when
- * the runtime stops may find it stopped, and then nobody lets it go.
+ * Delays the stop until *@nr is @want: a thread that is about to block when the
+ * runtime stops may find it stopped, and then no other thread wakes it.
  */
 struct hold {
 	atomic_int	*nr;
@@ -492,7 +492,7 @@ static inline void hold_stop_until(struct hold *h)
 	spawn(rt_hold, h);
 }
 
-/* As if whoever let go what lay where task @t waits now came late. */
+/* Acts as a late waker of the object that lay where task @t waits now. */
 static inline void wake_late(pl_task_t t)
 {
 	_Atomic uint32_t *word = atomic_load(&pl__task_slot(t)->waiter.word);
@@ -501,7 +501,7 @@ static inline void wake_late(pl_task_t t)
 		pl__wake(word, 1);
 }
 
-/* How many wait on @w, left alone. */
+/* The number of waiters on @w; leaves them waiting. */
 static inline int nr_waiters(struct pl_word *w)
 {
 	return (int)pl__nr_waiting(&w->value);

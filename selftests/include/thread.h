@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * What /proc says of a thread of this process.
- */
+/* The state that /proc shows of a thread of this process. */
 #ifndef SELFTESTS_THREAD_H
 #define SELFTESTS_THREAD_H
 
@@ -20,7 +18,7 @@ static inline bool thread_read(int tid, const char *what, char *buf,
 	return pl__read_file(path, buf, size) > 0;
 }
 
-/* It waits for something in the kernel, not for a processor. */
+/* Returns true if the thread sleeps in the kernel, and is not runnable. */
 static inline bool thread_is_asleep(int tid)
 {
 	char buf[512], *p;
@@ -31,7 +29,7 @@ static inline bool thread_is_asleep(int tid)
 	return p && p[2] == 'S';
 }
 
-/* How often it has slept; -1: there is no such count. */
+/* How often the thread has slept; -1: there is no such count. */
 static inline long thread_nr_switches(int tid)
 {
 	char buf[4096], *p;

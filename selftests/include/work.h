@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A little of everything, to show that the library works; and processes to
- * show it in.  rt.h is included before this.
+ * A small load that uses each part of the library, and processes to run it in.
+ * rt.h is included before this header.
  */
 #ifndef SELFTESTS_WORK_H
 #define SELFTESTS_WORK_H
@@ -12,7 +12,7 @@
 #define WORK_NR		12	/* tasks that spawn one each */
 
 static struct {
-	bool		is_hard_up;	/* calls may fail for want of memory */
+	bool		is_hard_up;	/* calls may fail without memory */
 	struct pl_mutex	mutex;
 	struct pl_cond	cond;
 	int		nr_live;	/* under the mutex */
@@ -26,7 +26,7 @@ static inline bool is_want(long ret)
 	return ret == -ENOMEM || ret == -EAGAIN;
 }
 
-/* Whether a call of the workload did what it should. */
+/* Returns true if a call of the load succeeded. */
 static inline bool work_ok(long ret)
 {
 	if (work.is_hard_up && is_want(ret))
@@ -57,7 +57,7 @@ static inline void work_fired(void *arg)
 	work.nr_fired++;
 }
 
-/* One byte through a pipe; others may get ours, but one of each. */
+/* One byte through a pipe; each task takes one byte, of any task. */
 static inline void work_io(void)
 {
 	char byte = 'x';
@@ -118,8 +118,8 @@ static inline void *work_thread(void *arg)
 }
 
 /*
- * From a task or a thread.  If it is stuck, one sees where.  The machine may
- * have stood still: but then not twice.
+ * Called by a task or a thread. Dumps the tasks if the load is stuck. The
+ * machine may have stood still once, but not twice.
  */
 static inline void work_wait(void)
 {
@@ -143,7 +143,7 @@ static inline void work_wait(void)
 	pl_mutex_unlock(&work.mutex);
 }
 
-/* Tasks of each kind and a thread; all of it is over when this returns. */
+/* Tasks of each kind and a thread; all have ended when this returns. */
 static inline void work_run(void)
 {
 	pthread_t thread;
@@ -172,7 +172,9 @@ static inline int time_factor(void)
 	return s && atoi(s) > 0 ? atoi(s) : 1;
 }
 
-/* In a child: it is ended by a signal if it hangs, a little before its test. */
+/*
+ * For a child: a signal ends it if it hangs, a little before its test's limit.
+ */
 static inline void limit_time(void)
 {
 	sigset_t alrm;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The programs in parklot(4), which end with 0 if all went as they say. */
+/* The programs in parklot(4) end with status 0 if they work as described. */
 #include "kselftest_harness.h"
 
 #include "mod.h"
