@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A file whose fsync() lasts until the test lets it through. It is the only
- * file of a file system that a thread serves by FUSE. mod.h is included before
- * this header.
+ * A file with an fsync() that lasts until the test lets it through. It is the
+ * only file of a file system that a thread serves by FUSE. mod.h is included
+ * before this header.
  */
 #ifndef SELFTESTS_FUSE_FSYNC_H
 #define SELFTESTS_FUSE_FSYNC_H

@@ -6,16 +6,16 @@
  * depend on the result of another, and a seed and a round repeat all of it. The
  * scheduler alone decides when.
  *
- * A team is a process, a player a thread of it. A desk is a fixed descriptor
- * number that holds a descriptor of the device: a player may close it, or
- * replace it, while others use it, and it never holds another kind of file.
- * Desk 0, the home, stays open, and its size is known; so the tests know which
- * calls the home must refuse and which it must not.
+ * A team is a process, a player a thread of it. An fdno stands for a fixed
+ * descriptor, which belongs to the device: a player may close or replace the
+ * descriptor while others use it, and it is never another kind of file. Fdno 0,
+ * the home, stays open, and its size is known; so the tests know which calls
+ * the home must refuse and which it must not.
  *
  * Paper is memory of a player that ends at an unmapped page, glass a read-only
- * page, a sheet one of the player's mappings. An errand is a command on its way
- * through io_uring. Books are the counts of wakes on both sides. A result that
- * the manual rules out is foul.
+ * page, a sheet one of the player's mappings. A request is an entry of a ring
+ * that has not returned yet. Books are the counts of wakes on both sides. A
+ * result that the manual rules out is foul.
  */
 #ifndef SELFTESTS_FUZZ_H
 #define SELFTESTS_FUZZ_H
@@ -28,10 +28,10 @@
 #include <sys/syscall.h>
 
 #define NR_PLAYERS	4		/* of a team */
-#define NR_DESKS	6
+#define NR_FDS	6
 #define NR_SHEETS	2		/* mappings of a player */
-#define FIRST_DESK	100		/* as a descriptor */
-#define FIRST_RING	(FIRST_DESK + NR_DESKS)
+#define FIRST_FD	100		/* as a descriptor */
+#define FIRST_RING	(FIRST_FD + NR_FDS)
 #define CHILD_STACK	(64UL << 10)
 #define NR_WORKERS	6		/* of the home's crew */
 #define PAPER_SIZE	(32UL << 10)	/* more than any ioctl's struct */
@@ -126,7 +126,7 @@ struct world {
 
 static struct world *world;
 
-struct errand;
+struct request;
 struct player;
 
 /* Closes of descriptors by the team's threads and by its children. */
@@ -135,7 +135,7 @@ struct closes {
 };
 
 /*
- * A strict team makes only calls whose wakes it can count afterwards; a loose
+ * A strict team makes only calls with wakes that it can count; a loose
  * team knows the bounds of its error.
  */
 struct team {
@@ -144,7 +144,7 @@ struct team {
 	bool		is_solo;		/* one thread, no children */
 	bool		is_torn;		/* rings are overwritten */
 	bool		is_failing;		/* allocations fail */
-	struct space	home;			/* descriptor on desk 0 */
+	struct space	home;			/* descriptor on fdno 0 */
 	struct closes	*closes;
 	int		bell;			/* an eventfd to poll */
 	int		post;			/* socket to a stranger */
@@ -167,7 +167,7 @@ struct ring {
 	bool		is_async;		/* all its entries */
 	bool		is_plain;		/* most of its entries park */
 	bool		is_drained;		/* an entry had a drain */
-	bool		is_linked;		/* the next errand may wait */
+	bool		is_linked;		/* the next request may wait */
 	bool		ends_in_link;
 	struct io_uring_params params;
 	uint32_t	tail;			/* ours, of the submissions */
@@ -183,7 +183,7 @@ struct player {
 	const char	*op;
 	pthread_t	thread;
 	atomic_int	is_done;
-	int		hand;			/* slot joined at home, or -1 */
+	int		own_slot;		/* joined at home, or -1 */
 	char		*paper;			/* then an unmapped page */
 	const char	*glass;			/* a read-only page */
 	char		*sheets;		/* reserved for mappings */
@@ -192,7 +192,7 @@ struct player {
 	size_t		sheet_size[NR_SHEETS];
 	struct ring	ring;
 	uint32_t	generation;		/* of rings */
-	struct errand	*errand;
+	struct request	*request;
 	int		fail_fd;		/* see fuzz_fail.h, or -1 */
 	bool		is_failing;		/* its allocations may fail */
 };
@@ -250,9 +250,9 @@ static inline bool is_reason(uint32_t reason)
 	return reason >= PARKLOT_WOKEN && reason <= PARKLOT_CALLED;
 }
 
-static inline int desk_fd(uint32_t desk)
+static inline int fdno_fd(uint32_t fdno)
 {
-	return FIRST_DESK + desk;
+	return FIRST_FD + fdno;
 }
 
 static inline int ring_fd(const struct team *team, uint32_t nr)
@@ -268,11 +268,11 @@ static inline int relay_fd(void)
 }
 
 /* The home in half of the cases. */
-static inline uint32_t pick_desk(struct dice *d)
+static inline uint32_t pick_fdno(struct dice *d)
 {
-	uint32_t desk = pick(d, 2 * NR_DESKS);
+	uint32_t fdno = pick(d, 2 * NR_FDS);
 
-	return desk < NR_DESKS ? desk : 0;
+	return fdno < NR_FDS ? fdno : 0;
 }
 
 /* ---- closes ---- */
@@ -324,9 +324,9 @@ static inline uint32_t nr_home_lots(const struct player *p)
 }
 
 /* The largest number of lots. */
-static inline uint32_t nr_lots_of(const struct player *p, uint32_t desk)
+static inline uint32_t nr_lots_of(const struct player *p, uint32_t fdno)
 {
-	return desk ? PARKLOT_MAX_LOTS : nr_home_lots(p);
+	return fdno ? PARKLOT_MAX_LOTS : nr_home_lots(p);
 }
 
 static inline void *map_memory(size_t size, int prot)
@@ -347,7 +347,7 @@ static inline void player_init(struct player *p, struct team *team, uint32_t nr,
 	p->nr = nr;
 	p->seed = dice_of(seed, nr).state;
 	p->op = "none";
-	p->hand = -1;
+	p->own_slot = -1;
 	p->fail_fd = -1;
 	p->paper = map_memory(PAPER_SIZE + page, PROT_READ | PROT_WRITE);
 	ASSERT_EQ(0, mprotect(p->paper + PAPER_SIZE, page, PROT_NONE));

@@ -78,10 +78,10 @@ static inline struct letter letter_of(struct player *p, struct dice *d,
 	return l;
 }
 
-static inline int send_letter(struct player *p, uint32_t desk,
+static inline int send_letter(struct player *p, uint32_t fdno,
 			      const struct letter *l)
 {
-	int ret = dev_ioctl(desk_fd(desk), l->cmd, l->at);
+	int ret = dev_ioctl(fdno_fd(fdno), l->cmd, l->at);
 
 	count(CALLS);
 	if (!is_documented(ret))
@@ -89,11 +89,11 @@ static inline int send_letter(struct player *p, uint32_t desk,
 	return ret;
 }
 
-static inline void judge(struct player *p, uint32_t desk, int ret,
+static inline void judge(struct player *p, uint32_t fdno, int ret,
 			 bool is_right)
 {
 	if (!ret && !is_right)
-		foul(p, "desk %u: done, though it is not right", desk);
+		foul(p, "fdno %u: done, though it is not right", fdno);
 }
 
 /* Sets one word of @what, after the first @from bytes, to any value. */
@@ -111,12 +111,12 @@ static inline void mutate(struct dice *d, void *what, size_t from, size_t size)
 static void do_query(struct player *p, struct dice *d)
 {
 	struct parklot_query query = { .abi_version = ~0U, .features = ~0ULL };
-	uint32_t desk = pick_desk(d);
+	uint32_t fdno = pick_fdno(d);
 	struct letter l = letter_of(p, d, PARKLOT_IOC_QUERY, &query);
-	int ret = send_letter(p, desk, &l);
+	int ret = send_letter(p, fdno, &l);
 
-	judge(p, desk, ret, l.is_fit);
-	if (!desk && l.is_fit && ret)
+	judge(p, fdno, ret, l.is_fit);
+	if (!fdno && l.is_fit && ret)
 		foul(p, "error %d", -ret);
 	if (ret)
 		return;
@@ -148,14 +148,14 @@ static void do_setup(struct player *p, struct dice *d)
 		.nr_lots = 1 + around(d, 8),
 		.nr_workers = once_in(d, 2) ? around(d, NR_WORKERS) : 0,
 	};
-	uint32_t desk = pick_desk(d);
+	uint32_t fdno = pick_fdno(d);
 	struct letter l;
 	int ret;
 
 	mutate(d, &s, 0, sizeof(s));
 	l = letter_of(p, d, PARKLOT_IOC_SETUP, &s);
-	ret = send_letter(p, desk, &l);
-	judge(p, desk, ret, desk && l.is_fit && setup_is_right(&s));
+	ret = send_letter(p, fdno, &l);
+	judge(p, fdno, ret, fdno && l.is_fit && setup_is_right(&s));
 	if (ret)
 		return;
 	memcpy(&s, l.at, sizeof(s));
@@ -191,11 +191,11 @@ static inline uint64_t odd_deadline(struct dice *d)
 
 static inline int odd_pollfd(struct player *p, struct dice *d)
 {
-	uint32_t how = pick(d, 24), desk = pick(d, NR_DESKS), odd = odd32(d);
+	uint32_t how = pick(d, 24), fdno = pick(d, NR_FDS), odd = odd32(d);
 
 	switch (how) {
 	case 0:
-		return desk_fd(desk);
+		return fdno_fd(fdno);
 	case 1:
 		return p->ring.is_open ? ring_fd(p->team, p->nr) : -1;
 	case 2:
@@ -233,11 +233,11 @@ static inline struct parklot_park park_of(struct player *p, struct dice *d)
  * never at home. @ended is the number of closes before the sleep began. A close
  * in the table of a child does not count, even if the child shares memory.
  */
-static inline void check_interrupt(struct player *p, uint32_t desk,
+static inline void check_interrupt(struct player *p, uint32_t fdno,
 				   unsigned long ended)
 {
-	if (!desk || is_without_close(p->team, ended))
-		foul(p, "desk %u: interrupted, and no last close", desk);
+	if (!fdno || is_without_close(p->team, ended))
+		foul(p, "fdno %u: interrupted, and no last close", fdno);
 }
 
 static inline void check_reason(struct player *p, uint32_t reason,
@@ -259,22 +259,22 @@ static inline void check_reason(struct player *p, uint32_t reason,
 
 static void do_park(struct player *p, struct dice *d)
 {
-	uint32_t desk = pick_desk(d);
+	uint32_t fdno = pick_fdno(d);
 	struct parklot_park park = park_of(p, d), after;
 	struct letter l = letter_of(p, d, PARKLOT_IOC_PARK, &park);
-	bool is_right = l.is_fit && park_is_right(&park, nr_lots_of(p, desk));
+	bool is_right = l.is_fit && park_is_right(&park, nr_lots_of(p, fdno));
 	unsigned long ended = closes_ended(p->team);
-	int ret = send_letter(p, desk, &l);
+	int ret = send_letter(p, fdno, &l);
 
-	judge(p, desk, ret, is_right);
-	if (!desk && is_right && park.pollfd == -1 && ret && ret != -EINTR)
+	judge(p, fdno, ret, is_right);
+	if (!fdno && is_right && park.pollfd == -1 && ret && ret != -EINTR)
 		foul(p, "error %d", -ret);
 	if (ret)
 		return;
 	memcpy(&after, l.at, sizeof(after));
 	check_reason(p, after.reason, &park);
 	if (after.reason == PARKLOT_INTERRUPTED)
-		check_interrupt(p, desk, ended);
+		check_interrupt(p, fdno, ended);
 }
 
 /* ---- WAKE ---- */
@@ -357,16 +357,16 @@ static inline void check_woken(struct player *p,
 static void do_wake(struct player *p, struct dice *d)
 {
 	bool is_fit, is_right;
-	uint32_t desk = pick_desk(d);
+	uint32_t fdno = pick_fdno(d);
 	struct parklot_wake wake = wake_of(p, d, &is_fit);
 	struct letter l = letter_of(p, d, PARKLOT_IOC_WAKE, &wake);
 	int ret;
 
 	is_right = is_fit && l.is_fit &&
-		   wake_is_right(p, nr_lots_of(p, desk), &wake, 0);
-	ret = send_letter(p, desk, &l);
-	judge(p, desk, ret, is_right);
-	if (!desk && is_right && ret)
+		   wake_is_right(p, nr_lots_of(p, fdno), &wake, 0);
+	ret = send_letter(p, fdno, &l);
+	judge(p, fdno, ret, is_right);
+	if (!fdno && is_right && ret)
 		foul(p, "error %d", -ret);
 	if (ret)
 		return;
@@ -377,7 +377,7 @@ static void do_wake(struct player *p, struct dice *d)
 static void do_wake_park(struct player *p, struct dice *d)
 {
 	bool is_fit, is_right;
-	uint32_t desk = pick_desk(d), nr_lots = nr_lots_of(p, desk);
+	uint32_t fdno = pick_fdno(d), nr_lots = nr_lots_of(p, fdno);
 	struct parklot_wake_park both, after;
 	struct letter l;
 	int ret;
@@ -389,9 +389,9 @@ static void do_wake_park(struct player *p, struct dice *d)
 	l = letter_of(p, d, PARKLOT_IOC_WAKE_PARK, &both);
 	is_right = is_fit && l.is_fit && park_is_right(&both.park, nr_lots) &&
 		   wake_is_right(p, nr_lots, &both.wake, PARKLOT_WAKE_HANDOFF);
-	ret = send_letter(p, desk, &l);
-	judge(p, desk, ret, is_right);
-	if (!desk && is_right && !both.wake.flags && both.park.pollfd == -1 &&
+	ret = send_letter(p, fdno, &l);
+	judge(p, fdno, ret, is_right);
+	if (!fdno && is_right && !both.wake.flags && both.park.pollfd == -1 &&
 	    ret)
 		foul(p, "error %d", -ret);
 	if (ret)
@@ -408,40 +408,41 @@ static void do_crew(struct player *p, struct dice *d)
 	struct parklot_crew crew = {
 		.target = around(d, NR_WORKERS), .stall_ns = pick(d, 100000),
 	};
-	uint32_t desk = pick_desk(d), more = pick(d, 4);
+	uint32_t fdno = pick_fdno(d), more = pick(d, 4);
 	struct letter l;
 
 	crew.max = crew.target + more;
 	mutate(d, &crew, 0, sizeof(crew));
 	l = letter_of(p, d, PARKLOT_IOC_CREW, &crew);
-	judge(p, desk, send_letter(p, desk, &l),
+	judge(p, fdno, send_letter(p, fdno, &l),
 	      l.is_fit && !crew.flags && crew.target <= crew.max);
 }
 
 static inline bool worker_is_right(const struct parklot_worker *w,
-				   uint32_t desk)
+				   uint32_t fdno)
 {
 	return !w->flags &&
-	       w->slot < (desk ? PARKLOT_MAX_WORKERS : NR_WORKERS);
+	       w->slot < (fdno ? PARKLOT_MAX_WORKERS : NR_WORKERS);
 }
 
 static void do_join(struct player *p, struct dice *d)
 {
 	struct parklot_worker w = { .slot = around(d, NR_WORKERS) };
-	uint32_t desk = pick_desk(d);
+	uint32_t fdno = pick_fdno(d);
 	struct letter l;
 	int ret;
 
 	mutate(d, &w, 0, sizeof(w));
 	l = letter_of(p, d, PARKLOT_IOC_WORKER_JOIN, &w);
-	ret = send_letter(p, desk, &l);
-	judge(p, desk, ret, l.is_fit && worker_is_right(&w, desk));
+	ret = send_letter(p, fdno, &l);
+	judge(p, fdno, ret, l.is_fit && worker_is_right(&w, fdno));
 	if (ret)
 		return;
-	if (p->hand >= 0)
-		foul(p, "joined twice, slots %d and %u", p->hand, w.slot);
-	if (!desk)
-		p->hand = w.slot;
+	if (p->own_slot >= 0)
+		foul(p, "joined twice, slots %d and %u", p->own_slot,
+		     w.slot);
+	if (!fdno)
+		p->own_slot = w.slot;
 }
 
 static void do_leave(struct player *p, struct dice *d)
@@ -449,18 +450,18 @@ static void do_leave(struct player *p, struct dice *d)
 	uint32_t slot = around(d, NR_WORKERS);
 	bool is_own = !once_in(d, 4);
 	struct parklot_worker w = { .slot = slot };
-	uint32_t desk = pick_desk(d);
+	uint32_t fdno = pick_fdno(d);
 	struct letter l;
 	int ret;
 
-	if (is_own && p->hand >= 0)
-		w.slot = p->hand;
+	if (is_own && p->own_slot >= 0)
+		w.slot = p->own_slot;
 	mutate(d, &w, 0, sizeof(w));
 	l = letter_of(p, d, PARKLOT_IOC_WORKER_LEAVE, &w);
-	ret = send_letter(p, desk, &l);
-	judge(p, desk, ret, l.is_fit && worker_is_right(&w, desk));
+	ret = send_letter(p, fdno, &l);
+	judge(p, fdno, ret, l.is_fit && worker_is_right(&w, fdno));
 	if (!ret)
-		p->hand = -1;
+		p->own_slot = -1;
 }
 
 /* ---- what is no command ---- */
@@ -480,7 +481,7 @@ static void do_unknown(struct player *p, struct dice *d)
 	uint32_t last = _IOC_NR(PARKLOT_IOC_WORKER_LEAVE);
 	bool is_near = once_in(d, 2);
 	uint32_t nr = is_near ? first - 1 + pick(d, 10) : pick(d, 256);
-	uint32_t desk = pick_desk(d), dir = pick(d, 4);
+	uint32_t fdno = pick_fdno(d), dir = pick(d, 4);
 	unsigned long size = pick(d, 1 << _IOC_SIZEBITS);
 	struct letter l = {
 		.cmd = _IOC(dir, PARKLOT_IOC_MAGIC, nr, size), .at = p->paper,
@@ -489,7 +490,7 @@ static void do_unknown(struct player *p, struct dice *d)
 
 	if (nr >= first && nr <= last && dir == direction_of(nr))
 		l.cmd ^= 1UL << (_IOC_NRSHIFT + 7);
-	ret = send_letter(p, desk, &l);
+	ret = send_letter(p, fdno, &l);
 	if (ret != -ENOTTY && ret != -EBADF)
 		foul(p, "command %#lx: error %d", l.cmd, -ret);
 }

@@ -26,23 +26,23 @@ struct child {
 /* Operations of the child on descriptors. */
 static inline void child_close(struct child *c, struct dice *d)
 {
-	uint32_t how = pick(d, 4), desk = pick(d, NR_DESKS);
-	uint32_t other = pick(d, NR_DESKS);
+	uint32_t how = pick(d, 4), fdno = pick(d, NR_FDS);
+	uint32_t other = pick(d, NR_FDS);
 	struct team *team = c->p->team;
 
 	/* The home stays open, except in a table of the child's own. */
-	if (!desk && c->shares_files)
-		desk = 1;
+	if (!fdno && c->shares_files)
+		fdno = 1;
 	if (c->shares_files) {
-		close_own(team, desk_fd(desk));
+		close_own(team, fdno_fd(fdno));
 		return;
 	}
 	if (how == 0)
-		dup3(desk_fd(other), desk_fd(desk), 0);
+		dup3(fdno_fd(other), fdno_fd(fdno), 0);
 	else if (how == 1)
-		syscall(SYS_close_range, FIRST_DESK, ~0U, 0);
+		syscall(SYS_close_range, FIRST_FD, ~0U, 0);
 	else
-		close(desk_fd(desk));
+		close(fdno_fd(fdno));
 }
 
 static inline void child_park(struct child *c, struct dice *d)
@@ -50,7 +50,7 @@ static inline void child_park(struct child *c, struct dice *d)
 	uint32_t lot = pick(d, nr_home_lots(c->p));
 	struct team *team = c->p->team;
 	unsigned long ended = closes_ended(team);
-	int ret = dev_park(desk_fd(0), lot, seq_read(&team->home, lot),
+	int ret = dev_park(fdno_fd(0), lot, seq_read(&team->home, lot),
 			   now_ns() + CHILD_PARK_NS, 0);
 
 	if (ret == PARKLOT_WOKEN)
@@ -61,7 +61,7 @@ static inline void child_park(struct child *c, struct dice *d)
 
 static inline void child_wake(struct child *c, struct dice *d)
 {
-	int woken = dev_wake(desk_fd(0), pick(d, nr_home_lots(c->p)), 1);
+	int woken = dev_wake(fdno_fd(0), pick(d, nr_home_lots(c->p)), 1);
 
 	if (woken > 0)
 		atomic_fetch_add(&c->p->team->said, woken);
@@ -85,10 +85,10 @@ static inline void child_step(struct child *c, struct dice *d)
 			child_wake(c, d);
 		break;
 	case 6:
-		dev_ioctl(desk_fd(0), PARKLOT_IOC_WORKER_JOIN, &worker);
+		dev_ioctl(fdno_fd(0), PARKLOT_IOC_WORKER_JOIN, &worker);
 		break;
 	case 7:
-		dev_ioctl(desk_fd(0), PARKLOT_IOC_WORKER_LEAVE, &worker);
+		dev_ioctl(fdno_fd(0), PARKLOT_IOC_WORKER_LEAVE, &worker);
 		break;
 	}
 }

@@ -15,22 +15,22 @@
 
 /* ---- descriptors ---- */
 
-/* A desk, but never the home's. */
-static inline uint32_t pick_other_desk(struct dice *d)
+/* Any fdno but the home's. */
+static inline uint32_t pick_other_fdno(struct dice *d)
 {
-	return 1 + pick(d, NR_DESKS - 1);
+	return 1 + pick(d, NR_FDS - 1);
 }
 
-static inline void put_on_desk(struct player *p, int fd, uint32_t desk,
+static inline void put_at_fdno(struct player *p, int fd, uint32_t fdno,
 			       int flags)
 {
-	dup_own(p->team, fd, desk_fd(desk), flags);
+	dup_own(p->team, fd, fdno_fd(fdno), flags);
 	close_own(p->team, fd);
 }
 
 static void do_open(struct player *p, struct dice *d)
 {
-	uint32_t desk = pick_other_desk(d), flags = pick(d, 8);
+	uint32_t fdno = pick_other_fdno(d), flags = pick(d, 8);
 	bool is_set_up = !once_in(d, 4);
 	struct parklot_setup s = {
 		.nr_lots = 1 + pick(d, 8),
@@ -44,26 +44,26 @@ static void do_open(struct player *p, struct dice *d)
 	}
 	if (is_set_up)
 		dev_ioctl(fd, PARKLOT_IOC_SETUP, &s);
-	put_on_desk(p, fd, desk, flags & 1 ? O_CLOEXEC : 0);
+	put_at_fdno(p, fd, fdno, flags & 1 ? O_CLOEXEC : 0);
 }
 
 static void do_close(struct player *p, struct dice *d)
 {
-	close_own(p->team, desk_fd(pick_other_desk(d)));
+	close_own(p->team, fdno_fd(pick_other_fdno(d)));
 }
 
 /* A duplicate, often of the home: closing it leaves the home's sleepers. */
 static void do_dup(struct player *p, struct dice *d)
 {
-	uint32_t from = pick_desk(d), to = pick_other_desk(d);
+	uint32_t from = pick_fdno(d), to = pick_other_fdno(d);
 
 	if (from != to)
-		dup_own(p->team, desk_fd(from), desk_fd(to), 0);
+		dup_own(p->team, fdno_fd(from), fdno_fd(to), 0);
 }
 
 static void do_dup_and_close(struct player *p, struct dice *d)
 {
-	int fd = dup(desk_fd(pick_desk(d)));
+	int fd = dup(fdno_fd(pick_fdno(d)));
 
 	if (fd >= 0)
 		close_own(p->team, fd);
@@ -92,7 +92,7 @@ static inline void epoll_of(int fd)
 /* Calls for plain files; the device supports none of them. */
 static void do_file(struct player *p, struct dice *d)
 {
-	int fd = desk_fd(pick_desk(d));
+	int fd = fdno_fd(pick_fdno(d));
 	struct pollfd pollfd = { .fd = fd, .events = POLLIN | POLLOUT };
 	uint32_t odd = odd32(d);
 	char buf[64] = {};
@@ -149,13 +149,13 @@ static inline void read_whole(const char *path)
 /* The fdinfo of this process, or of any team. */
 static void do_fdinfo(struct player *p, struct dice *d)
 {
-	uint32_t desk = pick_desk(d);
+	uint32_t fdno = pick_fdno(d);
 	bool is_own = once_in(d, 2);
 	int pid = is_own ? getpid() : atomic_load(&world->team_pid);
 	char path[64];
 
 	(void)p;
-	snprintf(path, sizeof(path), "/proc/%d/fdinfo/%d", pid, desk_fd(desk));
+	snprintf(path, sizeof(path), "/proc/%d/fdinfo/%d", pid, fdno_fd(fdno));
 	read_whole(path);
 }
 
@@ -267,7 +267,7 @@ static inline enum sheet_kind map_kind(struct player *p,
 
 static void do_map(struct player *p, struct dice *d)
 {
-	uint32_t desk = pick_desk(d), sheet = pick(d, NR_SHEETS);
+	uint32_t fdno = pick_fdno(d), sheet = pick(d, NR_SHEETS);
 	struct map_try t = map_try_of(p, d);
 	enum sheet_kind kind = map_kind(p, &t);
 	void *at;
@@ -276,12 +276,12 @@ static void do_map(struct player *p, struct dice *d)
 		return;
 	pthread_mutex_lock(&p->team->maps);
 	at = mmap(sheet_at(p, sheet), t.size, t.prot, t.flags | MAP_FIXED,
-		  desk_fd(desk), t.offset);
+		  fdno_fd(fdno), t.offset);
 	count(MAPPINGS);
-	if (!desk && (at == MAP_FAILED) != (kind == NO_SHEET))
+	if (!fdno && (at == MAP_FAILED) != (kind == NO_SHEET))
 		foul(p, "mmap of %zu at %#lx, prot %d: error %d", t.size,
 		     (long)t.offset, t.prot, at == MAP_FAILED ? errno : 0);
-	if (at == MAP_FAILED || desk) {
+	if (at == MAP_FAILED || fdno) {
 		/* A failed mmap() may have removed the old mapping. */
 		kind = NO_SHEET;
 		mmap(sheet_at(p, sheet), SHEET_SIZE, PROT_NONE,

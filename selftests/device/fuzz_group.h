@@ -101,15 +101,15 @@ static inline void play_one(struct player *p)
 		atomic_fetch_xor(&world->digest, mix(d.state ^ i));
 }
 
-/* Wakes all sleepers of the spaces on the desks of this thread. */
-static inline void wake_desks(struct team *team)
+/* Wakes all sleepers of the spaces on the fdnos of this thread. */
+static inline void wake_fds(struct team *team)
 {
-	uint32_t desk, lot;
+	uint32_t fdno, lot;
 	int woken;
 
-	for (desk = 0; desk < NR_DESKS; desk++)
+	for (fdno = 0; fdno < NR_FDS; fdno++)
 		for (lot = 0; lot < PARKLOT_MAX_LOTS; lot++) {
-			woken = dev_wake(desk_fd(desk), lot, ~0U);
+			woken = dev_wake(fdno_fd(fdno), lot, ~0U);
 			if (woken < 0)
 				break;
 			atomic_fetch_add(&team->said, woken);
@@ -125,15 +125,15 @@ static inline void player_end(struct player *p)
 	atomic_store(&p->is_done, 1);
 	atomic_fetch_add(&team->nr_done, 1);
 	while (atomic_load(&team->nr_done) < NR_PLAYERS ||
-	       !errands_are_done(p)) {
-		wake_desks(team);
+	       !requests_are_done(p)) {
+		wake_fds(team);
 		sleep_ns(NUDGE_NS);
 	}
 	atomic_fetch_add(&team->nr_drained, 1);
 	while (atomic_load(&team->nr_drained) < NR_PLAYERS ||
 	       !atomic_load(&team->is_over))
 		sleep_ns(NUDGE_NS);
-	errands_are_done(p);
+	requests_are_done(p);
 	ring_close(p);
 }
 
@@ -162,7 +162,7 @@ static inline int home_open(struct space *home, uint32_t nr_lots)
 	return space_open(home, nr_lots);
 }
 
-/* With the home on its desk, and mapped. */
+/* With the home on its fdno, and mapped. */
 static inline void team_open(struct team *team, struct dice *d)
 {
 	struct space *home = &team->home;
@@ -171,9 +171,9 @@ static inline void team_open(struct team *team, struct dice *d)
 			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, team->closes);
 	ASSERT_EQ(0, home_open(home, 1 + pick(d, 8)));
-	ASSERT_EQ(desk_fd(0), dup3(home->fd, desk_fd(0), 0));
+	ASSERT_EQ(fdno_fd(0), dup3(home->fd, fdno_fd(0), 0));
 	close(home->fd);
-	home->fd = desk_fd(0);
+	home->fd = fdno_fd(0);
 	team->bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	pthread_mutex_init(&team->maps, NULL);
 	pthread_barrier_init(&team->start, NULL, NR_PLAYERS + 1);
@@ -202,12 +202,12 @@ static inline void nudge(struct team *team, struct dice *d)
 	int woken;
 
 	if (how == 0) {
-		wake_desks(team);
+		wake_fds(team);
 	} else if (how < 4) {
 		if (!atomic_load(&p->is_done))
 			pthread_kill(p->thread, SIGUSR2);
 	} else {
-		woken = dev_wake(desk_fd(0), lot, nr);
+		woken = dev_wake(fdno_fd(0), lot, nr);
 		EXPECT_LE(0, woken);
 		atomic_fetch_add(&team->said, woken);
 	}
@@ -224,10 +224,10 @@ static inline void check_books(struct team *team)
 		wait_parked(&team->home, lot, 0);
 	/* A killed thread that had joined may not be gone yet. */
 	UNTIL(!nr_running(&team->home) && !nr_blocked(&team->home));
-	EXPECT_EQ(0, nr_idle_hands(&team->home));
+	EXPECT_EQ(0, nr_idle_workers(&team->home));
 	EXPECT_LE(seen, said + (long)atomic_load(&team->unsaid));
 	EXPECT_LE(said, seen + (long)atomic_load(&team->lost));
-	EXPECT_EQ(0, fdinfo(getpid(), desk_fd(0), "parked"));
+	EXPECT_EQ(0, fdinfo(getpid(), fdno_fd(0), "parked"));
 }
 
 static inline void tame_main(int post, uint64_t seed)

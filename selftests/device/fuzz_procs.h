@@ -46,15 +46,15 @@ static inline const char *not_foreign(int fd)
 	return NULL;
 }
 
-/* In a child, which does not know the desks that are free. */
+/* In a child, which does not know the fdnos that are free. */
 static inline const char *any_not_foreign(void)
 {
 	const char *what = NULL;
-	uint32_t desk;
+	uint32_t fdno;
 
-	for (desk = 0; desk < NR_DESKS && !what; desk++)
-		if (fcntl(desk_fd(desk), F_GETFD) >= 0)
-			what = not_foreign(desk_fd(desk));
+	for (fdno = 0; fdno < NR_FDS && !what; fdno++)
+		if (fcntl(fdno_fd(fdno), F_GETFD) >= 0)
+			what = not_foreign(fdno_fd(fdno));
 	return what;
 }
 
@@ -89,14 +89,14 @@ static inline void wait_child(struct player *p, pid_t pid)
 /* A copy of one thread of many: it makes only system calls until it ends. */
 static inline void forked_main(struct player *p, struct dice *d)
 {
-	uint32_t how = pick(d, 4), desk = pick(d, NR_DESKS);
+	uint32_t how = pick(d, 4), fdno = pick(d, NR_FDS);
 	uint32_t other = pick(d, NR_PLAYERS), ns = pick(d, 2000000);
 	const char *what = any_not_foreign();
 
 	if (what)
 		foul(p, "%s does something in a child", what);
 	if (how == 0)
-		close(desk_fd(desk));
+		close(fdno_fd(fdno));
 	if (how == 1)
 		exec_self();
 	/*
@@ -144,10 +144,10 @@ static inline void take_signals(void)
 
 static void do_signal(struct player *p, struct dice *d)
 {
-	uint32_t whom = pick(d, NR_PLAYERS);
+	uint32_t other = pick(d, NR_PLAYERS);
 	int sig = once_in(d, 3) ? SIGUSR2 : SIGUSR1;
 
-	pthread_kill(p->team->player[whom].thread, sig);
+	pthread_kill(p->team->player[other].thread, sig);
 	count(SIGNALS);
 }
 
@@ -189,9 +189,9 @@ static void do_ring_bell(struct player *p, struct dice *d)
 
 static void do_pass(struct player *p, struct dice *d)
 {
-	uint32_t desk = pick_desk(d);
+	uint32_t fdno = pick_fdno(d);
 
-	if (!send_fd(p->team->post, desk_fd(desk)))
+	if (!send_fd(p->team->post, fdno_fd(fdno)))
 		count(PASSED);
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * mod_fuzz: entries of a ring. Each entry is an errand, whose structs stay in
- * place until it has returned, once. A PARK at home by the home's descriptor
- * has to return, and so has a WAKE, unless they are behind a link or a drain.
- * Other errands may be parked in a space that has no descriptor any more, and
- * end with the ring. The other entries cancel and delay these, and close their
+ * mod_fuzz: entries of a ring. Each is a request; its structs stay in place
+ * until it has returned, once. A PARK at home by the home's descriptor has to
+ * return, and so has a WAKE, unless they are behind a link or a drain. Other
+ * requests may be parked in a space that has no descriptor any more, and end
+ * with the ring. The other entries cancel and delay these, and close their
  * files.
  *
  * Behind a link or a drain, unless it is asynchronous, Linux 6.12 reads the
@@ -19,18 +19,18 @@
 
 #include <poll.h>
 
-#define NR_ERRANDS	32
+#define NR_REQUESTS	32
 #define NR_FIXED	4		/* registered files, the home first */
 #define FOREIGN		(1ULL << 63)	/* in user_data from another ring */
 
 #define CANCEL_OP	(1U << 5)	/* later than liburing's header */
 
-/* ---- errands ---- */
+/* ---- requests ---- */
 
-enum errand_kind { PARK_ERRAND, WAKE_ERRAND, CLOSE_ERRAND, OTHER_ERRAND };
+enum request_kind { PARK_REQUEST, WAKE_REQUEST, CLOSE_REQUEST, OTHER_REQUEST };
 
-struct errand {
-	enum errand_kind		kind;
+struct request {
+	enum request_kind		kind;
 	bool				is_pending;
 	bool				must_return;
 	bool				is_late;	/* any struct */
@@ -41,10 +41,10 @@ struct errand {
 	int				fd[2];
 };
 
-/* Errands of a ring are never freed: its end may complete them later. */
-static inline void errands_begin(struct player *p)
+/* Requests of a ring are never freed: its end may complete them later. */
+static inline void requests_begin(struct player *p)
 {
-	p->errand = calloc(NR_ERRANDS, sizeof(*p->errand));
+	p->request = calloc(NR_REQUESTS, sizeof(*p->request));
 	p->generation++;
 }
 
@@ -53,18 +53,18 @@ static inline uint64_t user_data_of(const struct player *p, uint32_t nr)
 	return (uint64_t)p->generation << 8 | nr;
 }
 
-static inline struct errand *errand_find(struct player *p)
+static inline struct request *request_find(struct player *p)
 {
 	uint32_t i;
 
-	for (i = 0; i < NR_ERRANDS; i++)
-		if (!p->errand[i].is_pending)
-			return &p->errand[i];
+	for (i = 0; i < NR_REQUESTS; i++)
+		if (!p->request[i].is_pending)
+			return &p->request[i];
 	return NULL;
 }
 
-static inline void errand_fill(struct player *p, struct dice *d,
-			       struct errand *e)
+static inline void request_fill(struct player *p, struct dice *d,
+				struct request *e)
 {
 	uint32_t i;
 
@@ -86,11 +86,11 @@ static inline void errand_fill(struct player *p, struct dice *d,
 		};
 	e->ts.tv_nsec = pick(d, 300000);
 	for (i = 0; i < ARRAY_SIZE(e->fd); i++)
-		e->fd[i] = once_in(d, 4) ? -1 : desk_fd(pick_desk(d));
+		e->fd[i] = once_in(d, 4) ? -1 : fdno_fd(pick_fdno(d));
 }
 
-/* The largest number of sleepers that the errand wakes. */
-static inline uint64_t errand_limit(const struct errand *e)
+/* The largest number of sleepers that the request wakes. */
+static inline uint64_t request_limit(const struct request *e)
 {
 	uint64_t sum = 0;
 	uint32_t i;
@@ -102,25 +102,25 @@ static inline uint64_t errand_limit(const struct errand *e)
 	return sum < e->wake.limit ? sum : e->wake.limit;
 }
 
-/* The ring is gone: an errand that has not returned may be done, or not. */
-static inline void errands_abandon(struct player *p)
+/* The ring is gone: a request that has not returned may be done, or not. */
+static inline void requests_abandon(struct player *p)
 {
-	const struct errand *e;
+	const struct request *e;
 
-	for (e = p->errand; e < p->errand + NR_ERRANDS; e++) {
+	for (e = p->request; e < p->request + NR_REQUESTS; e++) {
 		if (!e->is_pending)
 			continue;
-		if (e->kind == PARK_ERRAND)
+		if (e->kind == PARK_REQUEST)
 			atomic_fetch_add(&p->team->lost, 1);
-		if (e->kind == WAKE_ERRAND)
-			atomic_fetch_add(&p->team->unsaid, errand_limit(e));
+		if (e->kind == WAKE_REQUEST)
+			atomic_fetch_add(&p->team->unsaid, request_limit(e));
 	}
-	errands_begin(p);
+	requests_begin(p);
 }
 
 /* ---- flags ---- */
 
-/* Flags that hide whether an errand was done are for loose teams. */
+/* Flags that hide whether a request was done are for loose teams. */
 static inline uint32_t sqe_flags_of(struct player *p, struct dice *d)
 {
 	static const struct { uint32_t flag, once_in; } flags[] = {
@@ -160,28 +160,28 @@ static inline bool sqe_chain(struct ring *r, const struct io_uring_sqe *sqe)
 
 /* ---- PARK and WAKE ---- */
 
-static inline uint32_t cmd_op_of(struct errand *e, struct dice *d)
+static inline uint32_t cmd_op_of(struct request *e, struct dice *d)
 {
 	uint32_t odd = odd32(d);
 
 	if (once_in(d, 24)) {
-		e->kind = OTHER_ERRAND;
+		e->kind = OTHER_REQUEST;
 		return odd == PARKLOT_IOC_WAKE ? 0 : odd;
 	}
-	return e->kind == PARK_ERRAND ? PARKLOT_IOC_PARK : PARKLOT_IOC_WAKE;
+	return e->kind == PARK_REQUEST ? PARKLOT_IOC_PARK : PARKLOT_IOC_WAKE;
 }
 
 static inline void sqe_command(struct player *p, struct dice *d,
-			       struct io_uring_sqe *sqe, struct errand *e)
+			       struct io_uring_sqe *sqe, struct request *e)
 {
 	struct parklot_uring *area = (void *)sqe->cmd;
 	uint32_t bad = pick(d, 32), odd = odd32(d), more = pick(d, 48);
-	uint32_t desk = pick_desk(d), fixed = around(d, NR_FIXED);
+	uint32_t fdno = pick_fdno(d), fixed = around(d, NR_FIXED);
 	bool is_fixed = sqe->flags & IOSQE_FIXED_FILE;
-	bool is_wake = e->kind == WAKE_ERRAND;
+	bool is_wake = e->kind == WAKE_REQUEST;
 
 	sqe->opcode = IORING_OP_URING_CMD;
-	sqe->fd = is_fixed ? (int)fixed : desk_fd(desk);
+	sqe->fd = is_fixed ? (int)fixed : fdno_fd(fdno);
 	area->arg = is_wake ? (uintptr_t)&e->wake : (uintptr_t)&e->park;
 	sqe->cmd_op = cmd_op_of(e, d);
 	area->reserved = bad == 0 ? odd : 0;
@@ -197,12 +197,12 @@ static inline void sqe_command(struct player *p, struct dice *d,
 		sqe->buf_index = odd;
 	if (more == 3)
 		sqe->personality = odd;
-	e->must_return = is_wake || (!is_fixed && !desk);
+	e->must_return = is_wake || (!is_fixed && !fdno);
 }
 
 /* ---- what befalls them ---- */
 
-/* The errands that a cancel matches. */
+/* The requests that a cancel matches. */
 static inline uint32_t cancel_flags_of(struct dice *d)
 {
 	static const uint32_t flags[] = {
@@ -221,28 +221,28 @@ static inline uint32_t cancel_flags_of(struct dice *d)
 
 static inline int cancel_fd_of(struct dice *d, uint32_t flags)
 {
-	uint32_t desk = pick_desk(d), fixed = pick(d, NR_FIXED);
+	uint32_t fdno = pick_fdno(d), fixed = pick(d, NR_FIXED);
 
 	return flags & IORING_ASYNC_CANCEL_FD_FIXED ? (int)fixed :
-						      desk_fd(desk);
+						      fdno_fd(fdno);
 }
 
 static inline void sqe_cancel(struct player *p, struct dice *d,
-			      struct io_uring_sqe *sqe, struct errand *e)
+			      struct io_uring_sqe *sqe, struct request *e)
 {
 	(void)e;
 	sqe->opcode = IORING_OP_ASYNC_CANCEL;
 	sqe->cancel_flags = cancel_flags_of(d);
 	sqe->fd = cancel_fd_of(d, sqe->cancel_flags);
-	sqe->addr = user_data_of(p, pick(d, NR_ERRANDS));
+	sqe->addr = user_data_of(p, pick(d, NR_REQUESTS));
 	sqe->len = sqe->cancel_flags & CANCEL_OP ? IORING_OP_URING_CMD : 0;
 }
 
 static inline void sqe_timeout(struct player *p, struct dice *d,
-			       struct io_uring_sqe *sqe, struct errand *e)
+			       struct io_uring_sqe *sqe, struct request *e)
 {
 	bool is_removal = once_in(d, 4);
-	uint32_t other = pick(d, NR_ERRANDS), nr = pick(d, 3);
+	uint32_t other = pick(d, NR_REQUESTS), nr = pick(d, 3);
 
 	if (is_removal) {
 		sqe->opcode = IORING_OP_TIMEOUT_REMOVE;
@@ -260,9 +260,9 @@ static inline void sqe_timeout(struct player *p, struct dice *d,
 }
 
 static inline void sqe_poll(struct player *p, struct dice *d,
-			    struct io_uring_sqe *sqe, struct errand *e)
+			    struct io_uring_sqe *sqe, struct request *e)
 {
-	uint32_t how = pick(d, 4), other = pick(d, NR_ERRANDS);
+	uint32_t how = pick(d, 4), other = pick(d, NR_REQUESTS);
 
 	(void)e;
 	sqe->opcode = how ? IORING_OP_POLL_ADD : IORING_OP_POLL_REMOVE;
@@ -271,16 +271,16 @@ static inline void sqe_poll(struct player *p, struct dice *d,
 		sqe->addr = user_data_of(p, other);
 		return;
 	}
-	sqe->fd = how == 1 ? desk_fd(0) : p->team->bell;
+	sqe->fd = how == 1 ? fdno_fd(0) : p->team->bell;
 	sqe->poll_events = POLLIN;
 	sqe->len = how == 2 ? IORING_POLL_ADD_MULTI : 0;
 }
 
 /* A registered file, but never the home. */
 static inline void sqe_close(struct player *p, struct dice *d,
-			     struct io_uring_sqe *sqe, struct errand *e)
+			     struct io_uring_sqe *sqe, struct request *e)
 {
-	uint32_t desk = 1 + pick(d, NR_DESKS - 1), fixed = pick(d, NR_FIXED);
+	uint32_t fdno = 1 + pick(d, NR_FDS - 1), fixed = pick(d, NR_FIXED);
 	bool is_fixed = once_in(d, 2);
 
 	sqe->opcode = IORING_OP_CLOSE;
@@ -288,14 +288,14 @@ static inline void sqe_close(struct player *p, struct dice *d,
 		sqe->file_index = fixed + 1;
 		return;
 	}
-	sqe->fd = desk_fd(desk);
+	sqe->fd = fdno_fd(fdno);
 	sqe->flags &= ~IOSQE_CQE_SKIP_SUCCESS;
-	e->kind = CLOSE_ERRAND;
+	e->kind = CLOSE_REQUEST;
 	close_begins(p->team);
 }
 
 static inline void sqe_open(struct player *p, struct dice *d,
-			    struct io_uring_sqe *sqe, struct errand *e)
+			    struct io_uring_sqe *sqe, struct request *e)
 {
 	(void)p;
 	(void)e;
@@ -307,7 +307,7 @@ static inline void sqe_open(struct player *p, struct dice *d,
 }
 
 static inline void sqe_update(struct player *p, struct dice *d,
-			      struct io_uring_sqe *sqe, struct errand *e)
+			      struct io_uring_sqe *sqe, struct request *e)
 {
 	(void)p;
 	sqe->opcode = IORING_OP_FILES_UPDATE;
@@ -319,7 +319,7 @@ static inline void sqe_update(struct player *p, struct dice *d,
 
 /* To another player's ring: a completion, or a registered file. */
 static inline void sqe_message(struct player *p, struct dice *d,
-			       struct io_uring_sqe *sqe, struct errand *e)
+			       struct io_uring_sqe *sqe, struct request *e)
 {
 	uint32_t other = pick(d, NR_PLAYERS);
 	bool is_file = once_in(d, 2);
@@ -336,11 +336,11 @@ static inline void sqe_message(struct player *p, struct dice *d,
 }
 
 static inline void sqe_other(struct player *p, struct dice *d,
-			     struct io_uring_sqe *sqe, struct errand *e)
+			     struct io_uring_sqe *sqe, struct request *e)
 {
 	static void (*const fns[])(struct player *p, struct dice *d,
 				   struct io_uring_sqe *sqe,
-				   struct errand *e) = {
+				   struct request *e) = {
 		sqe_cancel, sqe_cancel, sqe_cancel, sqe_timeout, sqe_timeout,
 		sqe_timeout, sqe_poll, sqe_close, sqe_open, sqe_update,
 		sqe_message,
@@ -349,7 +349,7 @@ static inline void sqe_other(struct player *p, struct dice *d,
 
 	/* The file of most of these is not the device. */
 	sqe->flags &= ~IOSQE_FIXED_FILE;
-	e->kind = OTHER_ERRAND;
+	e->kind = OTHER_REQUEST;
 	sqe->opcode = IORING_OP_NOP;
 	if (which < ARRAY_SIZE(fns))
 		fns[which](p, d, sqe, e);
@@ -361,27 +361,27 @@ static inline void sqe_other(struct player *p, struct dice *d,
  * Behind a link or a drain a WAKE may be done at any time, also at the end of
  * its ring; only the books of a loose team allow for that.
  */
-static inline enum errand_kind kind_of(struct player *p, struct dice *d,
-				       bool is_behind, bool is_late)
+static inline enum request_kind kind_of(struct player *p, struct dice *d,
+					bool is_behind, bool is_late)
 {
 	uint32_t what = pick(d, 16);
 
 	if (what > 11 || (is_late && !p->team->is_loose))
-		return OTHER_ERRAND;
+		return OTHER_REQUEST;
 	if (what > 6 && (p->team->is_loose || !is_behind))
-		return WAKE_ERRAND;
-	return PARK_ERRAND;
+		return WAKE_REQUEST;
+	return PARK_REQUEST;
 }
 
-/* An errand that reaches its lot, unless the lot is signalled. */
+/* A request that reaches its lot, unless the lot is signalled. */
 static inline void sqe_park(struct player *p, struct dice *d,
-			    struct io_uring_sqe *sqe, struct errand *e)
+			    struct io_uring_sqe *sqe, struct request *e)
 {
 	struct parklot_uring *area = (void *)sqe->cmd;
 	uint32_t lot = pick(d, nr_home_lots(p)), later = once_in(d, 2);
 	uint32_t seq = seq_read(&p->team->home, lot);
 
-	e->kind = PARK_ERRAND;
+	e->kind = PARK_REQUEST;
 	e->must_return = true;
 	e->park = (struct parklot_park){
 		.lot = lot, .expected_seq = once_in(d, 4) ? seq + 2 : seq,
@@ -391,13 +391,13 @@ static inline void sqe_park(struct player *p, struct dice *d,
 	};
 	sqe->opcode = IORING_OP_URING_CMD;
 	sqe->flags = IOSQE_ASYNC;
-	sqe->fd = desk_fd(0);
+	sqe->fd = fdno_fd(0);
 	sqe->cmd_op = PARKLOT_IOC_PARK;
 	area->arg = (uintptr_t)&e->park;
 }
 
 static inline void sqe_any(struct player *p, struct dice *d,
-			   struct io_uring_sqe *sqe, struct errand *e)
+			   struct io_uring_sqe *sqe, struct request *e)
 {
 	bool is_behind = p->ring.is_linked || p->ring.is_drained;
 
@@ -407,15 +407,15 @@ static inline void sqe_any(struct player *p, struct dice *d,
 	is_behind |= !!(sqe->flags & IOSQE_IO_DRAIN);
 	e->is_late = is_behind && !(sqe->flags & IOSQE_ASYNC);
 	e->kind = kind_of(p, d, is_behind, e->is_late);
-	if (e->kind == OTHER_ERRAND)
+	if (e->kind == OTHER_REQUEST)
 		sqe_other(p, d, sqe, e);
 	else
 		sqe_command(p, d, sqe, e);
 }
 
 /* Adds the entry to the ring, if the ring has room. */
-static inline bool errand_send(struct player *p, struct dice *d,
-			       struct errand *e)
+static inline bool request_send(struct player *p, struct dice *d,
+				struct request *e)
 {
 	struct io_uring_sqe *sqe = ring_sqe(&p->ring);
 	bool is_plain = p->ring.is_plain && !once_in(d, 8);
@@ -426,7 +426,7 @@ static inline bool errand_send(struct player *p, struct dice *d,
 		sqe_park(p, d, sqe, e);
 	else
 		sqe_any(p, d, sqe, e);
-	sqe->user_data = user_data_of(p, e - p->errand);
+	sqe->user_data = user_data_of(p, e - p->request);
 	e->must_return &= sqe_chain(&p->ring, sqe);
 	e->is_pending = true;
 	count(COMMANDS);

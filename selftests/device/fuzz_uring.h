@@ -19,8 +19,8 @@ static inline void ring_register_files(struct player *p, struct dice *d,
 
 	(void)p;
 	for (i = 0; i < NR_FIXED; i++)
-		fd[i] = once_in(d, 8) ? -1 : desk_fd(pick_desk(d));
-	fd[0] = desk_fd(0);
+		fd[i] = once_in(d, 8) ? -1 : fdno_fd(pick_fdno(d));
+	fd[0] = fdno_fd(0);
 	ring_register(ring, IORING_REGISTER_FILES, fd, nr);
 }
 
@@ -57,7 +57,7 @@ static inline void ring_begin(struct player *p, struct dice *d)
 	uint32_t few = pick(d, 8);
 	int fd = ring_fd(p->team, p->nr);
 
-	errands_begin(p);
+	requests_begin(p);
 	p->ring.is_async = once_in(d, 3);
 	p->ring.is_plain = once_in(d, 4) || (p->team->is_solo && few);
 	ring_open(p, d);
@@ -72,8 +72,8 @@ static inline void ring_begin(struct player *p, struct dice *d)
 
 /* ---- what comes back ---- */
 
-/* The possible results of an errand. */
-static inline bool result_is_fair(struct player *p, const struct errand *e,
+/* The possible results of a request. */
+static inline bool result_is_fair(struct player *p, const struct request *e,
 				  int res)
 {
 	if (is_documented(res) || res == -ECANCELED)
@@ -83,24 +83,24 @@ static inline bool result_is_fair(struct player *p, const struct errand *e,
 	/* A child has submitted it. */
 	if (res == -EIO && p->team->is_loose)
 		return true;
-	if (e->kind == PARK_ERRAND)
+	if (e->kind == PARK_REQUEST)
 		return is_reason(res);
-	/* A late command may have written to the struct of any errand. */
+	/* A late command may have written to the struct of any request. */
 	if (p->team->is_loose)
 		return res > 0;
 	return (uint32_t)res == e->wake.woken && e->wake.woken <= e->wake.limit;
 }
 
-static inline void check_errand(struct player *p, struct errand *e,
-				const struct io_uring_cqe *cqe)
+static inline void check_request(struct player *p, struct request *e,
+				 const struct io_uring_cqe *cqe)
 {
 	int res = cqe->res;
 
 	if (e->is_late)
 		e->park.deadline_ns = 0;
-	if (e->kind == CLOSE_ERRAND)
+	if (e->kind == CLOSE_REQUEST)
 		close_ends(p->team);
-	if (e->kind != PARK_ERRAND && e->kind != WAKE_ERRAND)
+	if (e->kind != PARK_REQUEST && e->kind != WAKE_REQUEST)
 		return;
 	if (!result_is_fair(p, e, res))
 		foul(p, "command %#llx, kind %d, came to %d, says %u",
@@ -108,46 +108,47 @@ static inline void check_errand(struct player *p, struct errand *e,
 		     e->wake.woken);
 	if (res <= 0)
 		return;
-	if (e->kind == WAKE_ERRAND)
+	if (e->kind == WAKE_REQUEST)
 		atomic_fetch_add(&p->team->said, res);
 	else
 		check_reason(p, res, &e->park);
 }
 
-static inline void errand_back(struct player *p, const struct io_uring_cqe *cqe)
+static inline void request_back(struct player *p,
+				const struct io_uring_cqe *cqe)
 {
 	uint64_t nr = cqe->user_data - user_data_of(p, 0);
-	struct errand *e = &p->errand[nr % NR_ERRANDS];
+	struct request *e = &p->request[nr % NR_REQUESTS];
 
 	if (cqe->user_data & FOREIGN || p->team->is_torn)
 		return;
-	if (nr >= NR_ERRANDS || !e->is_pending) {
+	if (nr >= NR_REQUESTS || !e->is_pending) {
 		foul(p, "command %#llx came back twice",
 		     (unsigned long long)cqe->user_data);
 		return;
 	}
 	if (cqe->flags & IORING_CQE_F_MORE)
 		return;
-	check_errand(p, e, cqe);
+	check_request(p, e, cqe);
 	e->is_pending = false;
 }
 
 /* Takes the completions so far, unless other threads write to the ring. */
-static inline void errands_reap(struct player *p)
+static inline void requests_reap(struct player *p)
 {
 	struct io_uring_cqe cqe;
 	uint32_t i;
 
-	for (i = 0; i < 4 * NR_ERRANDS && ring_cqe(&p->ring, &cqe); i++)
-		errand_back(p, &cqe);
+	for (i = 0; i < 4 * NR_REQUESTS && ring_cqe(&p->ring, &cqe); i++)
+		request_back(p, &cqe);
 }
 
 /* Ends the ring, in any way. */
 static inline void ring_leave(struct player *p, uint32_t how)
 {
-	errands_reap(p);
+	requests_reap(p);
 	ring_end(p, how);
-	errands_abandon(p);
+	requests_abandon(p);
 }
 
 /* Submits and reaps; returns false if the ring is gone. */
@@ -155,7 +156,7 @@ static inline bool ring_go(struct player *p, uint32_t nr, uint32_t ns)
 {
 	int ret = ring_enter(p, nr, ns);
 
-	errands_reap(p);
+	requests_reap(p);
 	switch (ret) {
 	case -EBADF:			/* closed by another player */
 	case -EEXIST:			/* enabled by another player */
@@ -188,17 +189,17 @@ static void do_end(struct player *p, struct dice *d)
 
 static inline void send_some(struct player *p, struct dice *d, uint32_t nr)
 {
-	struct errand *e;
+	struct request *e;
 	uint32_t i;
 
 	for (i = 0; i < nr && p->ring.is_open; i++) {
 		struct dice own = dice_of(d->state, i);
 
-		e = errand_find(p);
+		e = request_find(p);
 		if (!e)
 			break;
-		errand_fill(p, &own, e);
-		if (!errand_send(p, &own, e))
+		request_fill(p, &own, e);
+		if (!request_send(p, &own, e))
 			break;
 	}
 }
@@ -228,7 +229,7 @@ static inline void ring_go_and_exit(struct player *p)
 		pthread_join(sender, NULL);
 }
 
-/* A ring that ends as soon as all is submitted, or whose submitter ends. */
+/* A ring that ends as soon as all is submitted, or with its submitter. */
 static inline void dash(struct player *p, struct dice *d)
 {
 	uint32_t nr = 1 + pick(d, 20), how = pick(d, 8), way = pick(d, 8);
@@ -272,7 +273,7 @@ static inline void ring_cancel(struct player *p, struct dice *d, int fd)
 {
 	uint32_t flags = cancel_flags_of(d), ns = pick(d, 200000);
 	struct io_uring_sync_cancel_reg reg = {
-		.addr = user_data_of(p, pick(d, NR_ERRANDS)),
+		.addr = user_data_of(p, pick(d, NR_REQUESTS)),
 		.fd = cancel_fd_of(d, flags), .flags = flags,
 		.timeout.tv_nsec = ns,
 	};
@@ -282,7 +283,7 @@ static inline void ring_cancel(struct player *p, struct dice *d, int fd)
 
 static inline void ring_update(struct dice *d, int ring)
 {
-	int fd = once_in(d, 4) ? -1 : desk_fd(pick_desk(d));
+	int fd = once_in(d, 4) ? -1 : fdno_fd(pick_fdno(d));
 	struct io_uring_files_update update = {
 		.offset = 1 + pick(d, NR_FIXED), .fds = (uintptr_t)&fd,
 	};
@@ -396,7 +397,7 @@ static inline void tear_sqe(struct io_uring_sqe *sqe, struct dice *d,
 
 /*
  * Any player's ring, which may be unmapped meanwhile: only in teams that may
- * die of it, and whose results do not count.
+ * die of it, and with results that do not count.
  */
 static void do_tear(struct player *p, struct dice *d)
 {
@@ -418,8 +419,8 @@ static void do_tear(struct player *p, struct dice *d)
 		*ring_word(r, r->params.sq_off.array) = odd;
 }
 
-/* No errand that must return is pending, and all entries are submitted. */
-static inline bool errands_are_done(struct player *p)
+/* No request that must return is pending, and all entries are submitted. */
+static inline bool requests_are_done(struct player *p)
 {
 	struct ring *r = &p->ring;
 	uint32_t i;
@@ -432,8 +433,8 @@ static inline bool errands_are_done(struct player *p)
 		return true;
 	if (word_read(ring_word(r, r->params.sq_off.head)) != r->tail)
 		return false;
-	for (i = 0; i < NR_ERRANDS; i++)
-		if (p->errand[i].is_pending && p->errand[i].must_return)
+	for (i = 0; i < NR_REQUESTS; i++)
+		if (p->request[i].is_pending && p->request[i].must_return)
 			return false;
 	return true;
 }
@@ -443,7 +444,7 @@ static inline void ring_close(struct player *p)
 {
 	if (!p->ring.is_open)
 		return;
-	errands_reap(p);
+	requests_reap(p);
 	if (p->team->is_loose)
 		ring_leave(p, 0);
 	else

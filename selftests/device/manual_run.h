@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A program whose tests are short by default. Options or the environment may
+ * A program with short tests by default. Options or the environment may
  * give it settings instead; then it runs only the test that heeds the settings.
  * The harness is included before this header.
  */

@@ -292,7 +292,7 @@ static inline uint32_t nr_blocked(const struct space *s)
 	return crew_count(s, offsetof(struct parklot_cpu_counters, blocked));
 }
 
-static inline uint32_t nr_idle_hands(const struct space *s)
+static inline uint32_t nr_idle_workers(const struct space *s)
 {
 	return crew_count(s, offsetof(struct parklot_cpu_counters, parked));
 }

@@ -22,7 +22,7 @@
 FIXTURE(attack)
 {
 	struct space s;
-	uint32_t nr_hands;
+	uint32_t nr_workers;
 };
 
 FIXTURE_SETUP(attack)
@@ -31,8 +31,8 @@ FIXTURE_SETUP(attack)
 	if (!(dev_features(self->s.fd) & PARKLOT_FEAT_CREW))
 		return;
 	space_close(&self->s);
-	self->nr_hands = NR_PARKERS;
-	ASSERT_EQ(0, space_open_crew(&self->s, NR_LOTS, self->nr_hands));
+	self->nr_workers = NR_PARKERS;
+	ASSERT_EQ(0, space_open_crew(&self->s, NR_LOTS, self->nr_workers));
 }
 
 FIXTURE_TEARDOWN(attack)
@@ -50,7 +50,7 @@ static uint64_t next_of(uint64_t *state)
 /* State of the threads of scribbled_words_break_no_count. */
 struct mess {
 	struct space	*s;
-	uint32_t	nr_hands;
+	uint32_t	nr_workers;
 	atomic_int	nr_left;	/* threads that still park */
 	atomic_int	nr_slots;
 	atomic_int	nr_woken;	/* as counted by the wakees */
@@ -81,7 +81,7 @@ static void *park_in_a_mess(void *arg)
 	struct mess *mess = arg;
 	struct space *s = mess->s;
 	uint32_t slot = atomic_fetch_add(&mess->nr_slots, 1);
-	int i, err = mess->nr_hands ? dev_join(s->fd, slot) : 0;
+	int i, err = mess->nr_workers ? dev_join(s->fd, slot) : 0;
 
 	for (i = 0; !err && i < NR_ROUNDS && now_ns() < mess->end; i++) {
 		uint32_t lot = (slot + i) % NR_LOTS;
@@ -93,7 +93,7 @@ static void *park_in_a_mess(void *arg)
 		else if (reason < 0 || reason == PARKLOT_INTERRUPTED)
 			err = reason;
 	}
-	if (mess->nr_hands && !err)
+	if (mess->nr_workers && !err)
 		err = dev_leave(s->fd, slot);
 	if (err)
 		atomic_store(&mess->err, err);
@@ -123,13 +123,13 @@ static int wake_in_a_mess(struct mess *mess)
 TEST_F_TIMEOUT(attack, scribbled_words_break_no_count, 60)
 {
 	struct mess mess = {
-		.s = &self->s, .nr_hands = self->nr_hands,
+		.s = &self->s, .nr_workers = self->nr_workers,
 		.nr_left = NR_PARKERS, .end = now_ns() + SLOW_NS,
 	};
 	pthread_t parker[NR_PARKERS], scribbler;
 	int i, all;
 
-	if (self->nr_hands)
+	if (self->nr_workers)
 		EXPECT_EQ(0, dev_crew(self->s.fd, 2, NR_PARKERS, 0));
 	ASSERT_EQ(0, pthread_create(&scribbler, NULL, scribble, &mess));
 	for (i = 0; i < NR_PARKERS; i++)
@@ -145,7 +145,7 @@ TEST_F_TIMEOUT(attack, scribbled_words_break_no_count, 60)
 		EXPECT_EQ(0, nr_parked(&self->s, i));
 	EXPECT_EQ(0, nr_running(&self->s));
 	EXPECT_EQ(0, nr_blocked(&self->s));
-	EXPECT_EQ(0, nr_idle_hands(&self->s));
+	EXPECT_EQ(0, nr_idle_workers(&self->s));
 }
 
 /* A process that leaves all spaces open pins at most RLIMIT_MEMLOCK. */

@@ -27,7 +27,7 @@ FIXTURE_TEARDOWN(crew)
 {
 	EXPECT_EQ(0, nr_running(&self->s));
 	EXPECT_EQ(0, nr_blocked(&self->s));
-	EXPECT_EQ(0, nr_idle_hands(&self->s));
+	EXPECT_EQ(0, nr_idle_workers(&self->s));
 	space_close(&self->s);
 }
 
@@ -73,7 +73,7 @@ TEST_F(crew, parked_worker_does_not_count_as_blocked)
 	/* The waker changes the count, not the wakee. */
 	EXPECT_EQ(1, dev_wake(self->s.fd, 0, 1));
 	EXPECT_EQ(1, nr_running(&self->s));
-	EXPECT_EQ(0, nr_idle_hands(&self->s));
+	EXPECT_EQ(0, nr_idle_workers(&self->s));
 	EXPECT_EQ(0, worker_finish(&self->w[0]));
 	EXPECT_EQ(PARKLOT_WOKEN, atomic_load(&self->w[0].result));
 }
@@ -90,7 +90,7 @@ TEST_F(crew, each_end_of_a_park_is_counted)
 	EXPECT_EQ(PARKLOT_CHANGED,
 		  dev_park(self->s.fd, 0, 2, PARKLOT_FOREVER, 0));
 	EXPECT_EQ(1, nr_running(&self->s));
-	EXPECT_EQ(0, nr_idle_hands(&self->s));
+	EXPECT_EQ(0, nr_idle_workers(&self->s));
 	EXPECT_EQ(0, dev_leave(self->s.fd, 0));
 }
 
@@ -104,7 +104,7 @@ TEST_F(crew, announced_wait_does_not_count_as_blocked)
 	worker_begin(w);
 	UNTIL(!nr_running(&self->s));
 	EXPECT_EQ(0, nr_blocked(&self->s));
-	EXPECT_EQ(0, nr_idle_hands(&self->s));
+	EXPECT_EQ(0, nr_idle_workers(&self->s));
 	EXPECT_TRUE(worker_unblock(w));
 	EXPECT_EQ(1, nr_running(&self->s));
 	EXPECT_EQ(0, worker_finish(w));
@@ -127,7 +127,7 @@ TEST_F(crew, blocked_worker_calls_one_parked_worker)
 	ASSERT_EQ(0, pipe(self->w[0].fd));
 	ASSERT_EQ(0, worker_start(&self->w[0], &self->s, 0, do_read));
 	worker_begin(&self->w[1]);
-	UNTIL(nr_idle_hands(&self->s) == 1);
+	UNTIL(nr_idle_workers(&self->s) == 1);
 	set_backlog(&self->s, 1);
 	worker_begin(&self->w[0]);
 	UNTIL(atomic_load(&self->w[1].result));
@@ -168,13 +168,13 @@ TEST_F(crew, crew_without_need_calls_no_worker)
 {
 	ASSERT_EQ(0, worker_park(&self->w[0], &self->s, 0));
 	EXPECT_EQ(0, dev_crew(self->s.fd, 1, 8, 0));
-	EXPECT_EQ(1, nr_idle_hands(&self->s)) TH_LOG("no backlog");
+	EXPECT_EQ(1, nr_idle_workers(&self->s)) TH_LOG("no backlog");
 	set_backlog(&self->s, 1);
 	EXPECT_EQ(0, dev_crew(self->s.fd, 0, 8, 0));
-	EXPECT_EQ(1, nr_idle_hands(&self->s)) TH_LOG("no target");
+	EXPECT_EQ(1, nr_idle_workers(&self->s)) TH_LOG("no target");
 	ASSERT_EQ(0, worker_start(&self->w[1], &self->s, 1, NULL));
 	EXPECT_EQ(0, dev_crew(self->s.fd, 1, 1, 0));
-	EXPECT_EQ(1, nr_idle_hands(&self->s)) TH_LOG("one runs");
+	EXPECT_EQ(1, nr_idle_workers(&self->s)) TH_LOG("one runs");
 	EXPECT_EQ(0, dev_crew(self->s.fd, 2, 2, 0));
 	UNTIL(atomic_load(&self->w[0].result));
 	EXPECT_EQ(PARKLOT_CALLED, atomic_load(&self->w[0].result));
@@ -301,7 +301,7 @@ TEST_F(crew, short_window_ends_a_long_one)
 #define SHORT_STALL	(20 * NSEC_PER_MSEC)
 
 /* Sleeps of microseconds, and how many of them took much longer. */
-static void do_naps(struct worker *w)
+static void do_short_sleeps(struct worker *w)
 {
 	struct timespec ts = { .tv_nsec = 1000 };
 	int i, nr_long = 0;
@@ -320,7 +320,7 @@ TEST_F(crew, short_sleeps_call_no_worker)
 	int nr_woken;
 
 	ASSERT_EQ(0, dev_crew(self->s.fd, 1, 8, SHORT_STALL));
-	ASSERT_EQ(0, worker_start(&self->w[0], &self->s, 0, do_naps));
+	ASSERT_EQ(0, worker_start(&self->w[0], &self->s, 0, do_short_sleeps));
 	ASSERT_EQ(0, worker_park(&self->w[1], &self->s, 1));
 	set_backlog(&self->s, 1);
 	worker_begin(&self->w[0]);
@@ -374,7 +374,7 @@ TEST_F(crew, calls_are_a_window_apart)
 	UNTIL(nr_called(&self->s) == 4);
 	EXPECT_EQ(0, dev_crew(self->s.fd, 4, 8, 0));
 	EXPECT_EQ(4, nr_called(&self->s));
-	EXPECT_EQ(4, nr_idle_hands(&self->s));
+	EXPECT_EQ(4, nr_idle_workers(&self->s));
 	set_backlog(&self->s, 0);
 	for (i = 0; i < 8; i++) {
 		if (i == 4)

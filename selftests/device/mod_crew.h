@@ -139,14 +139,14 @@ static inline void do_park(struct worker *w)
 /* Returns when the worker is parked. */
 static inline int worker_park(struct worker *w, struct space *s, uint32_t slot)
 {
-	uint32_t before = nr_idle_hands(s), running = nr_running(s);
+	uint32_t before = nr_idle_workers(s), running = nr_running(s);
 	int err = worker_start(w, s, slot, do_park);
 
 	if (err)
 		return err;
 	worker_begin(w);
 	/* One count is raised before the other is lowered. */
-	UNTIL(nr_idle_hands(s) == before + 1 && nr_running(s) == running);
+	UNTIL(nr_idle_workers(s) == before + 1 && nr_running(s) == running);
 	return 0;
 }
 

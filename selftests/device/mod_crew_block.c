@@ -36,7 +36,7 @@ FIXTURE_TEARDOWN(block)
 
 #define EXPECT_BLOCKED(s) do { \
 	UNTIL(nr_blocked(s) == 1 && nr_running(s) == 0); \
-	EXPECT_EQ(0, nr_idle_hands(s)); \
+	EXPECT_EQ(0, nr_idle_workers(s)); \
 } while (0)
 
 #define EXPECT_BACK(s, w) do { \

@@ -31,7 +31,7 @@ FIXTURE_TEARDOWN(lines)
 	set_online(true);
 	EXPECT_EQ(0, nr_running(&self->s));
 	EXPECT_EQ(0, nr_blocked(&self->s));
-	EXPECT_EQ(0, nr_idle_hands(&self->s));
+	EXPECT_EQ(0, nr_idle_workers(&self->s));
 	space_close(&self->s);
 }
 
@@ -232,7 +232,7 @@ TEST_F_TIMEOUT(lines, sums_are_right_after_moves_and_hotplug, 120)
 	}
 	UNTIL(nr_running(&self->s) == NR_WORKERS);
 	EXPECT_EQ(0, nr_blocked(&self->s));
-	EXPECT_EQ(0, nr_idle_hands(&self->s));
+	EXPECT_EQ(0, nr_idle_workers(&self->s));
 	EXPECT_LT(1, nr_cpu_lines(&self->s));
 	EXPECT_GE(sysconf(_SC_NPROCESSORS_CONF), nr_cpu_lines(&self->s));
 	TH_LOG("%d moves, a processor offline %d times", nr_moves, nr_offline);

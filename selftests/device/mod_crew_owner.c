@@ -10,21 +10,21 @@
 
 #define EXEC_ENV	"MOD_CREW_EXEC_FD"
 
-FIXTURE(hands)
+FIXTURE(members)
 {
 	struct space s;
 	struct worker w[4];
 	int nr_open;
 };
 
-FIXTURE_SETUP(hands)
+FIXTURE_SETUP(members)
 {
 	CREW_SETUP(&self->s, 1, 4);
 	self->nr_open = nr_open();
 }
 
 /* A thread that ended without leaving holds the module a moment longer. */
-FIXTURE_TEARDOWN(hands)
+FIXTURE_TEARDOWN(members)
 {
 	UNTIL(nr_open() <= self->nr_open);
 	space_close(&self->s);
@@ -39,7 +39,7 @@ static int child_status(pid_t pid)
 				     WEXITSTATUS(status);
 }
 
-TEST_F(hands, worker_leaves_though_crews_are_masked)
+TEST_F(members, worker_leaves_though_crews_are_masked)
 {
 	int left;
 
@@ -53,7 +53,7 @@ TEST_F(hands, worker_leaves_though_crews_are_masked)
 	EXPECT_EQ(-ENOENT, dev_leave(self->s.fd, 0));
 }
 
-TEST_F(hands, bad_fields_are_refused)
+TEST_F(members, bad_fields_are_refused)
 {
 	struct parklot_worker worker;
 	struct parklot_crew crew;
@@ -81,7 +81,7 @@ TEST_F(hands, bad_fields_are_refused)
 }
 
 /* Structs of other sizes, or unmapped: refused as in all commands. */
-TEST_F(hands, bad_structs_are_refused)
+TEST_F(members, bad_structs_are_refused)
 {
 	static const unsigned long cmds[] = {
 		PARKLOT_IOC_CREW, PARKLOT_IOC_WORKER_JOIN,
@@ -117,7 +117,7 @@ TEST_F(hands, bad_structs_are_refused)
 	EXPECT_EQ(0, nr_running(&self->s));
 }
 
-TEST_F(hands, join_without_slots_is_refused)
+TEST_F(members, join_without_slots_is_refused)
 {
 	struct space s;
 
@@ -128,7 +128,7 @@ TEST_F(hands, join_without_slots_is_refused)
 	space_close(&s);
 }
 
-TEST_F(hands, join_before_setup_is_refused)
+TEST_F(members, join_before_setup_is_refused)
 {
 	int fd = dev_open();
 
@@ -139,7 +139,7 @@ TEST_F(hands, join_before_setup_is_refused)
 	close(fd);
 }
 
-TEST_F(hands, second_join_of_a_slot_is_refused)
+TEST_F(members, second_join_of_a_slot_is_refused)
 {
 	ASSERT_EQ(0, worker_start(&self->w[0], &self->s, 2, NULL));
 	EXPECT_EQ(-EBUSY, dev_join(self->s.fd, 2));
@@ -150,7 +150,7 @@ TEST_F(hands, second_join_of_a_slot_is_refused)
 	EXPECT_EQ(0, dev_leave(self->s.fd, 2));
 }
 
-TEST_F(hands, second_join_of_a_thread_is_refused)
+TEST_F(members, second_join_of_a_thread_is_refused)
 {
 	struct space s;
 
@@ -179,7 +179,7 @@ static void do_park_elsewhere(struct worker *w)
 }
 
 /* A plain sleep: the crew cannot call the worker there. */
-TEST_F(hands, park_in_another_space_counts_as_blocked)
+TEST_F(members, park_in_another_space_counts_as_blocked)
 {
 	struct space s;
 
@@ -188,8 +188,8 @@ TEST_F(hands, park_in_another_space_counts_as_blocked)
 	ASSERT_EQ(0, worker_start(&self->w[0], &self->s, 0, do_park_elsewhere));
 	worker_begin(&self->w[0]);
 	UNTIL(nr_blocked(&self->s) == 1);
-	EXPECT_EQ(0, nr_idle_hands(&self->s));
-	EXPECT_EQ(0, nr_idle_hands(&s));
+	EXPECT_EQ(0, nr_idle_workers(&self->s));
+	EXPECT_EQ(0, nr_idle_workers(&s));
 	EXPECT_EQ(1, dev_wake(s.fd, 0, 1));
 	UNTIL(nr_running(&self->s) == 1);
 	EXPECT_EQ(0, worker_finish(&self->w[0]));
@@ -204,7 +204,7 @@ static void *exit_main(void *arg)
 	return (void *)(intptr_t)dev_join(s->fd, 0);
 }
 
-TEST_F(hands, thread_that_ends_has_left)
+TEST_F(members, thread_that_ends_has_left)
 {
 	long before = nr_open();
 	pthread_t thread;
@@ -229,7 +229,7 @@ TEST_F(hands, thread_that_ends_has_left)
 }
 
 /* Once the worker is dead, a parked one is called instead. */
-TEST_F(hands, thread_that_ends_is_replaced)
+TEST_F(members, thread_that_ends_is_replaced)
 {
 	pthread_t thread;
 
@@ -240,7 +240,7 @@ TEST_F(hands, thread_that_ends_is_replaced)
 	UNTIL(atomic_load(&self->w[1].result));
 	ASSERT_EQ(0, worker_park(&self->w[3], &self->s, 3));
 	ASSERT_EQ(0, dev_crew(self->s.fd, 2, 4, 0));
-	EXPECT_EQ(1, nr_idle_hands(&self->s));
+	EXPECT_EQ(1, nr_idle_workers(&self->s));
 	ASSERT_EQ(0, dev_crew(self->s.fd, 3, 4, 1000000000));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, exit_main, &self->s));
 	pthread_join(thread, NULL);
@@ -251,7 +251,7 @@ TEST_F(hands, thread_that_ends_is_replaced)
 	EXPECT_EQ(0, worker_finish(&self->w[3]));
 }
 
-TEST_F(hands, forked_child_has_not_joined)
+TEST_F(members, forked_child_has_not_joined)
 {
 	pid_t pid;
 
@@ -287,7 +287,7 @@ static void become_manned(struct space *s)
 		_exit(102);
 }
 
-TEST_F(hands, kill_leaves_no_worker)
+TEST_F(members, kill_leaves_no_worker)
 {
 	long before = nr_open();
 	struct space s;
@@ -318,7 +318,7 @@ TEST_F(hands, kill_leaves_no_worker)
 	EXPECT_EQ(before, nr_open());
 }
 
-TEST_F(hands, exit_leaves_no_worker)
+TEST_F(members, exit_leaves_no_worker)
 {
 	long before = nr_open();
 	struct space s;
@@ -358,7 +358,7 @@ static void __attribute__((constructor)) exec_main(void)
 	_exit(nr_running(&s) == 1 ? 0 : 4);
 }
 
-TEST_F(hands, exec_ends_the_crew)
+TEST_F(members, exec_ends_the_crew)
 {
 	char *argv[] = { "exec", NULL }, fd[16];
 	long before = nr_open();
@@ -379,7 +379,7 @@ TEST_F(hands, exec_ends_the_crew)
 }
 
 /* The space is closed while its workers run, block and dwell. */
-TEST_F(hands, close_releases_all_workers)
+TEST_F(members, close_releases_all_workers)
 {
 	long before;
 	struct space s;
@@ -406,7 +406,7 @@ TEST_F(hands, close_releases_all_workers)
 	EXPECT_EQ(before, nr_open());
 }
 
-TEST_F(hands, worker_of_a_closed_space_joins_another)
+TEST_F(members, worker_of_a_closed_space_joins_another)
 {
 	struct space s;
 	int i;
@@ -446,7 +446,7 @@ static void *join_often(void *arg)
 	return joiner;
 }
 
-TEST_F(hands, concurrent_joins_of_a_slot_admit_one)
+TEST_F(members, concurrent_joins_of_a_slot_admit_one)
 {
 	struct joiner joiner[4];
 	pthread_barrier_t start;
@@ -469,7 +469,7 @@ TEST_F(hands, concurrent_joins_of_a_slot_admit_one)
 	}
 	EXPECT_EQ(0, nr_running(&self->s));
 	EXPECT_EQ(0, nr_blocked(&self->s));
-	EXPECT_EQ(0, nr_idle_hands(&self->s));
+	EXPECT_EQ(0, nr_idle_workers(&self->s));
 }
 
 TEST_HARNESS_MAIN

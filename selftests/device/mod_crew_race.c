@@ -46,7 +46,7 @@ FIXTURE_TEARDOWN(race)
 {
 	EXPECT_EQ(0, nr_running(&self->s));
 	EXPECT_EQ(0, nr_blocked(&self->s));
-	EXPECT_EQ(0, nr_idle_hands(&self->s));
+	EXPECT_EQ(0, nr_idle_workers(&self->s));
 	space_close(&self->s);
 }
 
@@ -128,7 +128,7 @@ static int raise_and_look(FIXTURE_DATA(race) *self, int round, int delay)
 {
 	int nr_wakes = 0;
 
-	UNTIL(nr_idle_hands(&self->s) == 1);
+	UNTIL(nr_idle_workers(&self->s) == 1);
 	while (nr_running(&self->s) != 1)
 		sched_yield();
 	atomic_store(&nr_begun, round);
@@ -168,7 +168,7 @@ TEST_F_TIMEOUT(race, backlog_racing_the_last_block_calls_a_worker, 60)
 		delay += nr_wakes ? -step : step;
 		delay = delay < 0 ? 0 : delay > MAX_DELAY ? MAX_DELAY : delay;
 	}
-	UNTIL(nr_idle_hands(&self->s) == 1);
+	UNTIL(nr_idle_workers(&self->s) == 1);
 	atomic_store(&is_over, 1);
 	EXPECT_EQ(1, dev_wake(self->s.fd, 0, 1));
 	EXPECT_EQ(0, worker_finish(&self->blocker));
@@ -204,11 +204,11 @@ static int leave_and_look(FIXTURE_DATA(race) *self, int round, int64_t before,
 {
 	uint64_t at;
 
-	UNTIL(nr_idle_hands(&self->s) == 1);
+	UNTIL(nr_idle_workers(&self->s) == 1);
 	at = now_ns() + stay;
 	atomic_store(&leave_at, at);
 	atomic_store(&nr_told, round);
-	while (nr_idle_hands(&self->s) != 2 && now_ns() < at)
+	while (nr_idle_workers(&self->s) != 2 && now_ns() < at)
 		sched_yield();
 	set_backlog(&self->s, 1);
 	while ((int64_t)(at - now_ns()) > before)
@@ -273,7 +273,7 @@ static void leave_and_call(struct __test_metadata *_metadata,
 	worker_begin(&self->leaver);
 	race_deadlines(_metadata, self, now_ns() + time);
 	dawdle_as_ever();
-	UNTIL(nr_idle_hands(&self->s) == 1);
+	UNTIL(nr_idle_workers(&self->s) == 1);
 	atomic_store(&is_over, 1);
 	EXPECT_EQ(1, dev_wake(self->s.fd, 0, 1));
 	EXPECT_EQ(0, worker_finish(&self->blocker));
@@ -371,7 +371,7 @@ TEST_F_TIMEOUT(race, two_looks_call_one_worker, 60)
 }
 
 /* Sleeps until the moment at which all workers wake up, in each round. */
-static void do_nap_often(struct worker *w)
+static void do_sleep_often(struct worker *w)
 {
 	struct timespec ts;
 	uint64_t at;
@@ -402,7 +402,7 @@ TEST_F_TIMEOUT(race, concurrent_unblocks_are_all_counted, 60)
 	dawdle_at("count");
 	for (i = 0; i < 3; i++) {
 		ASSERT_EQ(0, worker_start(nappers[i], &self->s, i,
-					  do_nap_often));
+					  do_sleep_often));
 		worker_begin(nappers[i]);
 	}
 	for (round = 1; now_ns() < end; round++) {
@@ -426,7 +426,7 @@ TEST_F_TIMEOUT(race, concurrent_unblocks_are_all_counted, 60)
  * From running to parked and back; the worker stays in both states for longer
  * than a look takes.
  */
-static void do_nap_long(struct worker *w)
+static void do_sleep_long(struct worker *w)
 {
 	while (!atomic_load(&is_over)) {
 		dev_park(w->space->fd, 0, 0, now_ns() + STAY_NS, 0);
@@ -448,12 +448,12 @@ TEST_F_TIMEOUT(race, racing_worker_is_always_counted, 60)
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
 		SKIP(return, "takes two processors");
 	dawdle_at("count");
-	ASSERT_EQ(0, worker_start(&self->parker, &self->s, 0, do_nap_long));
+	ASSERT_EQ(0, worker_start(&self->parker, &self->s, 0, do_sleep_long));
 	worker_begin(&self->parker);
 	while (now_ns() < end) {
 		begun = now_ns();
 		is_nowhere = !nr_running(&self->s) &&
-			     !nr_idle_hands(&self->s) &&
+			     !nr_idle_workers(&self->s) &&
 			     !nr_blocked(&self->s) && !nr_running(&self->s);
 		/*
 		 * If the look took long, the worker may have changed and

@@ -120,17 +120,17 @@ TEST_F(fault, wake_park_that_cannot_write_its_reason_wakes_no_sleeper)
 }
 
 /* Until one setup has succeeded and one could not write its sizes. */
-static void setup_until_untold(struct __test_metadata *_metadata,
-			       fault_t *self, unsigned char *p)
+static void setup_until_unwritten(struct __test_metadata *_metadata,
+				  fault_t *self, unsigned char *p)
 {
-	bool was_told = false, was_untold = false;
+	bool was_told = false, was_unwritten = false;
 	struct parklot_setup setup = { .nr_lots = 1024 };
 	int fd, err;
 
 	ASSERT_EQ(0, protect(self, PROT_READ | PROT_WRITE));
 	memcpy(p, &setup, sizeof(setup));
 	ASSERT_EQ(0, flipper_start(self));
-	while (!was_told || !was_untold) {
+	while (!was_told || !was_unwritten) {
 		fd = dev_open();
 		ASSERT_LE(0, fd);
 		err = dev_ioctl(fd, PARKLOT_IOC_SETUP, p);
@@ -140,7 +140,7 @@ static void setup_until_untold(struct __test_metadata *_metadata,
 		if (!err)
 			was_told = true;
 		else if (dev_setup(fd, 1) == -EBUSY)
-			was_untold = true;
+			was_unwritten = true;
 		close(fd);
 	}
 	flipper_stop(self);
@@ -151,14 +151,14 @@ TEST_F_TIMEOUT(fault, setup_that_loses_its_memory_is_efault, 120)
 {
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
 		SKIP(return, "takes two processors");
-	setup_until_untold(_metadata, self, self->edge);
-	setup_until_untold(_metadata, self, self->edge -
-			   offsetof(struct parklot_setup, words_size));
+	setup_until_unwritten(_metadata, self, self->edge);
+	setup_until_unwritten(_metadata, self, self->edge -
+			      offsetof(struct parklot_setup, words_size));
 }
 
 /* A sleeper is parked. Returns true if the wake failed and still woke it. */
-static bool is_woken_untold(struct __test_metadata *_metadata, fault_t *self,
-			    const struct parklot_wake *wake)
+static bool is_woken_unwritten(struct __test_metadata *_metadata, fault_t *self,
+			       const struct parklot_wake *wake)
 {
 	struct parker parker;
 	bool is_woken;
@@ -192,7 +192,7 @@ TEST_F_TIMEOUT(fault, wake_that_loses_its_entries_is_efault, 120)
 	for (i = 0; i < PARKLOT_MAX_BATCH; i++)
 		entry[i] = (struct parklot_wake_entry){ .lot = !!i, .nr = 1 };
 	ASSERT_EQ(0, flipper_start(self));
-	while (!is_woken_untold(_metadata, self, &wake))
+	while (!is_woken_unwritten(_metadata, self, &wake))
 		;
 	flipper_stop(self);
 }

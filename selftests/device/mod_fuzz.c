@@ -104,7 +104,7 @@ static void print_children(void)
 		fclose(file);
 }
 
-/* Waits for grandchildren whose parents were killed; they end by themselves. */
+/* Waits for orphaned grandchildren, which end by themselves. */
 static void wait_orphans(void)
 {
 	uint64_t end = now_ns() + stuck_ns();

@@ -402,7 +402,7 @@ TEST_F(latency, close_with_a_crew_keeps_the_bound)
 
 	ASSERT_EQ(0, space_open_crew(&s, 1024, 65536));
 	ASSERT_TRUE(crowd_start(&crowd, &s, NR_THREADS, crowd_park));
-	EXPECT_EQ(NR_THREADS, nr_idle_hands(&s));
+	EXPECT_EQ(NR_THREADS, nr_idle_workers(&s));
 	munmap((void *)s.counters, s.setup.counters_size);
 	munmap(s.words, s.setup.words_size);
 	MEASURE(self);

@@ -25,7 +25,7 @@
 #define DAWDLE_NS	20000
 #define STUCK_NS	(10 * NSEC_PER_SEC)
 #define MATCH_NS	(20 * NSEC_PER_SEC)	/* then the rounds end */
-#define DUEL_NS		(8 * NSEC_PER_SEC)
+#define EDGE_NS		(8 * NSEC_PER_SEC)
 
 struct match {
 	struct space		*s;
@@ -83,7 +83,7 @@ static void dawdle(struct player *p)
 		;
 }
 
-static bool take_token(struct match *m)
+static bool token_take(struct match *m)
 {
 	int left = atomic_load(&m->tokens);
 
@@ -103,7 +103,7 @@ static void *parker_loop(void *arg)
 	while (!atomic_load(&m->is_over)) {
 		seq = seq_read(m->s, m->lot);
 		dawdle(p);
-		if (take_token(m)) {
+		if (token_take(m)) {
 			atomic_fetch_add(&m->nr_taken, 1);
 			continue;
 		}
@@ -296,7 +296,7 @@ TEST_F_TIMEOUT(lost, no_wake_is_lost_of_wake_park, 120)
  * coincide within a few ns, again and again; a missing barrier shows only
  * there.
  */
-struct duel {
+struct edge {
 	struct space	*s;
 	atomic_int	nr_rounds;		/* lowered on a slow machine */
 	atomic_int	nr_begun, nr_ended;	/* the parker's rounds */
@@ -306,24 +306,24 @@ struct duel {
 };
 
 /*
- * A read of the count, whose result does not matter. It takes the cache line
- * from the parker's processor, whose store then waits in the store buffer.
+ * Reads the count for no result: the read takes the cache line from the
+ * parker's processor, and the parker's store then waits in the store buffer.
  */
-static void duel_look(struct duel *d)
+static void edge_look(struct edge *d)
 {
 	(void)__atomic_load_n(&d->s->counters->lot[1].nr_parked,
 			      __ATOMIC_RELAXED);
 }
 
-static void *duel_parker(void *arg)
+static void *edge_parker(void *arg)
 {
-	struct duel *d = arg;
+	struct edge *d = arg;
 	int i, j;
 
 	for (i = 0; i < atomic_load(&d->nr_rounds); i++) {
 		atomic_store(&d->nr_begun, i + 1);
 		for (j = atomic_load(&d->delay); j < 0; j++)
-			duel_look(d);
+			edge_look(d);
 		/* The wake of the last round may come late. */
 		while (seq_read(d->s, 1) == 2U * i)
 			dev_park(d->s->fd, 1, 2 * i, PARKLOT_FOREVER, 0);
@@ -333,13 +333,13 @@ static void *duel_parker(void *arg)
 }
 
 /* Returns false if the parker never got there. */
-static bool duel_wait(struct duel *d, atomic_int *nr, int round)
+static bool edge_wait(struct edge *d, atomic_int *nr, int round)
 {
 	uint64_t end = 0;
 	int i;
 
 	for (i = 0; atomic_load(nr) != round; i++) {
-		duel_look(d);
+		edge_look(d);
 		if (i < 10000)
 			continue;
 		if (!end)
@@ -351,20 +351,20 @@ static bool duel_wait(struct duel *d, atomic_int *nr, int round)
 	return true;
 }
 
-static void duel_waker(struct duel *d)
+static void edge_waker(struct edge *d)
 {
-	uint64_t end = now_ns() + DUEL_NS;
+	uint64_t end = now_ns() + EDGE_NS;
 	int i, j, step;
 
 	for (i = 0; i < atomic_load(&d->nr_rounds); i++) {
-		if (!duel_wait(d, &d->nr_begun, i + 1))
+		if (!edge_wait(d, &d->nr_begun, i + 1))
 			break;
 		/* Until both paths were taken, however long that takes. */
 		if (i % 64 == 0 && now_ns() > end && d->nr_calls &&
 		    d->nr_skipped)
 			atomic_store(&d->nr_rounds, i + 1);
 		for (j = atomic_load(&d->delay); j > 0; j--)
-			duel_look(d);
+			edge_look(d);
 		/* [park-b], as above. */
 		seq_signal(d->s, 1);
 		step = 1 + i % 7;
@@ -378,7 +378,7 @@ static void duel_waker(struct duel *d)
 		/* The delay stays bounded when a processor is descheduled. */
 		if (abs(atomic_load(&d->delay) + step) < 20000)
 			atomic_fetch_add(&d->delay, step);
-		if (!duel_wait(d, &d->nr_ended, i + 1))
+		if (!edge_wait(d, &d->nr_ended, i + 1))
 			break;
 	}
 	d->is_stuck = i < atomic_load(&d->nr_rounds);
@@ -386,13 +386,13 @@ static void duel_waker(struct duel *d)
 
 TEST_F_TIMEOUT(lost, no_wake_is_lost_at_the_edge_of_sleep, 180)
 {
-	struct duel d = { .s = &self->s, .nr_rounds = 300000 };
+	struct edge d = { .s = &self->s, .nr_rounds = 300000 };
 	pthread_t thread;
 
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
 		SKIP(return, "takes two processors");
-	ASSERT_EQ(0, pthread_create(&thread, NULL, duel_parker, &d));
-	duel_waker(&d);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, edge_parker, &d));
+	edge_waker(&d);
 	ASSERT_FALSE(d.is_stuck) {
 		TH_LOG("lost in round %d, %d calls, %d skipped",
 		       atomic_load(&d.nr_begun), d.nr_calls, d.nr_skipped);

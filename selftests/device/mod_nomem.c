@@ -123,8 +123,8 @@ static void try_until(struct __test_metadata *_metadata, nomem_t *self,
 }
 
 /* With single failures, and with all later allocations failing. */
-#define TRY(trial, nr_alone, nr_together) do { \
-	try_until(_metadata, self, trial, false, nr_alone); \
+#define TRY(trial, nr_single, nr_together) do { \
+	try_until(_metadata, self, trial, false, nr_single); \
 	try_until(_metadata, self, trial, true, nr_together); \
 } while (0)
 

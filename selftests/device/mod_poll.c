@@ -320,10 +320,10 @@ TEST_F(poll, polling_worker_counts_as_parked)
 		SKIP(return, "no crew");
 	ASSERT_EQ(0, worker_start(&w, &s, 0, do_park_poll));
 	worker_begin(&w);
-	UNTIL(nr_idle_hands(&s) == 1 && nr_running(&s) == 0);
+	UNTIL(nr_idle_workers(&s) == 1 && nr_running(&s) == 0);
 	EXPECT_EQ(0, nr_blocked(&s));
 	EXPECT_EQ(1, write(w.fd[1], "", 1));
-	UNTIL(nr_running(&s) == 1 && nr_idle_hands(&s) == 0);
+	UNTIL(nr_running(&s) == 1 && nr_idle_workers(&s) == 0);
 	EXPECT_EQ(0, worker_finish(&w));
 	EXPECT_EQ(PARKLOT_POLLED, atomic_load(&w.result));
 	space_close(&s);

@@ -344,19 +344,20 @@ TEST_F(wake, wake_lowers_the_count_before_it_returns)
 
 struct racers {
 	struct space	*s;
-	uint64_t	nap_ns;
+	uint64_t	sleep_time_ns;
 	atomic_int	nr_woken, nr_other, stop;
 };
 
 /* Sleeps so short that they end at about the time of a wake. */
-static void *nap(void *arg)
+static void *sleep_briefly(void *arg)
 {
 	struct racers *r = arg;
 	uint64_t deadline;
 	int reason;
 
 	while (!atomic_load(&r->stop)) {
-		deadline = r->nap_ns ? now_ns() + r->nap_ns : PARKLOT_FOREVER;
+		deadline = r->sleep_time_ns ? now_ns() + r->sleep_time_ns :
+					      PARKLOT_FOREVER;
 		reason = dev_park(r->s->fd, 0, 0, deadline, 0);
 		atomic_fetch_add(reason == PARKLOT_WOKEN ? &r->nr_woken :
 							   &r->nr_other, 1);
@@ -365,8 +366,8 @@ static void *nap(void *arg)
 }
 
 /*
- * Returns how many sleepers the wakes counted while three threads napped. It
- * goes on, more slowly, until naps have ended both ways.
+ * Returns how many sleepers the wakes counted while three threads slept for
+ * short times. It goes on, more slowly, until sleeps have ended both ways.
  */
 static int race(struct racers *r, int nr_rounds, bool has_signals)
 {
@@ -374,7 +375,7 @@ static int race(struct racers *r, int nr_rounds, bool has_signals)
 	int i, nr_woken = 0;
 
 	for (i = 0; i < 3; i++)
-		pthread_create(&thread[i], NULL, nap, r);
+		pthread_create(&thread[i], NULL, sleep_briefly, r);
 	for (i = 0; i < nr_rounds || !nr_woken ||
 		    !atomic_load(&r->nr_other); i++) {
 		if (i >= nr_rounds)
@@ -393,7 +394,7 @@ static int race(struct racers *r, int nr_rounds, bool has_signals)
 
 TEST_F(wake, wake_racing_a_timeout_counts_exactly)
 {
-	struct racers r = { .s = &self->s, .nap_ns = 30000 };
+	struct racers r = { .s = &self->s, .sleep_time_ns = 30000 };
 	int nr_woken = race(&r, 20000, false);
 
 	EXPECT_EQ(atomic_load(&r.nr_woken), nr_woken);

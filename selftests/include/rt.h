@@ -219,7 +219,7 @@ static inline bool is_patient(struct patience *p)
 
 /*
  * The condition, or false after a time in which neither it came true nor
- * @progress changed: for waits whose length depends on the machine.
+ * @progress changed: for waits that last as long as the machine takes.
  */
 #define UNTIL_NO_MORE(condition, progress) __extension__ ({ \
 	struct patience __patience = { 0, 0 }; \
@@ -295,7 +295,7 @@ static inline int nr_entries(const char *path)
 	return nr - 2;
 }
 
-/* The number of threads whose names begin with @name. */
+/* The number of threads with names that begin with @name. */
 static inline int nr_threads_named(const char *name)
 {
 	char path[300], comm[32];
