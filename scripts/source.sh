@@ -3,19 +3,10 @@
 # Sourced by scripts/part.
 # shellcheck shell=bash
 
-# Tests with names that are no condition_result: this may only become smaller.
-TEST_NAMES_TODO=1
-
 # A static function has the noun of its file in its name.
 static_names() {
 	# shellcheck disable=SC2046 # words are meant
 	awk -f scripts/lint/static-names.awk $(tracked 'lib/*.[ch]')
-}
-
-test_names() {
-	# shellcheck disable=SC2046 # words are meant
-	awk -v todo="$TEST_NAMES_TODO" -f scripts/lint/test-names.awk \
-		$(tracked 'selftests/*.[ch]')
 }
 
 # retired_words [update]: in all that people read; the list itself and its
