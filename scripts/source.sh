@@ -9,6 +9,19 @@ static_names() {
 	awk -f scripts/lint/static-names.awk $(tracked 'lib/*.[ch]')
 }
 
+# Each race tag has its row in the table of models and tests.
+race_tags() {
+	local built
+
+	# shellcheck disable=SC2046 # words are meant
+	built=$(basename -a $(programs plain lib) $(programs plain mod) |
+		tr '\n' ' ')
+	# shellcheck disable=SC2046
+	awk -v list=1 -f scripts/lint/pairs.awk $(tracked 'lib/*.[chS]' \
+		'module/*.[ch]') | awk -v built="$built" \
+		-f scripts/lint/tags.awk selftests/models/TAGS -
+}
+
 # retired_words [update]: in all that people read; the list itself and its
 # test name them.
 retired_words() {
