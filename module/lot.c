@@ -78,68 +78,69 @@ void parklot_lot_init(struct parklot_lot *lot, u32 *counter, const u32 *seq)
 }
 
 /* The list's length, for wakers here and in user space. */
-static void show_count(struct parklot_lot *lot, u32 nr)
+static void lot_show_count(struct parklot_lot *lot, u32 nr)
 {
 	lockdep_assert_held(&lot->lock);
 	WRITE_ONCE(lot->nr_parked, nr);
 	WRITE_ONCE(*lot->counter, nr);
 }
 
-static void set_listed(struct parklot_lot *lot, struct parklot_sleeper *sleeper)
+static void lot_set_listed(struct parklot_lot *lot,
+			   struct parklot_sleeper *sleeper)
 {
-	struct parklot_watch *watch = sleeper->watch;
+	struct parklot_park_notifier *notifier = sleeper->notifier;
 
 	lockdep_assert_held(&lot->lock);
 	sleeper->is_listed = true;
-	if (!watch)
+	if (!notifier)
 		return;
-	watch->sleeper = sleeper;
-	WRITE_ONCE(watch->lot, lot);
-	watch->ops->listed(watch);
+	notifier->sleeper = sleeper;
+	WRITE_ONCE(notifier->lot, lot);
+	notifier->ops->listed(notifier);
 }
 
 /* Off the list, by whoever holds the lock. */
-static void set_unlisted(struct parklot_lot *lot,
-			 struct parklot_sleeper *sleeper)
+static void lot_set_unlisted(struct parklot_lot *lot,
+			     struct parklot_sleeper *sleeper)
 {
-	struct parklot_watch *watch = sleeper->watch;
+	struct parklot_park_notifier *notifier = sleeper->notifier;
 
 	lockdep_assert_held(&lot->lock);
 	if (lot->last_due == &sleeper->entry)
 		lot->last_due = sleeper->entry.prev;
 	list_del(&sleeper->entry);
 	sleeper->is_listed = false;
-	if (!watch)
+	if (!notifier)
 		return;
-	WRITE_ONCE(watch->lot, NULL);
+	WRITE_ONCE(notifier->lot, NULL);
 	PARKLOT_INJECT("unlisted");
-	watch->ops->unlisted(watch);
+	notifier->ops->unlisted(notifier);
 }
 
 /* 0, or the reason not to sleep: then nothing has changed. */
-static int enqueue(struct parklot_lot *lot, struct parklot_sleeper *me,
-		   const struct parklot_stay *stay)
+static int lot_enqueue(struct parklot_lot *lot, struct parklot_sleeper *me,
+		       const struct parklot_park_args *args)
 {
 	lockdep_assert_held(&lot->lock);
 	if (me->reason)
 		return me->reason;
-	if (lot->nr_interrupts != stay->nr_interrupts)
+	if (lot->nr_interrupts != args->nr_interrupts)
 		return PARKLOT_INTERRUPTED;
-	if (stay->fifo)
+	if (args->fifo)
 		list_add_tail(&me->entry, &lot->parked);
 	else
 		list_add(&me->entry, lot->last_due);
-	show_count(lot, lot->nr_parked + 1);
+	lot_show_count(lot, lot->nr_parked + 1);
 
 	/* [park-a] pairs with [park-b] in parklot_batch_begin(). */
 	smp_mb();
 	PARKLOT_INJECT("park-a");
-	if (READ_ONCE(*lot->seq) == stay->seq) {
-		set_listed(lot, me);
+	if (READ_ONCE(*lot->seq) == args->seq) {
+		lot_set_listed(lot, me);
 		return 0;
 	}
 	list_del(&me->entry);
-	show_count(lot, lot->nr_parked - 1);
+	lot_show_count(lot, lot->nr_parked - 1);
 	return PARKLOT_CHANGED;
 }
 
@@ -147,18 +148,18 @@ static int enqueue(struct parklot_lot *lot, struct parklot_sleeper *me,
  * parklot_lot_enlist() - park a sleeper
  * @lot:     where
  * @sleeper: is on no list
- * @stay:    how
+ * @args:    how
  *
  * Return: 0, or the reason why it is not parked: PARKLOT_CHANGED,
  * PARKLOT_INTERRUPTED, or that of a parklot_lot_give_up() that came first.
  */
 int parklot_lot_enlist(struct parklot_lot *lot, struct parklot_sleeper *sleeper,
-		       const struct parklot_stay *stay)
+		       const struct parklot_park_args *args)
 {
 	int reason;
 
 	raw_spin_lock_irq(&lot->lock);
-	reason = enqueue(lot, sleeper, stay);
+	reason = lot_enqueue(lot, sleeper, args);
 	raw_spin_unlock_irq(&lot->lock);
 	return reason;
 }
@@ -184,8 +185,8 @@ bool parklot_lot_give_up(struct parklot_lot *lot,
 	raw_spin_lock_irqsave(&lot->lock, flags);
 	was_listed = sleeper->is_listed;
 	if (was_listed) {
-		set_unlisted(lot, sleeper);
-		show_count(lot, lot->nr_parked - 1);
+		lot_set_unlisted(lot, sleeper);
+		lot_show_count(lot, lot->nr_parked - 1);
 	}
 	if (!sleeper->reason)
 		sleeper->reason = reason;
@@ -194,8 +195,8 @@ bool parklot_lot_give_up(struct parklot_lot *lot,
 }
 
 /* The reason: a waker's if one came first, else @reason. */
-static int dequeue(struct parklot_lot *lot, struct parklot_sleeper *me,
-		   int reason)
+static int lot_dequeue(struct parklot_lot *lot, struct parklot_sleeper *me,
+		       int reason)
 {
 	PARKLOT_INJECT("dequeue");
 	parklot_lot_give_up(lot, me, reason);
@@ -203,7 +204,7 @@ static int dequeue(struct parklot_lot *lot, struct parklot_sleeper *me,
 }
 
 /* Until somebody wakes us, or 0: until then. */
-static int nap(ktime_t deadline)
+static int lot_sleep_until(ktime_t deadline)
 {
 	if (deadline == KTIME_MAX) {
 		schedule();
@@ -217,22 +218,22 @@ static int nap(ktime_t deadline)
  * A waker's reason, PARKLOT_TIMEDOUT, PARKLOT_POLLED for the alarm, or
  * -ERESTARTSYS; spurious wakes go on.
  */
-static int doze(const struct parklot_sleeper *me,
-		const struct parklot_stay *stay)
+static int lot_sleep(const struct parklot_sleeper *me,
+		     const struct parklot_park_args *args)
 {
-	struct parklot_alarm *alarm = stay->alarm;
+	struct parklot_wake_source *source = args->source;
 	int reason;
 
 	for (;;) {
 		set_current_state(TASK_INTERRUPTIBLE | TASK_FREEZABLE);
 		PARKLOT_INJECT("wake-b");
-		/* [wake-b] pairs with [wake-a] in take_one(). */
+		/* [wake-b] pairs with [wake-a] in lot_take_one(). */
 		reason = smp_load_acquire(&me->reason);
 		if (reason)
 			break;
-		if (alarm && alarm->has_rung(alarm)) {
+		if (source && source->has_fired(source)) {
 			__set_current_state(TASK_RUNNING);
-			if (alarm->is_ready(alarm))
+			if (source->is_ready(source))
 				return PARKLOT_POLLED;
 			continue;
 		}
@@ -240,7 +241,7 @@ static int doze(const struct parklot_sleeper *me,
 			reason = -ERESTARTSYS;
 			break;
 		}
-		if (!nap(stay->deadline)) {
+		if (!lot_sleep_until(args->deadline)) {
 			reason = PARKLOT_TIMEDOUT;
 			break;
 		}
@@ -250,37 +251,42 @@ static int doze(const struct parklot_sleeper *me,
 }
 
 /* Onto the lot, and sleep. */
-static int park(struct parklot_lot *lot, const struct parklot_stay *stay)
+static int lot_park(struct parklot_lot *lot,
+		    const struct parklot_park_args *args)
 {
-	struct parklot_sleeper me = { .task = current, .watch = stay->watch };
+	struct parklot_sleeper me = {
+		.task		= current,
+		.notifier	= args->notifier,
+	};
 	int reason;
 
-	reason = parklot_lot_enlist(lot, &me, stay);
+	reason = parklot_lot_enlist(lot, &me, args);
 	if (reason)
 		return reason;
-	if (me.watch)
-		me.watch->ops->parked(me.watch);
+	if (me.notifier)
+		me.notifier->ops->parked(me.notifier);
 
-	reason = doze(&me, stay);
+	reason = lot_sleep(&me, args);
 	if (reason == PARKLOT_TIMEDOUT || reason == PARKLOT_POLLED ||
 	    reason < 0)
-		return dequeue(lot, &me, reason);
+		return lot_dequeue(lot, &me, reason);
 	return reason;
 }
 
 /* @sleeper, who is listed, into @batch, which has room. */
-static void take_one(struct parklot_lot *lot, struct parklot_sleeper *sleeper,
-		     int reason, struct parklot_batch *batch)
+static void lot_take_one(struct parklot_lot *lot,
+			 struct parklot_sleeper *sleeper, int reason,
+			 struct parklot_batch *batch)
 {
-	set_unlisted(lot, sleeper);
+	lot_set_unlisted(lot, sleeper);
 	batch->task[batch->nr++] = sleeper->task;
 	if (!sleeper->task)
 		list_add_tail(&sleeper->entry, &batch->requests);
-	/* [wake-a] pairs with [wake-b] in doze(). Now it may go. */
+	/* [wake-a] pairs with [wake-b] in lot_sleep(). Now it may go. */
 	smp_store_release(&sleeper->reason, reason);
 }
 
-static bool is_due_left(const struct parklot_lot *lot)
+static bool lot_has_due(const struct parklot_lot *lot)
 {
 	return lot->last_due != &lot->parked;
 }
@@ -289,29 +295,29 @@ static bool is_due_left(const struct parklot_lot *lot)
  * Up to @nr sleepers, the due ones first, into @batch, which has room for
  * them; of the others none if @only_due.
  */
-static u32 take(struct parklot_lot *lot, u32 nr, bool only_due, int reason,
-		struct parklot_batch *batch)
+static u32 lot_take(struct parklot_lot *lot, u32 nr, bool only_due, int reason,
+		    struct parklot_batch *batch)
 {
 	struct parklot_sleeper *sleeper;
 	u32 taken;
 
 	lockdep_assert_held(&lot->lock);
 	for (taken = 0; taken < nr; taken++) {
-		if (only_due ? !is_due_left(lot) : list_empty(&lot->parked))
+		if (only_due ? !lot_has_due(lot) : list_empty(&lot->parked))
 			break;
 		sleeper = list_first_entry(&lot->parked,
 					   struct parklot_sleeper, entry);
-		take_one(lot, sleeper, reason, batch);
+		lot_take_one(lot, sleeper, reason, batch);
 	}
 	if (!taken)
 		return 0;
-	show_count(lot, lot->nr_parked - taken);
+	lot_show_count(lot, lot->nr_parked - taken);
 	if (reason == PARKLOT_WOKEN)
 		WRITE_ONCE(lot->nr_woken, lot->nr_woken + taken);
 	return taken;
 }
 
-static void wake_tasks(struct parklot_batch *batch)
+static void batch_wake_tasks(struct parklot_batch *batch)
 {
 	u32 i;
 
@@ -323,7 +329,7 @@ static void wake_tasks(struct parklot_batch *batch)
 }
 
 /* Where it may sleep: what is done for a request may take locks of any kind. */
-static void tell_requests(struct parklot_batch *batch)
+static void batch_end_requests(struct parklot_batch *batch)
 {
 	struct parklot_sleeper *sleeper, *next;
 
@@ -340,23 +346,23 @@ void parklot_batch_end(struct parklot_batch *batch)
 {
 	struct task_struct *last = NULL;
 
-	if (batch->hands_off && batch->nr)
+	if (batch->handoff && batch->nr)
 		last = batch->task[--batch->nr];
-	wake_tasks(batch);
+	batch_wake_tasks(batch);
 	if (last)
 		wake_up_here(last);
 	preempt_enable();
-	tell_requests(batch);
+	batch_end_requests(batch);
 }
 
 /* Only when there is more to take: the last one is parklot_batch_end()'s. */
-static void make_room(struct parklot_batch *batch)
+static void batch_make_room(struct parklot_batch *batch)
 {
 	if (batch->nr < PARKLOT_WAKES_AT_ONCE)
 		return;
-	wake_tasks(batch);
+	batch_wake_tasks(batch);
 	preempt_enable();
-	tell_requests(batch);
+	batch_end_requests(batch);
 	PARKLOT_INJECT("room");
 	cond_resched();
 	preempt_disable();
@@ -367,8 +373,8 @@ static void make_room(struct parklot_batch *batch)
  * they are due from the first hold of the lock on; the number of them bounds
  * the loop, and other wakers may shorten it.
  */
-static u32 clear(struct parklot_lot *lot, u32 nr, int reason,
-		 struct parklot_batch *batch)
+static u32 lot_wake_many(struct parklot_lot *lot, u32 nr, int reason,
+			 struct parklot_batch *batch)
 {
 	bool has_begun = false, only_due = false;
 	u32 room, taken, woken = 0;
@@ -376,7 +382,7 @@ static u32 clear(struct parklot_lot *lot, u32 nr, int reason,
 	if (!nr || !READ_ONCE(lot->nr_parked))
 		return 0;
 	do {
-		make_room(batch);
+		batch_make_room(batch);
 		raw_spin_lock_irq(&lot->lock);
 		room = PARKLOT_WAKES_AT_ONCE - batch->nr;
 		if (!has_begun && nr >= lot->nr_parked) {
@@ -387,7 +393,7 @@ static u32 clear(struct parklot_lot *lot, u32 nr, int reason,
 		}
 		has_begun = true;
 		room = min(nr - woken, room);
-		taken = take(lot, room, only_due, reason, batch);
+		taken = lot_take(lot, room, only_due, reason, batch);
 		raw_spin_unlock_irq(&lot->lock);
 		woken += taken;
 	} while (taken == room && woken < nr);
@@ -408,7 +414,7 @@ static u32 clear(struct parklot_lot *lot, u32 nr, int reason,
 u32 parklot_lot_wake(struct parklot_lot *lot, u32 nr,
 		     struct parklot_batch *batch)
 {
-	return clear(lot, nr, PARKLOT_WOKEN, batch);
+	return lot_wake_many(lot, nr, PARKLOT_WOKEN, batch);
 }
 
 /**
@@ -433,29 +439,30 @@ void parklot_lot_pass_on(struct parklot_lot *lot)
 /**
  * parklot_lot_park() - sleep on @lot until something comes up
  * @lot:  where
- * @stay: how
+ * @args: how
  *
  * Return: PARKLOT_WOKEN, _CHANGED, _TIMEDOUT, _POLLED, _INTERRUPTED or _CALLED,
  * or -ERESTARTSYS; never a signal, an alarm or a timeout when a waker has
  * counted the caller.
  */
-int parklot_lot_park(struct parklot_lot *lot, const struct parklot_stay *stay)
+int parklot_lot_park(struct parklot_lot *lot,
+		     const struct parklot_park_args *args)
 {
 	u64 begun = 0;
 	int reason;
 
-	if (READ_ONCE(*lot->seq) != stay->seq)
+	if (READ_ONCE(*lot->seq) != args->seq)
 		return PARKLOT_CHANGED;
-	if (stay->deadline != KTIME_MAX && stay->deadline <= ktime_get())
+	if (args->deadline != KTIME_MAX && args->deadline <= ktime_get())
 		return PARKLOT_TIMEDOUT;
 
 	if (trace_parklot_park_enabled())
 		begun = ktime_get_ns();
-	reason = park(lot, stay);
+	reason = lot_park(lot, args);
 	if (reason == PARKLOT_WOKEN && fatal_signal_pending(current))
 		parklot_lot_pass_on(lot);
 	if (begun)
-		trace_parklot_park(stay->nr, reason, ktime_get_ns() - begun);
+		trace_parklot_park(args->nr, reason, ktime_get_ns() - begun);
 	return reason;
 }
 
@@ -471,20 +478,21 @@ void parklot_lot_interrupt(struct parklot_lot *lot)
 	struct parklot_batch batch;
 
 	raw_spin_lock_irq(&lot->lock);
-	/* [close-a] pairs with [close-b] in rest_park(), uring_park(). */
+	/* [close-a] pairs with [close-b] in park_run(), uring_park(). */
 	smp_store_release(&lot->nr_interrupts, lot->nr_interrupts + 1);
 	raw_spin_unlock_irq(&lot->lock);
 	PARKLOT_INJECT("close-a");
 
 	parklot_batch_begin(&batch, false);
-	clear(lot, U32_MAX, PARKLOT_INTERRUPTED, &batch);
+	lot_wake_many(lot, U32_MAX, PARKLOT_INTERRUPTED, &batch);
 	parklot_batch_end(&batch);
 }
 
 /**
- * parklot_lot_call() - wake one certain sleeper
+ * parklot_lot_wake_one() - wake one certain sleeper
  * @lot:    where it was seen
- * @watch:  its own, of a task; it may be on another lot now, but is not freed
+ * @notifier: its own, of a task; it may be on another lot now, but is not
+ *	     freed
  * @reason: what it comes back with; no WAKE counts it
  *
  * Who of two lots' locks is held does not matter: only @lot's holders write
@@ -493,8 +501,8 @@ void parklot_lot_interrupt(struct parklot_lot *lot)
  * Context: any, also that of an interrupt.
  * Return: was it still there?
  */
-bool parklot_lot_call(struct parklot_lot *lot, struct parklot_watch *watch,
-		      int reason)
+bool parklot_lot_wake_one(struct parklot_lot *lot,
+			  struct parklot_park_notifier *notifier, int reason)
 {
 	struct parklot_batch batch;
 	unsigned long flags;
@@ -503,13 +511,13 @@ bool parklot_lot_call(struct parklot_lot *lot, struct parklot_watch *watch,
 	parklot_batch_init(&batch, false);
 	local_irq_save(flags);
 	raw_spin_lock(&lot->lock);
-	is_here = READ_ONCE(watch->lot) == lot;
+	is_here = READ_ONCE(notifier->lot) == lot;
 	if (is_here) {
-		take_one(lot, watch->sleeper, reason, &batch);
-		show_count(lot, lot->nr_parked - 1);
+		lot_take_one(lot, notifier->sleeper, reason, &batch);
+		lot_show_count(lot, lot->nr_parked - 1);
 	}
 	raw_spin_unlock(&lot->lock);
-	wake_tasks(&batch);
+	batch_wake_tasks(&batch);
 	local_irq_restore(flags);
 	return is_here;
 }

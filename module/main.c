@@ -15,10 +15,10 @@
 #include <linux/module.h>
 
 #include "compat.h"
+#include "dev.h"
 #include "feature.h"
-#include "file.h"
-#include "hand.h"
 #include "timeout.h"
+#include "worker.h"
 
 /*
  * For everybody, as futex(2) is: a space reaches only the threads of the
@@ -79,19 +79,19 @@ static void device_exit(void)
 
 static int __init parklot_init(void)
 {
-	bool has_hands = parklot_is_built(PARKLOT_FEAT_CREW);
+	bool has_crew = parklot_is_built(PARKLOT_FEAT_CREW);
 	int err;
 
-	if (has_hands) {
-		err = parklot_hand_init();
+	if (has_crew) {
+		err = parklot_worker_init();
 		if (err)
 			return err;
 	}
 	if (parklot_is_built(PARKLOT_FEAT_URING))
 		parklot_timeouts_init();
 	err = device_init();
-	if (err && has_hands)
-		parklot_hand_exit();
+	if (err && has_crew)
+		parklot_worker_exit();
 	return err;
 }
 module_init(parklot_init);
@@ -102,7 +102,7 @@ static void __exit parklot_exit(void)
 	if (parklot_is_built(PARKLOT_FEAT_URING))
 		parklot_timeouts_exit();
 	if (parklot_is_built(PARKLOT_FEAT_CREW))
-		parklot_hand_exit();
+		parklot_worker_exit();
 }
 module_exit(parklot_exit);
 

@@ -24,25 +24,25 @@
 #include "inject.h"
 #include "poll.h"
 
-static struct parklot_poll *poll_of(struct parklot_alarm *alarm)
+static struct parklot_poll *poll_of(struct parklot_wake_source *source)
 {
-	return container_of(alarm, struct parklot_poll, alarm);
+	return container_of(source, struct parklot_poll, source);
 }
 
 /* [poll-b] pairs with [poll-a]: behind the barrier of set_current_state(). */
-static bool has_rung(struct parklot_alarm *alarm)
+static bool has_fired(struct parklot_wake_source *source)
 {
 	PARKLOT_INJECT("poll-b");
-	return READ_ONCE(poll_of(alarm)->wait.triggered);
+	return READ_ONCE(poll_of(source)->wait.triggered);
 }
 
-static bool is_ready(struct parklot_alarm *alarm)
+static bool is_ready(struct parklot_wake_source *source)
 {
-	struct parklot_poll *poll = poll_of(alarm);
+	struct parklot_poll *poll = poll_of(source);
 	struct poll_wqueues *wait = &poll->wait;
 	__poll_t wanted = wait->pt._key;
 
-	/* [poll-a] pairs with [poll-b] in has_rung(). */
+	/* [poll-a] pairs with [poll-b] in has_fired(). */
 	smp_store_mb(wait->triggered, 0);
 	PARKLOT_INJECT("poll-a");
 	return vfs_poll(poll->file, &wait->pt) & wanted;
@@ -68,8 +68,8 @@ int parklot_poll_get(struct parklot_poll *poll,
 	poll->file = fget(park->pollfd);
 	if (!poll->file)
 		return -EBADF;
-	poll->alarm.has_rung = has_rung;
-	poll->alarm.is_ready = is_ready;
+	poll->source.has_fired = has_fired;
+	poll->source.is_ready = is_ready;
 	poll->wait.pt._key = demangle_poll(park->poll_events) |
 			     EPOLLERR | EPOLLHUP;
 	return 0;
@@ -91,7 +91,7 @@ int parklot_poll_start(struct parklot_poll *poll)
 
 	poll_initwait(wait);
 	wait->pt._key = wanted;
-	is = is_ready(&poll->alarm);
+	is = is_ready(&poll->source);
 	wait->pt._qproc = NULL;
 	if (is)
 		return PARKLOT_POLLED;

@@ -13,7 +13,7 @@ struct parklot_park;
 /* All of it is the parker's own, on his stack. */
 struct parklot_poll {
 	struct file		*file;		/* held; NULL: nothing polled */
-	struct parklot_alarm	alarm;
+	struct parklot_wake_source source;
 	struct poll_wqueues	wait;
 };
 

@@ -2,15 +2,15 @@
 /*
  * Spaces: who owns one, and what it is made of.
  *
- * A space is made at open and is empty until SETUP gives it a yard: the lots
- * and the two areas of shared pages. The yard is published once and lives as
+ * A space is made at open and is empty until SETUP gives it the lots
+ * and the two areas of shared pages. They are published once and live as
  * long as the space, which lives as long as the open file: calls in flight and
  * mappings hold it. So nothing here is counted, and nothing is freed under a
  * sleeper.
  *
  *	setup				any other call
- *	make the yard			yard = space->yard	[setup-b]
- *	space->yard = yard  [setup-a]	if (yard) use it
+ *	make the lots			lots = space->lots	[setup-b]
+ *	space->lots = lots  [setup-a]	if (lots) use it
  */
 #include <linux/atomic.h>
 #include <linux/build_bug.h>
@@ -29,15 +29,15 @@
 
 #include "charge.h"
 #include "compat.h"
-#include "crew.h"
 #include "feature.h"
-#include "hand.h"
 #include "inject.h"
+#include "pool.h"
 #include "space.h"
+#include "worker.h"
 
 /* A power of two: kmalloc() aligns that to its size. */
-static_assert(!(sizeof(struct parklot_yard) &
-		(sizeof(struct parklot_yard) - 1)));
+static_assert(!(sizeof(struct parklot_lots) &
+		(sizeof(struct parklot_lots) - 1)));
 /* A line each, and the same for programs of 32 bits. */
 static_assert(sizeof(struct parklot_counters) == PARKLOT_LINE);
 static_assert(sizeof(struct parklot_words) == PARKLOT_LINE);
@@ -114,64 +114,64 @@ static void *area_line(const struct parklot_area *area, u32 nr)
 	       offset % PAGE_SIZE;
 }
 
-static void yard_free(struct parklot_yard *yard)
+static void lots_free(struct parklot_lots *lots)
 {
-	if (!yard)
+	if (!lots)
 		return;
-	if (parklot_is_built(PARKLOT_FEAT_CREW) && yard->roster)
-		parklot_roster_destroy(yard->roster);
-	area_free(&yard->words);
-	area_free(&yard->counters);
-	kvfree(yard->lot);
-	parklot_charge_return(&yard->charge);
-	kfree(yard);
+	if (parklot_is_built(PARKLOT_FEAT_CREW) && lots->pool)
+		parklot_pool_destroy(lots->pool);
+	area_free(&lots->words);
+	area_free(&lots->counters);
+	kvfree(lots->lot);
+	parklot_charge_return(&lots->charge);
+	kfree(lots);
 }
 
 /* A power of two, since only these are sure to be aligned. */
-static size_t lots_size(u32 nr_lots)
+static size_t lot_array_size(u32 nr_lots)
 {
 	return roundup_pow_of_two(nr_lots * sizeof(struct parklot_lot));
 }
 
 /* The processors of a crew: none without workers. */
-static u32 yard_nr_cpus(u32 nr_workers)
+static u32 lots_nr_cpus(u32 nr_workers)
 {
 	return nr_workers ? nr_cpu_ids : 0;
 }
 
 /*
- * What a yard takes: its areas, with a pointer a page; lots; slots; processors,
+ * What lots take: the areas, with a pointer a page; lots; slots; processors,
  * with two pointers each.
  */
-static unsigned long yard_nr_pages(u32 nr_lots, u32 nr_workers)
+static unsigned long lots_nr_pages(u32 nr_lots, u32 nr_workers)
 {
-	u32 nr_cpus = yard_nr_cpus(nr_workers);
+	u32 nr_cpus = lots_nr_cpus(nr_workers);
 	unsigned long nr = area_nr_pages(1 + nr_lots + nr_cpus) +
 			   area_nr_pages(1 + nr_lots + nr_workers);
-	size_t size = lots_size(nr_lots) +
+	size_t size = lot_array_size(nr_lots) +
 		      (nr + nr_workers + 2 * nr_cpus) * sizeof(void *);
 
 	return nr + DIV_ROUND_UP(size, PAGE_SIZE);
 }
 
 /* 0 workers are no crew. */
-static int yard_man(struct parklot_yard *yard, u32 nr_workers)
+static int lots_create_pool(struct parklot_lots *lots, u32 nr_workers)
 {
-	struct parklot_roster *roster;
+	struct parklot_pool *pool;
 	u32 i;
 
 	if (!parklot_is_built(PARKLOT_FEAT_CREW) || !nr_workers)
 		return 0;
-	roster = parklot_roster_create(nr_workers,
-				       area_line(&yard->counters, 0),
-				       area_line(&yard->words, 0));
-	if (IS_ERR(roster))
-		return PTR_ERR(roster);
+	pool = parklot_pool_create(nr_workers,
+				   area_line(&lots->counters, 0),
+				   area_line(&lots->words, 0));
+	if (IS_ERR(pool))
+		return PTR_ERR(pool);
 	for (i = 0; i < nr_cpu_ids; i++)
-		parklot_roster_set_line(roster, i,
-					area_line(&yard->counters,
-						  1 + yard->nr_lots + i));
-	yard->roster = roster;
+		parklot_pool_set_line(pool, i,
+				      area_line(&lots->counters,
+						1 + lots->nr_lots + i));
+	lots->pool = pool;
 	return 0;
 }
 
@@ -179,7 +179,7 @@ static int yard_man(struct parklot_yard *yard, u32 nr_workers)
  * Waits for as many spaces as were to be freed. Those of other users are among
  * them, and so the wait is for grace periods, not for their memory.
  */
-static int yard_charge(struct parklot_yard *yard, unsigned long nr_pages)
+static int lots_charge(struct parklot_lots *lots, unsigned long nr_pages)
 {
 	int deferred = atomic_read(&nr_deferred);
 	int freed, err;
@@ -187,49 +187,49 @@ static int yard_charge(struct parklot_yard *yard, unsigned long nr_pages)
 	/* [charge-a] pairs with [charge-b] in space_free_deferred(). */
 	freed = atomic_read_acquire(&nr_freed);
 	PARKLOT_INJECT("charge-a");
-	err = parklot_charge_take(&yard->charge, nr_pages);
+	err = parklot_charge_take(&lots->charge, nr_pages);
 	if (!err || freed == deferred)
 		return err;
 	if (wait_event_killable(deferred_wait,
 				atomic_read(&nr_freed) - deferred >= 0))
 		return -EINTR;
-	return parklot_charge_take(&yard->charge, nr_pages);
+	return parklot_charge_take(&lots->charge, nr_pages);
 }
 
-static struct parklot_yard *yard_create(u32 nr_lots, u32 nr_workers)
+static struct parklot_lots *lots_create(u32 nr_lots, u32 nr_workers)
 {
-	struct parklot_yard *yard;
+	struct parklot_lots *lots;
 	int err;
 	u32 i;
 
-	yard = kzalloc(sizeof(*yard), PARKLOT_GFP);
-	if (!yard)
+	lots = kzalloc(sizeof(*lots), PARKLOT_GFP);
+	if (!lots)
 		return ERR_PTR(-ENOMEM);
-	yard->nr_lots = nr_lots;
-	err = yard_charge(yard, yard_nr_pages(nr_lots, nr_workers));
+	lots->nr_lots = nr_lots;
+	err = lots_charge(lots, lots_nr_pages(nr_lots, nr_workers));
 	if (err) {
-		yard_free(yard);
+		lots_free(lots);
 		return ERR_PTR(err);
 	}
 	/* The caller is told if it cannot be had, and need not fill the log. */
-	yard->lot = kvzalloc(lots_size(nr_lots),
+	lots->lot = kvzalloc(lot_array_size(nr_lots),
 			     PARKLOT_GFP);
-	if (!yard->lot ||
-	    area_alloc(&yard->counters,
-		       1 + nr_lots + yard_nr_cpus(nr_workers)) ||
-	    area_alloc(&yard->words, 1 + nr_lots + nr_workers) ||
-	    yard_man(yard, nr_workers)) {
-		yard_free(yard);
+	if (!lots->lot ||
+	    area_alloc(&lots->counters,
+		       1 + nr_lots + lots_nr_cpus(nr_workers)) ||
+	    area_alloc(&lots->words, 1 + nr_lots + nr_workers) ||
+	    lots_create_pool(lots, nr_workers)) {
+		lots_free(lots);
 		return ERR_PTR(-ENOMEM);
 	}
 	for (i = 0; i < nr_lots; i++) {
-		parklot_lot_init(&yard->lot[i],
-				 area_line(&yard->counters, 1 + i),
-				 area_line(&yard->words, 1 + i));
+		parklot_lot_init(&lots->lot[i],
+				 area_line(&lots->counters, 1 + i),
+				 area_line(&lots->words, 1 + i));
 		/* So that the first park looks for its descriptor. */
-		yard->lot[i].nr_settled = ~0U;
+		lots->lot[i].nr_settled = ~0U;
 	}
-	return yard;
+	return lots;
 }
 
 /**
@@ -257,7 +257,7 @@ struct parklot_space *parklot_space_create(void)
 
 static void space_free(struct parklot_space *space)
 {
-	yard_free(space->yard);
+	lots_free(space->lots);
 	mmdrop(space->mm);
 	mutex_destroy(&space->setup_lock);
 	kfree(space);
@@ -271,7 +271,7 @@ static void space_free_deferred(struct work_struct *work)
 
 	space_free(space);
 	/*
-	 * [charge-b] pairs with [charge-a] in yard_charge(): a caller that was
+	 * [charge-b] pairs with [charge-a] in lots_charge(): a caller that was
 	 * refused because of this space sees the count change.
 	 */
 	atomic_inc_return(&nr_freed);
@@ -282,10 +282,10 @@ static void space_free_deferred(struct work_struct *work)
 /* Does a notifier of the scheduler's still use the crew? */
 static bool space_is_in_use(struct parklot_space *space)
 {
-	struct parklot_yard *yard = space->yard;
+	struct parklot_lots *lots = space->lots;
 
-	return parklot_is_built(PARKLOT_FEAT_CREW) && yard && yard->roster &&
-	       parklot_hand_dismiss(yard->roster);
+	return parklot_is_built(PARKLOT_FEAT_CREW) && lots && lots->pool &&
+	       parklot_worker_dismiss(lots->pool);
 }
 
 /**
@@ -300,7 +300,7 @@ void parklot_space_destroy(struct parklot_space *space)
 	if (space_is_in_use(space)) {
 		atomic_inc(&nr_deferred);
 		INIT_RCU_WORK(&space->free_work, space_free_deferred);
-		parklot_hand_defer(&space->free_work);
+		parklot_worker_defer(&space->free_work);
 		return;
 	}
 	space_free(space);
@@ -318,7 +318,7 @@ void parklot_space_destroy(struct parklot_space *space)
 int parklot_space_setup(struct parklot_space *space,
 			struct parklot_setup *setup)
 {
-	struct parklot_yard *yard;
+	struct parklot_lots *lots;
 
 	if (setup->flags || setup->reserved || !setup->nr_lots ||
 	    setup->nr_lots > PARKLOT_MAX_LOTS ||
@@ -328,17 +328,17 @@ int parklot_space_setup(struct parklot_space *space,
 		return -EOPNOTSUPP;
 
 	mutex_lock(&space->setup_lock);
-	yard = space->yard ? ERR_PTR(-EBUSY) :
-			     yard_create(setup->nr_lots, setup->nr_workers);
-	if (!IS_ERR(yard))
-		/* [setup-a] pairs with [setup-b] in parklot_space_yard(). */
-		smp_store_release(&space->yard, yard);
+	lots = space->lots ? ERR_PTR(-EBUSY) :
+			     lots_create(setup->nr_lots, setup->nr_workers);
+	if (!IS_ERR(lots))
+		/* [setup-a] pairs with [setup-b] in parklot_space_lots(). */
+		smp_store_release(&space->lots, lots);
 	mutex_unlock(&space->setup_lock);
-	if (IS_ERR(yard))
-		return PTR_ERR(yard);
+	if (IS_ERR(lots))
+		return PTR_ERR(lots);
 
-	setup->counters_size = yard->counters.nr_pages * PAGE_SIZE;
-	setup->words_size = yard->words.nr_pages * PAGE_SIZE;
+	setup->counters_size = lots->counters.nr_pages * PAGE_SIZE;
+	setup->words_size = lots->words.nr_pages * PAGE_SIZE;
 	return 0;
 }
 
@@ -348,58 +348,58 @@ int parklot_space_setup(struct parklot_space *space,
  */
 void parklot_space_interrupt(struct parklot_space *space)
 {
-	struct parklot_yard *yard = parklot_space_yard(space);
+	struct parklot_lots *lots = parklot_space_lots(space);
 	u32 i;
 
-	for (i = 0; yard && i < yard->nr_lots; i++) {
-		parklot_lot_interrupt(&yard->lot[i]);
+	for (i = 0; lots && i < lots->nr_lots; i++) {
+		parklot_lot_interrupt(&lots->lot[i]);
 		cond_resched();
 	}
 }
 
 /**
- * parklot_yard_join() - the caller joins the crew
- * @yard: whose
+ * parklot_lots_join() - the caller joins the crew
+ * @lots: whose
  * @slot: any number
  *
  * Return: 0, -EINVAL if there is no such slot, -EBUSY if it is taken or the
  * caller has one, -EOPNOTSUPP or -ENOMEM.
  */
-int parklot_yard_join(struct parklot_yard *yard, u32 slot)
+int parklot_lots_join(struct parklot_lots *lots, u32 slot)
 {
-	struct parklot_roster *roster = yard->roster;
+	struct parklot_pool *pool = lots->pool;
 
 	if (!parklot_is_built(PARKLOT_FEAT_CREW))
 		return -EOPNOTSUPP;
-	if (!roster || slot >= roster->nr_slots)
+	if (!pool || slot >= pool->nr_slots)
 		return -EINVAL;
-	slot = array_index_nospec(slot, roster->nr_slots);
-	return parklot_hand_join(roster, slot,
-				 area_line(&yard->words,
-					   1 + yard->nr_lots + slot));
+	slot = array_index_nospec(slot, pool->nr_slots);
+	return parklot_worker_join(pool, slot,
+				   area_line(&lots->words,
+					     1 + lots->nr_lots + slot));
 }
 
 /**
- * parklot_yard_show() - what goes on, more or less, for fdinfo
- * @yard: whose
+ * parklot_lots_show() - what goes on, more or less, for fdinfo
+ * @lots: whose
  * @seq:  where to
  */
-void parklot_yard_show(struct parklot_yard *yard, struct seq_file *seq)
+void parklot_lots_show(struct parklot_lots *lots, struct seq_file *seq)
 {
 	u32 i, nr_parked = 0;
 	u64 nr_woken = 0;
 
-	for (i = 0; i < yard->nr_lots; i++) {
-		nr_parked += READ_ONCE(yard->lot[i].nr_parked);
-		nr_woken += READ_ONCE(yard->lot[i].nr_woken);
+	for (i = 0; i < lots->nr_lots; i++) {
+		nr_parked += READ_ONCE(lots->lot[i].nr_parked);
+		nr_woken += READ_ONCE(lots->lot[i].nr_woken);
 	}
-	seq_printf(seq, "parklot-lots:\t%u\n", yard->nr_lots);
+	seq_printf(seq, "parklot-lots:\t%u\n", lots->nr_lots);
 	seq_printf(seq, "parklot-parked:\t%u\n", nr_parked);
 	seq_printf(seq, "parklot-wakes:\t%llu\n", nr_woken);
 	seq_printf(seq, "parklot-batches:\t%lu\n",
-		   atomic_long_read(&yard->nr_batches));
+		   atomic_long_read(&lots->nr_batches));
 	seq_printf(seq, "parklot-empty-wakes:\t%lu\n",
-		   atomic_long_read(&yard->nr_empty));
-	if (parklot_is_built(PARKLOT_FEAT_CREW) && yard->roster)
-		parklot_roster_show(yard->roster, seq);
+		   atomic_long_read(&lots->nr_empty));
+	if (parklot_is_built(PARKLOT_FEAT_CREW) && lots->pool)
+		parklot_pool_show(lots->pool, seq);
 }

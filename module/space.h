@@ -21,7 +21,7 @@
 struct mm_struct;
 struct page;
 struct parklot_park;
-struct parklot_roster;
+struct parklot_pool;
 struct parklot_setup;
 struct parklot_wake_entry;
 struct seq_file;
@@ -36,12 +36,12 @@ struct parklot_area {
  * What SETUP makes. I: set at init. Every call reads that; the statistics,
  * which each waker writes, have a line of their own.
  */
-struct parklot_yard {
+struct parklot_lots {
 	u32			nr_lots;	/* I */
 	struct parklot_lot	*lot;		/* I: nr_lots */
 	struct parklot_area	counters;	/* I */
 	struct parklot_area	words;		/* I */
-	struct parklot_roster	*roster;	/* I: or NULL: no crew */
+	struct parklot_pool	*pool;		/* I: or NULL: no crew */
 	/* WAKEs, with a park or not. */
 	atomic_long_t		nr_batches ____cacheline_aligned_in_smp;
 	atomic_long_t		nr_empty;	/* ... that woke nobody */
@@ -52,11 +52,11 @@ struct parklot_yard {
 struct parklot_space {
 	struct mm_struct	*mm;		/* I: whose, grabbed */
 	const void		*files;		/* I: the opener's table: see
-						 * parklot_call_is_lost() */
+						 * parklot_close_was_last() */
 	bool			has_others;	/* parkers by another table */
 	unsigned int		fd_hint;	/* a descriptor seen last */
 	struct mutex		setup_lock;
-	struct parklot_yard	*yard;		/* S: once, by [setup-a] */
+	struct parklot_lots	*lots;		/* S: once, by [setup-a] */
 	struct rcu_work		free_work;	/* after close, with a crew */
 };
 
@@ -66,8 +66,8 @@ int parklot_space_setup(struct parklot_space *space,
 			struct parklot_setup *setup);
 void parklot_space_interrupt(struct parklot_space *space);
 
-int parklot_yard_join(struct parklot_yard *yard, u32 slot);
-void parklot_yard_show(struct parklot_yard *yard, struct seq_file *seq);
+int parklot_lots_join(struct parklot_lots *lots, u32 slot);
+void parklot_lots_show(struct parklot_lots *lots, struct seq_file *seq);
 
 /**
  * parklot_space_is_own() - does @space belong to the calling process?
@@ -79,32 +79,32 @@ static inline bool parklot_space_is_own(const struct parklot_space *space)
 }
 
 /**
- * parklot_space_yard() - what SETUP made
+ * parklot_space_lots() - what SETUP made
  * @space: any
  *
  * Return: it, or NULL before SETUP.
  */
-static inline struct parklot_yard *
-parklot_space_yard(struct parklot_space *space)
+static inline struct parklot_lots *
+parklot_space_lots(struct parklot_space *space)
 {
 	PARKLOT_INJECT("setup-b");
 	/* [setup-b] pairs with [setup-a] in parklot_space_setup(). */
-	return smp_load_acquire(&space->yard);
+	return smp_load_acquire(&space->lots);
 }
 
 /**
- * parklot_yard_lot() - the lot that user space calls @nr
- * @yard: whose
+ * parklot_lots_get() - the lot that user space calls @nr
+ * @lots: whose
  * @nr:   any number
  *
  * Return: the lot, or NULL.
  */
 static inline struct parklot_lot *
-parklot_yard_lot(const struct parklot_yard *yard, u32 nr)
+parklot_lots_get(const struct parklot_lots *lots, u32 nr)
 {
-	if (nr >= yard->nr_lots)
+	if (nr >= lots->nr_lots)
 		return NULL;
-	return &yard->lot[array_index_nospec(nr, yard->nr_lots)];
+	return &lots->lot[array_index_nospec(nr, lots->nr_lots)];
 }
 
 #endif /* PARKLOT_SPACE_H */

@@ -42,14 +42,16 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
-#include "call.h"
+#include "close.h"
 #include "compat.h"
 #include "feature.h"
 #include "inject.h"
 #include "lot.h"
 #include "space.h"
 #include "timeout.h"
+#include "uaccess.h"
 #include "uring.h"
+#include "wake.h"
 
 /* A parked command. I: set at init. */
 struct parklot_request {
@@ -163,21 +165,21 @@ static struct parklot_request *request_create(struct io_uring_cmd *cmd,
 
 /* From here on it is completed, and not by what is returned. */
 static int request_park(struct parklot_request *request,
-			const struct parklot_stay *stay,
+			const struct parklot_park_args *args,
 			unsigned int issue_flags)
 {
 	int reason;
 
 	io_uring_cmd_mark_cancelable(request->cmd, issue_flags);
 	PARKLOT_INJECT("ring-c");
-	reason = parklot_lot_enlist(request->lot, &request->sleeper, stay);
+	reason = parklot_lot_enlist(request->lot, &request->sleeper, args);
 	if (reason) {
 		request_done(request, reason, issue_flags);
 		goto out;
 	}
 	if (request->has_timeout) {
 		PARKLOT_INJECT("ring-b");
-		parklot_timeout_start(&request->timeout, stay->deadline);
+		parklot_timeout_start(&request->timeout, args->deadline);
 		/* [ring-b] pairs with [ring-a] in request_done(). */
 		if (smp_load_acquire(&request->sleeper.reason))
 			parklot_timeout_cancel(&request->timeout);
@@ -196,37 +198,37 @@ static bool is_registered(const struct io_uring_cmd *cmd)
 	return READ_ONCE(cmd->sqe->flags) & IOSQE_FIXED_FILE;
 }
 
-static int uring_park(struct io_uring_cmd *cmd, struct parklot_yard *yard,
+static int uring_park(struct io_uring_cmd *cmd, struct parklot_lots *lots,
 		      const void __user *upark, unsigned int issue_flags)
 {
 	struct parklot_request *request;
-	struct parklot_stay stay = {};
+	struct parklot_park_args args = {};
 	struct parklot_lot *lot;
 	struct parklot_park park;
 
 	if (copy_from_user(&park, upark, sizeof(park)))
 		return -EFAULT;
-	lot = parklot_yard_lot(yard, park.lot);
+	lot = parklot_lots_get(lots, park.lot);
 	if (!lot || park.flags & ~PARKLOT_PARK_FIFO || park.pollfd != -1 ||
 	    park.poll_events)
 		return -EINVAL;
-	stay.seq = park.expected_seq;
-	stay.fifo = park.flags & PARKLOT_PARK_FIFO;
-	stay.deadline = parklot_deadline(park.deadline_ns);
+	args.seq = park.expected_seq;
+	args.fifo = park.flags & PARKLOT_PARK_FIFO;
+	args.deadline = parklot_deadline(park.deadline_ns);
 	/* [close-b] pairs with [close-a] in parklot_lot_interrupt(). */
-	stay.nr_interrupts = smp_load_acquire(&lot->nr_interrupts);
+	args.nr_interrupts = smp_load_acquire(&lot->nr_interrupts);
 	if (!is_registered(cmd) &&
-	    parklot_call_is_lost(lot, stay.nr_interrupts, cmd->file))
+	    parklot_close_was_last(lot, args.nr_interrupts, cmd->file))
 		return PARKLOT_INTERRUPTED;
 	PARKLOT_INJECT("close-b");
-	if (READ_ONCE(*lot->seq) != stay.seq)
+	if (READ_ONCE(*lot->seq) != args.seq)
 		return PARKLOT_CHANGED;
-	if (stay.deadline != KTIME_MAX && stay.deadline <= ktime_get())
+	if (args.deadline != KTIME_MAX && args.deadline <= ktime_get())
 		return PARKLOT_TIMEDOUT;
-	request = request_create(cmd, lot, stay.deadline != KTIME_MAX);
+	request = request_create(cmd, lot, args.deadline != KTIME_MAX);
 	if (!request)
 		return -ENOMEM;
-	return request_park(request, &stay, issue_flags);
+	return request_park(request, &args, issue_flags);
 }
 
 /*
@@ -255,7 +257,7 @@ int parklot_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
 {
 	struct parklot_space *space = cmd->file->private_data;
 	const struct parklot_uring *area;
-	struct parklot_yard *yard;
+	struct parklot_lots *lots;
 	void __user *uarg;
 
 	if (issue_flags & IO_URING_F_CANCEL)
@@ -264,8 +266,8 @@ int parklot_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
 		return -EIO;
 	if (!parklot_has(PARKLOT_FEAT_URING))
 		return -EOPNOTSUPP;
-	yard = parklot_space_yard(space);
-	if (!yard)
+	lots = parklot_space_lots(space);
+	if (!lots)
 		return -ENXIO;
 	area = (const void *)cmd->sqe->cmd;
 	if (READ_ONCE(area->reserved))
@@ -273,9 +275,9 @@ int parklot_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
 	uarg = u64_to_user_ptr(READ_ONCE(area->arg));
 	switch (cmd->cmd_op) {
 	case PARKLOT_IOC_PARK:
-		return uring_park(cmd, yard, uarg, issue_flags);
+		return uring_park(cmd, lots, uarg, issue_flags);
 	case PARKLOT_IOC_WAKE:
-		return parklot_call_wake(yard, uarg,
+		return parklot_wake_user(lots, uarg,
 					 sizeof(struct parklot_wake));
 	default:
 		return -ENOTTY;

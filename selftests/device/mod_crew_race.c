@@ -286,7 +286,7 @@ TEST_F_TIMEOUT(race, deadline_racing_the_call_leaves_one_reason, 60)
 {
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
 		SKIP(return, "takes two processors");
-	leave_and_call(_metadata, self, "call");
+	leave_and_call(_metadata, self, "replace");
 }
 
 /* The worker is still parked when it is chosen, but about to leave. */

@@ -190,7 +190,7 @@ static int after_setup(nomem_t *self, int err)
 	return err;
 }
 
-/* The copy of the struct, the lots, both areas page by page, the crew. */
+/* The copy, the struct of lots, its lots, both areas page by page, the crew. */
 TEST_F(nomem, failed_setup_leaves_no_trace)
 {
 	static const struct trial trial = {

@@ -71,10 +71,10 @@ static void *join_and_exit(void *arg)
 	return (void *)(intptr_t)dev_join(s->fd, 0);
 }
 
-/* A debug kernel is slow where a notifier has read the table of workers. */
+/* A debug build is slow where a notifier has read the pool. */
 static bool slow_notifiers(void)
 {
-	return set_parameter("inject_at", "hand-b") &&
+	return set_parameter("inject_at", "worker-b") &&
 	       set_parameter("inject_us", "2000");
 }
 
@@ -85,8 +85,8 @@ static void usual_notifiers(void)
 }
 
 /*
- * The slot is taken over while the thread exits. So the table has no worker
- * when its space is closed, but the thread's notifier still uses it.
+ * The slot is taken over while the thread exits, so that the pool has no
+ * worker when its space is closed, but the thread's notifier still uses it.
  */
 TEST_F_TIMEOUT(exit, close_after_takeover_waits_for_notifier, 60)
 {

@@ -108,7 +108,7 @@ inline give_up(why, was)
 	}
 }
 
-/* enqueue(), under the lot's lock */
+/* lot_enqueue(), under the lot's lock */
 inline enlist(refusal)
 {
 	d_step {					/* [ring-c] */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * crew: a shortage is overlooked by nobody (module/crew.c, hand.c; the protocol
+ * crew: a shortage is overlooked by nobody (module/pool.c, worker.c; the protocol
  * of `backlog' in include/uapi/linux/parklot.h).
  *
  * A worker that blocks until two tasks are done, two that look for one each and
@@ -8,8 +8,8 @@
  * 2. The raiser wakes as many as he sees are missing. How many run is a sum that
  * is never too high, see crew_sum: here it is one number. Who blocks or parks
  * has it checked if there is a backlog and somebody is parked. A check, under
- * the roster's lock, finds that enough run, or that it is not time yet, and sets
- * the timer, or chooses a hand, which it then looks for under its lot's lock;
+ * the pool's lock, finds that enough run, or that it is not time yet, and sets
+ * the timer, or chooses a worker, which it then looks for under its lot's lock;
  * meanwhile no other chooses, but the timer is set behind it. Who sleeps for
  * ever while the task is not done is a deadlock; that one is taken off a lot who
  * is not on it, and that two are called at a time, is an error.
@@ -36,11 +36,11 @@
 byte backlog;
 byte nr_running = NR_PARKERS + 1;
 byte nr_parked;
-bool on_lot[NR_PARKERS], on_roster[NR_PARKERS];
-bool lot_locked, roster_locked;
+bool on_lot[NR_PARKERS], in_pool[NR_PARKERS];
+bool lot_locked, pool_locked;
 bool is_set;			/* the timer */
-bool is_calling;		/* as the roster has it */
-byte nr_calling;		/* as it is */
+bool is_replacing;		/* as the pool has it */
+byte nr_replacing;		/* as it is */
 bool called[NR_PARKERS];	/* a reason to come back */
 byte nr_taken;			/* tasks, one a worker */
 bool is_done;			/* all of them */
@@ -50,42 +50,42 @@ byte late_running, late_backlog;
 
 #define lock(l)		atomic { !l -> l = true }
 #define unlock(l)	l = false
-#define needs_check	(backlog > 0 && (on_roster[0] || on_roster[1]))
+#define needs_check	(backlog > 0 && (in_pool[0] || in_pool[1]))
 #define is_short(own)	(nr_running - own < TARGET && needs_check)
 
-/* take_one(), under the lot's lock: the waker counts. */
+/* lot_take_one(), under the lot's lock: the waker counts. */
 inline take(p)
 {
 	assert(on_lot[p]);
 	on_lot[p] = false;
-	lock(roster_locked);
+	lock(pool_locked);
 	nr_running++;
 	nr_parked--;
-	on_roster[p] = false;
-	unlock(roster_locked);
+	in_pool[p] = false;
+	unlock(pool_locked);
 	called[p] = true
 }
 
-/* parklot_roster_check(): whom to call, */
+/* parklot_pool_check(): whom to call, */
 inline choose(own)
 {
-	lock(roster_locked);
+	lock(pool_locked);
 	chosen = NOBODY;
 	if
 #if MUTANT != 9
-	:: is_calling
+	:: is_replacing
 #endif
-	:: (!is_calling || MUTANT == 9) && !is_short(own)
-	:: (!is_calling || MUTANT == 9) && is_short(own) ->
+	:: (!is_replacing || MUTANT == 9) && !is_short(own)
+	:: (!is_replacing || MUTANT == 9) && is_short(own) ->
 		if
 		:: is_set = true			/* not yet */
-		:: on_roster[0] && on_lot[0] -> chosen = 0
-		:: on_roster[1] && on_lot[1] -> chosen = 1
+		:: in_pool[0] && on_lot[0] -> chosen = 0
+		:: in_pool[1] && on_lot[1] -> chosen = 1
 		:: !on_lot[0] && !on_lot[1]		/* they leave */
 		fi
 	fi;
-	is_calling = is_calling || chosen != NOBODY;
-	unlock(roster_locked)
+	is_replacing = is_replacing || chosen != NOBODY;
+	unlock(pool_locked)
 }
 
 /* and to call him, if he is still there: the next one is the timer's. */
@@ -95,8 +95,8 @@ inline check(own)
 	if
 	:: chosen == NOBODY
 	:: else ->
-		nr_calling++;
-		assert(nr_calling == 1);
+		nr_replacing++;
+		assert(nr_replacing == 1);
 		lock(lot_locked);
 		if
 #if MUTANT == 8
@@ -110,16 +110,16 @@ inline check(own)
 #endif
 		fi;
 		unlock(lot_locked);
-		lock(roster_locked);
-		nr_calling--;
-		is_calling = false;
+		lock(pool_locked);
+		nr_replacing--;
+		is_replacing = false;
 #if MUTANT != 10
 		if
 		:: is_short(own) -> is_set = true
 		:: else
 		fi;
 #endif
-		unlock(roster_locked)
+		unlock(pool_locked)
 	fi
 }
 
@@ -172,11 +172,11 @@ again:
 #endif
 		lock(lot_locked);
 		on_lot[me] = true;
-		lock(roster_locked);
-		on_roster[me] = true;
+		lock(pool_locked);
+		in_pool[me] = true;
 		nr_parked++;
 		nr_running--;			/* [crew-a] */
-		unlock(roster_locked);
+		unlock(pool_locked);
 		unlock(lot_locked);
 #if MUTANT != 3 && MUTANT != 4
 		if
@@ -245,7 +245,7 @@ proctype judge()
 		timeout ->
 		assert(nr_running + nr_parked == NR_PARKERS + 1);
 		assert(nr_parked == on_lot[0] + on_lot[1]);
-		assert(on_lot[0] == on_roster[0] && on_lot[1] == on_roster[1])
+		assert(on_lot[0] == in_pool[0] && on_lot[1] == in_pool[1])
 	}
 }
 

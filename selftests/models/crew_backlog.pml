@@ -3,7 +3,7 @@
  * crew_backlog: while tasks wait, the device's crew is told so, and calls a
  * parked worker for one that blocks (pl__sysmon_notify(),
  * pl__sysmon_clear_backlog(), tell_crew(), sleep_long() in lib/sched/sysmon.c;
- * pl__notify_one() in notify.c; module/crew.c).
+ * pl__notify_one() in notify.c; module/pool.c).
  *
  * One worker is wanted, two are there: one parks when it should; the other does
  * not, and is blocked at first.  A task blocks one of them until all have begun;
@@ -126,7 +126,7 @@ inline signal()
 	od
 }
 
-/* parklot_roster_check(), for who blocks or parks; later calls are no worse. */
+/* parklot_pool_check(), for who blocks or parks; later calls are no worse. */
 inline kernel_looks()
 {
 	if

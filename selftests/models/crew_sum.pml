@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * crew_sum: how many of a crew run is summed over lines, one a processor, while
- * workers come and go (parklot_roster_count(), parklot_roster_running() in
- * module/crew.h and crew.c; the same of `blocked', with the signs turned, is
+ * workers come and go (parklot_pool_count(), parklot_pool_running() in
+ * module/pool.h and pool.c; the same of `blocked', with the signs turned, is
  * pl__crew_sum_blocked() in lib/park/lot_crew.c).
  *
  * Two workers, which joined on the first processor, block for good, on any, and
@@ -59,7 +59,7 @@ inline count_out(cpu)
 	}
 }
 
-/* parklot_roster_running() */
+/* parklot_pool_running() */
 inline sum_lines()
 {
 	sum = 0;

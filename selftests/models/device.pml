@@ -61,7 +61,7 @@ byte nr_ended;
 
 /* What only the lock's holder looks at is one step with the lock. */
 
-/* dequeue() */
+/* lot_dequeue() */
 inline give_up(why)
 {
 	d_step {
@@ -86,8 +86,8 @@ inline give_up(why)
 	}
 }
 
-/* doze(): schedule() returns for whoever made the task run again. */
-inline doze()
+/* lot_sleep(): schedule() returns for whoever made the task run again. */
+inline lot_sleep()
 {
 	do
 	::
@@ -173,7 +173,7 @@ restart:
 		unlock()
 	};
 	if
-	:: same -> doze()
+	:: same -> lot_sleep()
 	:: else -> result = CHANGED
 	fi;
 	atomic {
@@ -193,15 +193,15 @@ out:
 }
 
 /* Is there a sleeper for this waker? The due ones come first. */
-#define is_due_left	(on[0] == DUE || on[1] == DUE)
+#define has_due	(on[0] == DUE || on[1] == DUE)
 #define is_one_left	(on[0] == LOT || on[1] == LOT)
 #if MUTANT == 11
-#define can_take	(only_due && is_due_left || !only_due && is_one_left)
+#define can_take	(only_due && has_due || !only_due && is_one_left)
 #else
-#define can_take	(is_due_left || !only_due && is_one_left)
+#define can_take	(has_due || !only_due && is_one_left)
 #endif
 
-/* take(), one sleeper, which there is; and wake_tasks() */
+/* lot_take(), one sleeper, which there is; and batch_wake_tasks() */
 inline take_and_wake()
 {
 	d_step {
@@ -209,7 +209,7 @@ inline take_and_wake()
 #if MUTANT == 11
 		:: only_due ->
 #else
-		:: is_due_left ->
+		:: has_due ->
 #endif
 			victim = (on[0] == DUE -> 0 : 1)
 		:: else -> victim = (on[0] == LOT -> 0 : 1)
@@ -245,7 +245,7 @@ inline take_and_wake()
 inline begin()
 {
 	lock();
-	assert(nr_parked == 0 || is_due_left || is_one_left);
+	assert(nr_parked == 0 || has_due || is_one_left);
 	if
 #if MUTANT == 11
 	:: limit >= nr_parked && is_all ->
@@ -264,7 +264,7 @@ inline begin()
 	assert(nr_parked == 0 || can_take)
 }
 
-/* clear(), with one sleeper to a hold of the lock. */
+/* lot_wake_many(), with one sleeper to a hold of the lock. */
 inline wake()
 {
 	if

@@ -1,43 +1,43 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * worker_exit: the end of a worker (module/hand.c). Its thread exits, joins
+ * worker_exit: the end of a worker (module/worker.c). Its thread exits, joins
  * another crew, or only goes on, while another one takes its slot and a third
  * closes the space.
  *
- * One hand, that of the thread, and its roster. The scheduler's notifier runs
+ * One worker, that of the thread, and its pool. The scheduler's notifier runs
  * in switch_out(), with preemption off, which RCU takes for a reader. There the
- * hand is taken off the notifiers once its roster is gone or its thread exits,
+ * worker is taken off the notifiers once its pool is gone or its thread exits,
  * and is then freed by the work item.
  *
- * Nothing is used after it was freed, and the hand is freed once.
+ * Nothing is used after it was freed, and the worker is freed once.
  *
  * MUTANT 1: only dismissal asks for a grace period, not a slot's new owner
- * MUTANT 2: the roster is freed without a grace period
- * MUTANT 3: the notifier gives the hand away before it uses the roster
- * MUTANT 4: the work item frees the hand without a grace period
- * MUTANT 5: the thread looks for its hand while it can be preempted
- * MUTANT 6: a thread that joins again finds its old hand before, not under lock
+ * MUTANT 2: the pool is freed without a grace period
+ * MUTANT 3: the notifier gives the worker away before it uses the pool
+ * MUTANT 4: the work item frees the worker without a grace period
+ * MUTANT 5: the thread looks for its worker while it can be preempted
+ * MUTANT 6: a thread that joins again finds its old worker before, not under lock
  */
 #ifndef MUTANT
 #define MUTANT 0
 #endif
 
-/* The hand's: */
-bool has_roster = true;		/* M: hand->roster */
+/* The worker's: */
+bool has_pool = true;		/* M: worker->pool */
 bool is_linked = true;		/* the thread's: among its notifiers */
 bool is_dead;			/* given to the work item */
-bool is_hand_free;
+bool is_worker_free;
 byte nr_ends;
 
-/* The roster's: */
-bool is_in_slot = true;		/* M: the hand */
+/* The pool's: */
+bool is_in_slot = true;		/* M: the worker */
 bool is_taken;			/* M: by the other one */
 bool needs_grace;		/* M */
-bool is_roster_free;
+bool is_pool_free;
 
 bool is_exiting;		/* PF_EXITING, or another program's memory */
 bool is_over;			/* the thread is dead */
-bool is_locked;			/* hands_lock */
+bool is_locked;			/* workers_lock */
 byte nr_calls = 1;		/* in flight on the space: the taker's */
 
 /* A reader of RCU, which is the thread: which section it is in, if in one. */
@@ -54,21 +54,21 @@ inline wait_grace(n)
 	!is_reading || nr_read != n
 }
 
-inline use_roster() { assert(!is_roster_free) }
-inline use_hand() { assert(!is_hand_free) }
+inline use_pool() { assert(!is_pool_free) }
+inline use_worker() { assert(!is_worker_free) }
 
-/* hand_detach() */
+/* worker_detach() */
 inline detach()
 {
-	d_step { is_in_slot = false; has_roster = false }	/* [hand-a] */
+	d_step { is_in_slot = false; has_pool = false }	/* [worker-a] */
 }
 
-/* hand_end(), without the notifier; RCU frees it. */
-inline end_hand(n)
+/* worker_end(), without the notifier; RCU frees it. */
+inline end_worker(n)
 {
 	lock();
 	if
-	:: has_roster -> detach()
+	:: has_pool -> detach()
 	:: else
 	fi;
 	d_step { nr_ends++; assert(nr_ends == 1) };
@@ -76,17 +76,17 @@ inline end_hand(n)
 #if MUTANT != 4
 	wait_grace(n);
 #endif
-	is_hand_free = true
+	is_worker_free = true
 }
 
-/* hand_sched_out() */
+/* worker_sched_out() */
 inline switch_out(r)
 {
 	if
 	:: is_linked ->
 		atomic { is_reading = true; nr_read++ };
-		use_hand();
-		r = has_roster;					/* [hand-b] */
+		use_worker();
+		r = has_pool;					/* [worker-b] */
 		if
 		:: !r || is_exiting ->
 #if MUTANT == 3
@@ -94,7 +94,7 @@ inline switch_out(r)
 			is_dead = true;
 #endif
 			if
-			:: r -> use_roster()
+			:: r -> use_pool()
 			:: else
 			fi;
 #if MUTANT != 3
@@ -102,35 +102,35 @@ inline switch_out(r)
 			is_dead = true;
 #endif
 			/* The next notifier is read from this one. */
-			use_hand()
-		:: else -> use_roster()
+			use_worker()
+		:: else -> use_pool()
 		fi;
 		is_reading = false
 	:: else
 	fi
 }
 
-/* hand_of_roster(): of another space's call, which does not hold the roster. */
+/* worker_of_pool(): of another space's call, which does not hold the pool. */
 inline look()
 {
 #if MUTANT == 5
 	seen = is_linked;
 	switch_out(r);
 	if
-	:: seen -> use_hand()
+	:: seen -> use_worker()
 	:: else
 	fi
 #else
 	d_step {
 		if
-		:: is_linked -> use_hand()
+		:: is_linked -> use_worker()
 		:: else
 		fi
 	}
 #endif
 }
 
-/* parklot_hand_join() of another crew, whose hand is not looked at here. */
+/* parklot_worker_join() of another crew, whose worker is not looked at here. */
 inline join_again()
 {
 #if MUTANT == 6
@@ -140,7 +140,7 @@ inline join_again()
 	is_linked = false;
 #else
 	lock();
-	d_step { seen = is_linked && !has_roster };
+	d_step { seen = is_linked && !has_pool };
 	if
 	:: seen -> is_linked = false
 	:: else
@@ -148,7 +148,7 @@ inline join_again()
 #endif
 	unlock();
 	if
-	:: seen -> end_hand(n)
+	:: seen -> end_worker(n)
 	:: else
 	fi
 }
@@ -171,18 +171,18 @@ active proctype thread()
 	is_over = true
 }
 
-/* bury() */
-active proctype worker()
+/* reap_dead() */
+active proctype reaper()
 {
 	byte n;
 
 	if
-	:: is_dead -> end_hand(n)
+	:: is_dead -> end_worker(n)
 	:: is_over && !is_dead
 	fi
 }
 
-/* JOIN in the hand's slot, and LEAVE; it holds the space meanwhile. */
+/* JOIN in the worker's slot, and LEAVE; it holds the space meanwhile. */
 active proctype taker()
 {
 	lock();
@@ -197,14 +197,14 @@ active proctype taker()
 	:: !is_in_slot -> is_taken = true
 	fi;
 	unlock();
-	use_roster();
+	use_pool();
 	lock();
 	is_taken = false;
 	unlock();
 	nr_calls--
 }
 
-/* The last close: parklot_hand_dismiss(), and the rest. */
+/* The last close: parklot_worker_dismiss(), and the rest. */
 active proctype closer()
 {
 	bool g;
@@ -224,5 +224,5 @@ active proctype closer()
 	:: else
 	fi;
 #endif
-	is_roster_free = true
+	is_pool_free = true
 }

@@ -17,16 +17,18 @@
 #include <linux/seq_file.h>
 #include <linux/uaccess.h>
 
-#include "call.h"
+#include "close.h"
 #include "compat.h"
-#include "crew.h"
+#include "dev.h"
 #include "feature.h"
-#include "file.h"
-#include "hand.h"
 #include "inject.h"
 #include "poll.h"
+#include "pool.h"
 #include "space.h"
+#include "uaccess.h"
 #include "uring.h"
+#include "wake.h"
+#include "worker.h"
 
 static long ioctl_query(void __user *uarg, size_t size)
 {
@@ -72,53 +74,56 @@ static long ioctl_setup(struct parklot_space *space,
 }
 
 /* One PARK, checked. */
-struct parklot_rest {
-	struct parklot_yard	*yard;
+struct parklot_park_call {
+	struct parklot_lots	*lots;
 	struct parklot_lot	*lot;
 	struct parklot_poll	poll;
 };
 
 /* On success parklot_poll_put() has to be called. */
-static int rest_prepare(struct parklot_rest *rest, struct parklot_yard *yard,
+static int park_prepare(struct parklot_park_call *call,
+			struct parklot_lots *lots,
 			const struct parklot_park *park)
 {
-	rest->yard = yard;
-	rest->lot = parklot_yard_lot(yard, park->lot);
-	if (!rest->lot || park->flags & ~PARKLOT_PARK_FIFO)
+	call->lots = lots;
+	call->lot = parklot_lots_get(lots, park->lot);
+	if (!call->lot || park->flags & ~PARKLOT_PARK_FIFO)
 		return -EINVAL;
-	return parklot_poll_get(&rest->poll, park);
+	return parklot_poll_get(&call->poll, park);
 }
 
 /* The sleep itself, which for a worker is not blocking. */
-static int rest_sleep(struct parklot_rest *rest, struct parklot_stay *stay)
+static int park_sleep(struct parklot_park_call *call,
+		      struct parklot_park_args *args)
 {
-	struct parklot_roster *roster = rest->yard->roster;
+	struct parklot_pool *pool = call->lots->pool;
 	int reason;
 
-	if (!parklot_is_built(PARKLOT_FEAT_CREW) || !roster)
-		return parklot_lot_park(rest->lot, stay);
-	stay->watch = parklot_hand_enter(roster);
-	reason = parklot_lot_park(rest->lot, stay);
-	parklot_hand_return(stay->watch);
+	if (!parklot_is_built(PARKLOT_FEAT_CREW) || !pool)
+		return parklot_lot_park(call->lot, args);
+	args->notifier = parklot_worker_enter(pool);
+	reason = parklot_lot_park(call->lot, args);
+	parklot_worker_return(args->notifier);
 	return reason;
 }
 
-static int rest_poll(struct parklot_rest *rest, struct parklot_stay *stay)
+static int park_sleep_polling(struct parklot_park_call *call,
+			      struct parklot_park_args *args)
 {
-	int reason = parklot_poll_start(&rest->poll);
+	int reason = parklot_poll_start(&call->poll);
 
-	stay->alarm = &rest->poll.alarm;
+	args->source = &call->poll.source;
 	if (!reason)
-		reason = rest_sleep(rest, stay);
-	parklot_poll_stop(&rest->poll);
+		reason = park_sleep(call, args);
+	parklot_poll_stop(&call->poll);
 	return reason;
 }
 
-static int rest_park(struct parklot_rest *rest, struct file *file,
-		     const struct parklot_park *park)
+static int park_run(struct parklot_park_call *call, struct file *file,
+		    const struct parklot_park *park)
 {
-	struct parklot_lot *lot = rest->lot;
-	struct parklot_stay stay = {
+	struct parklot_lot *lot = call->lot;
+	struct parklot_park_args args = {
 		.nr		= park->lot,
 		.seq		= park->expected_seq,
 		.fifo		= park->flags & PARKLOT_PARK_FIFO,
@@ -129,20 +134,20 @@ static int rest_park(struct parklot_rest *rest, struct file *file,
 	/* Interrupted by a close in another table: that is not the end. */
 	do {
 		/* [close-b] pairs with [close-a] in parklot_lot_interrupt(). */
-		stay.nr_interrupts = smp_load_acquire(&lot->nr_interrupts);
-		if (parklot_call_is_lost(lot, stay.nr_interrupts, file))
+		args.nr_interrupts = smp_load_acquire(&lot->nr_interrupts);
+		if (parklot_close_was_last(lot, args.nr_interrupts, file))
 			return PARKLOT_INTERRUPTED;
 		PARKLOT_INJECT("close-b");
-		reason = rest->poll.file ? rest_poll(rest, &stay) :
-					   rest_sleep(rest, &stay);
+		reason = call->poll.file ? park_sleep_polling(call, &args) :
+					   park_sleep(call, &args);
 	} while (reason == PARKLOT_INTERRUPTED);
 	return reason;
 }
 
-static long ioctl_park(struct file *file, struct parklot_yard *yard,
+static long ioctl_park(struct file *file, struct parklot_lots *lots,
 		       struct parklot_park __user *upark, size_t size)
 {
-	struct parklot_rest rest __uninitialized;
+	struct parklot_park_call call __uninitialized;
 	struct parklot_park park;
 	int err;
 
@@ -150,76 +155,75 @@ static long ioctl_park(struct file *file, struct parklot_yard *yard,
 			      upark, size);
 	if (err)
 		return err;
-	err = rest_prepare(&rest, yard, &park);
+	err = park_prepare(&call, lots, &park);
 	if (err)
 		return err;
 	err = put_user(park.reason, &upark->reason);
 	if (!err)
-		err = rest_park(&rest, file, &park);
-	parklot_poll_put(&rest.poll);
+		err = park_run(&call, file, &park);
+	parklot_poll_put(&call.poll);
 	if (err < 0)
 		return err;
 	return put_user(err, &upark->reason);
 }
 
-static long ioctl_wake(struct parklot_yard *yard,
+static long ioctl_wake(struct parklot_lots *lots,
 		       struct parklot_wake __user *uwake, size_t size)
 {
-	return min(parklot_call_wake(yard, uwake, size), 0);
+	return min(parklot_wake_user(lots, uwake, size), 0);
 }
 
 /* The wakes of a WAKE_PARK, whose park is good. */
-static int wake_first(struct parklot_yard *yard,
+static int wake_first(struct parklot_lots *lots,
 		      const struct parklot_wake_park *both,
 		      struct parklot_wake_park __user *uboth)
 {
-	bool hands_off = both->wake.flags & PARKLOT_WAKE_HANDOFF;
-	struct parklot_round round __uninitialized;
+	bool handoff = both->wake.flags & PARKLOT_WAKE_HANDOFF;
+	struct parklot_wake_call call __uninitialized;
 	int err;
 
 	if (put_user(both->wake.woken, &uboth->wake.woken) ||
 	    put_user(both->park.reason, &uboth->park.reason))
 		return -EFAULT;
-	err = parklot_round_prepare(&round, yard, &both->wake);
+	err = parklot_wake_prepare(&call, lots, &both->wake);
 	if (err)
 		return err;
-	err = parklot_round_report(&round,
-				   parklot_round_wake(&round, hands_off),
-				   &uboth->wake);
+	err = parklot_wake_report(&call, parklot_wake_run(&call, handoff),
+				  &uboth->wake);
 	return min(err, 0);
 }
 
-static long ioctl_wake_park(struct file *file, struct parklot_yard *yard,
+static long ioctl_wake_park(struct file *file, struct parklot_lots *lots,
 			    struct parklot_wake_park __user *uboth)
 {
 	struct parklot_wake_park both;
-	struct parklot_rest rest __uninitialized;
+	struct parklot_park_call call __uninitialized;
 	int err;
 
 	if (copy_from_user(&both, uboth, sizeof(both)))
 		return -EFAULT;
 	if (both.wake.flags & ~PARKLOT_WAKE_HANDOFF)
 		return -EINVAL;
-	err = rest_prepare(&rest, yard, &both.park);
+	err = park_prepare(&call, lots, &both.park);
 	if (err)
 		return err;
 	if (both.wake.flags && !parklot_has(PARKLOT_FEAT_HANDOFF))
 		err = -EOPNOTSUPP;
 	if (!err)
-		err = wake_first(yard, &both, uboth);
+		err = wake_first(lots, &both, uboth);
 	if (err)
 		goto out;
-	err = rest_park(&rest, file, &both.park);
+	err = park_run(&call, file, &both.park);
 	/* The wakes are done: nothing is restarted from here. */
 	if (err < 0)
 		err = PARKLOT_INTERRUPTED;
 	err = put_user(err, &uboth->park.reason);
 out:
-	parklot_poll_put(&rest.poll);
+	parklot_poll_put(&call.poll);
 	return err;
 }
 
-static long ioctl_crew(struct parklot_yard *yard, const void __user *ucrew,
+static long ioctl_crew(struct parklot_lots *lots, const void __user *ucrew,
 		       size_t size)
 {
 	struct parklot_crew crew;
@@ -229,12 +233,12 @@ static long ioctl_crew(struct parklot_yard *yard, const void __user *ucrew,
 			      ucrew, size);
 	if (err)
 		return err;
-	if (!yard->roster)
+	if (!lots->pool)
 		return -EINVAL;
-	return parklot_roster_set(yard->roster, &crew);
+	return parklot_pool_set(lots->pool, &crew);
 }
 
-static long ioctl_worker(struct parklot_yard *yard, bool joins,
+static long ioctl_worker(struct parklot_lots *lots, bool joins,
 			 const void __user *uworker, size_t size)
 {
 	struct parklot_worker worker;
@@ -244,16 +248,16 @@ static long ioctl_worker(struct parklot_yard *yard, bool joins,
 			      uworker, size);
 	if (err)
 		return err;
-	if (!yard->roster || worker.flags)
+	if (!lots->pool || worker.flags)
 		return -EINVAL;
 	if (joins)
-		return parklot_yard_join(yard, worker.slot);
-	return parklot_hand_leave(yard->roster, worker.slot);
+		return parklot_lots_join(lots, worker.slot);
+	return parklot_worker_leave(lots->pool, worker.slot);
 }
 
 /* What there is only with a crew. A thread that has joined may leave always. */
-static long crew_ioctl(struct parklot_yard *yard, unsigned int cmd,
-		       const void __user *uarg)
+static long ioctl_of_crew(struct parklot_lots *lots, unsigned int cmd,
+			  const void __user *uarg)
 {
 	bool leaves = _IOC_NR(cmd) == _IOC_NR(PARKLOT_IOC_WORKER_LEAVE);
 	size_t size = _IOC_SIZE(cmd);
@@ -261,11 +265,11 @@ static long crew_ioctl(struct parklot_yard *yard, unsigned int cmd,
 	if (!parklot_is_built(PARKLOT_FEAT_CREW) ||
 	    (!leaves && !parklot_has(PARKLOT_FEAT_CREW)))
 		return -EOPNOTSUPP;
-	if (!yard)
+	if (!lots)
 		return -ENXIO;
 	if (_IOC_NR(cmd) == _IOC_NR(PARKLOT_IOC_CREW))
-		return ioctl_crew(yard, uarg, size);
-	return ioctl_worker(yard, !leaves, uarg, size);
+		return ioctl_crew(lots, uarg, size);
+	return ioctl_worker(lots, !leaves, uarg, size);
 }
 
 #define SIZELESS(cmd)	((cmd) & ~IOCSIZE_MASK)
@@ -275,29 +279,29 @@ static long parklot_ioctl(struct file *file, unsigned int cmd,
 {
 	struct parklot_space *space = file->private_data;
 	void __user *uarg = (void __user *)arg;
-	struct parklot_yard *yard;
+	struct parklot_lots *lots;
 	size_t size = _IOC_SIZE(cmd);
 
 	if (!parklot_space_is_own(space))
 		return -EIO;
-	yard = parklot_space_yard(space);
+	lots = parklot_space_lots(space);
 	switch (SIZELESS(cmd)) {
 	case SIZELESS(PARKLOT_IOC_QUERY):
 		return ioctl_query(uarg, size);
 	case SIZELESS(PARKLOT_IOC_SETUP):
 		return ioctl_setup(space, uarg, size);
 	case SIZELESS(PARKLOT_IOC_PARK):
-		return yard ? ioctl_park(file, yard, uarg, size) : -ENXIO;
+		return lots ? ioctl_park(file, lots, uarg, size) : -ENXIO;
 	case SIZELESS(PARKLOT_IOC_WAKE):
-		return yard ? ioctl_wake(yard, uarg, size) : -ENXIO;
+		return lots ? ioctl_wake(lots, uarg, size) : -ENXIO;
 	case SIZELESS(PARKLOT_IOC_WAKE_PARK):
 		if (cmd != PARKLOT_IOC_WAKE_PARK)
 			return -ENOIOCTLCMD;
-		return yard ? ioctl_wake_park(file, yard, uarg) : -ENXIO;
+		return lots ? ioctl_wake_park(file, lots, uarg) : -ENXIO;
 	case SIZELESS(PARKLOT_IOC_CREW):
 	case SIZELESS(PARKLOT_IOC_WORKER_JOIN):
 	case SIZELESS(PARKLOT_IOC_WORKER_LEAVE):
-		return crew_ioctl(yard, cmd, uarg);
+		return ioctl_of_crew(lots, cmd, uarg);
 	default:
 		return -ENOIOCTLCMD;
 	}
@@ -309,18 +313,18 @@ static int parklot_mmap(struct file *file, struct vm_area_struct *vma)
 	struct parklot_space *space = file->private_data;
 	vm_flags_t never = VM_MAYEXEC;
 	struct parklot_area *area;
-	struct parklot_yard *yard;
+	struct parklot_lots *lots;
 
 	if (!parklot_space_is_own(space))
 		return -EIO;
-	yard = parklot_space_yard(space);
-	if (!yard)
+	lots = parklot_space_lots(space);
+	if (!lots)
 		return -ENXIO;
 	if (vma->vm_pgoff == PARKLOT_OFF_COUNTERS >> PAGE_SHIFT) {
-		area = &yard->counters;
+		area = &lots->counters;
 		never |= VM_MAYWRITE;
 	} else if (vma->vm_pgoff == PARKLOT_OFF_WORDS >> PAGE_SHIFT) {
-		area = &yard->words;
+		area = &lots->words;
 	} else {
 		return -EINVAL;
 	}
@@ -346,7 +350,7 @@ static int parklot_open(struct inode *inode, struct file *file)
 /* @id is the table that the descriptor was in, or NULL. */
 static int parklot_flush(struct file *file, fl_owner_t id)
 {
-	parklot_call_closed(file, id);
+	parklot_close_done(file, id);
 	return 0;
 }
 
@@ -358,10 +362,10 @@ static int parklot_release(struct inode *inode, struct file *file)
 
 static void parklot_show_fdinfo(struct seq_file *seq, struct file *file)
 {
-	struct parklot_yard *yard = parklot_space_yard(file->private_data);
+	struct parklot_lots *lots = parklot_space_lots(file->private_data);
 
-	if (yard)
-		parklot_yard_show(yard, seq);
+	if (lots)
+		parklot_lots_show(lots, seq);
 }
 
 const struct file_operations parklot_fops = {

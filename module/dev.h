@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The device's file operations. */
-#ifndef PARKLOT_FILE_H
-#define PARKLOT_FILE_H
+#ifndef PARKLOT_DEV_H
+#define PARKLOT_DEV_H
 
 #include <linux/fs.h>
 
 extern const struct file_operations parklot_fops;
 
-#endif /* PARKLOT_FILE_H */
+#endif /* PARKLOT_DEV_H */

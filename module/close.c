@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The close of a table's last descriptor ends the sleeps of its threads. */
+#include <linux/bitops.h>
+#include <linux/fdtable.h>
+#include <linux/minmax.h>
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
+#include <linux/spinlock.h>
+
+#include "close.h"
+#include "inject.h"
+#include "lot.h"
+#include "space.h"
+
+/* Under one hold of a table's lock at most so many numbers are looked at. */
+#define PARKLOT_FILES_AT_ONCE	256
+
+/*
+ * A descriptor of @file in @files, from number @fd on: that, or -1. Not by
+ * iterate_fd(), which looks at all unused numbers that follow in one hold.
+ */
+static int close_find_fd(struct files_struct *files, const struct file *file,
+			 unsigned int fd)
+{
+	unsigned int end, max;
+	struct fdtable *table;
+
+	do {
+		spin_lock(&files->file_lock);
+		table = files_fdtable(files);
+		max = table->max_fds;
+		end = min(fd + PARKLOT_FILES_AT_ONCE, max);
+		for_each_set_bit_from(fd, table->open_fds, end)
+			if (rcu_access_pointer(table->fd[fd]) == file)
+				break;
+		spin_unlock(&files->file_lock);
+		if (fd < end)
+			return fd;
+		cond_resched();
+	} while (end < max);
+	return -1;
+}
+
+/*
+ * Begins where the last search ended, so that a table full of duplicates is
+ * closed in linear time. A duplicate that is moved meanwhile may be missed.
+ */
+static bool close_table_has(struct files_struct *files,
+			    struct parklot_space *space,
+			    const struct file *file)
+{
+	unsigned int hint = READ_ONCE(space->fd_hint);
+	int fd;
+
+	fd = close_find_fd(files, file, hint);
+	if (fd < 0 && hint)
+		fd = close_find_fd(files, file, 0);
+	if (fd < 0)
+		return false;
+	WRITE_ONCE(space->fd_hint, fd);
+	return true;
+}
+
+/**
+ * parklot_close_was_last() - was the descriptor closed that a parker came by?
+ * @lot:	   where it is going to park
+ * @nr_interrupts: the lot's, looked at before
+ * @file:	   by which it came
+ *
+ * So it is if the caller's table of descriptors has none of this space any
+ * more: then no thread with the same table can wake it.
+ *
+ *	park				close
+ *	n = nr_interrupts [close-b]	the descriptor leaves the table
+ *	has_others = true		full barrier		[close-c]
+ *	full barrier	  [close-d]	if (the opener's table || has_others)
+ *	if (not in the table)		    if (not in the table), under lock:
+ *	    return			        nr_interrupts++	[close-a]
+ *	under lock:			        everybody off the list
+ *	    if (nr_interrupts == n)
+ *		onto the list
+ *
+ * A close that the look at n missed is met under the lock; one that it saw
+ * has emptied the table before. Only a parker by another table than the
+ * opener's writes has_others: it sees the empty table, or the close sees
+ * has_others. A close before SETUP's end interrupts no lot: so the first park
+ * on each lot looks as well, and has the same barrier behind its look at the
+ * lots. By the opener's table the others look only after a close.
+ */
+bool parklot_close_was_last(struct parklot_lot *lot, u32 nr_interrupts,
+			    struct file *file)
+{
+	struct parklot_space *space = file->private_data;
+	struct files_struct *files = current->files;
+
+	if (files != space->files)
+		WRITE_ONCE(space->has_others, true);
+	else if (nr_interrupts == READ_ONCE(lot->nr_settled))
+		return false;
+	/* [close-d] pairs with [close-c] in parklot_close_done(). */
+	smp_mb();
+	PARKLOT_INJECT("close-d");
+	if (!close_table_has(files, space, file))
+		return true;
+	if (files == space->files)
+		WRITE_ONCE(lot->nr_settled, nr_interrupts);
+	return false;
+}
+
+/**
+ * parklot_close_done() - a descriptor was closed
+ * @file:  of it
+ * @files: the table that it is not in any more, or NULL if it was in none
+ *
+ * If none is left there, the space's sleepers are interrupted. Those who
+ * parked by another table, which has one, park again.
+ *
+ * To look for the last one takes as long as the table is: that is spared to
+ * spaces without lots, of which a user may have as many as there are
+ * descriptors. Of the others RLIMIT_MEMLOCK allows few.
+ */
+void parklot_close_done(struct file *file, struct files_struct *files)
+{
+	struct parklot_space *space = file->private_data;
+
+	/* [close-c] pairs with [close-d] in parklot_close_was_last(). */
+	smp_mb();
+	PARKLOT_INJECT("close-c");
+	if (!files || !parklot_space_lots(space) ||
+	    (files != space->files && !READ_ONCE(space->has_others)))
+		return;
+	if (!close_table_has(files, space, file))
+		parklot_space_interrupt(space);
+}

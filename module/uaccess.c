@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Structs and times that come from user space. */
+#include <linux/ktime.h>
+#include <linux/minmax.h>
+#include <linux/sched.h>
+#include <linux/time_namespace.h>
+#include <linux/uaccess.h>
+
+#include "uaccess.h"
+
+/**
+ * parklot_copy_in_other() - parklot_copy_in() for who knows it otherwise
+ * @dst:   ours
+ * @ksize: how large it is here
+ * @first: how large its first version was
+ * @src:   theirs
+ * @size:  how large they know it
+ *
+ * Return: as that says.
+ */
+int parklot_copy_in_other(void *dst, size_t ksize, size_t first,
+			  const void __user *src, size_t size)
+{
+	if (size < first)
+		return -EINVAL;
+	return copy_struct_from_user(dst, ksize, src, size);
+}
+
+/**
+ * parklot_deadline() - the caller's CLOCK_MONOTONIC to the machine's
+ * @deadline_ns: any, PARKLOT_FOREVER too
+ *
+ * Return: when, or KTIME_MAX.
+ */
+ktime_t parklot_deadline(u64 deadline_ns)
+{
+	const struct time_namespace *ns;
+	ktime_t offset = 0;
+
+	if (deadline_ns >= KTIME_MAX)
+		return KTIME_MAX;
+	if (IS_ENABLED(CONFIG_TIME_NS)) {
+		ns = current->nsproxy->time_ns;
+		offset = timespec64_to_ktime(ns->offsets.monotonic);
+	}
+	/* Before the machine's start is long ago, not an underflow. */
+	if (offset > 0 && deadline_ns < offset)
+		return 0;
+	return min_t(u64, deadline_ns - offset, KTIME_MAX);
+}
