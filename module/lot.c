@@ -2,8 +2,8 @@
 /*
  * Parking and waking.
  *
- * 1. No signal is lost. Both sides of the first race write their own word and
- * then read the other's:
+ * 1. No signal is lost. Each side of the first race writes its own word, issues
+ * a full barrier, and then reads the word of the other side:
  *
  *	parker				waker
  *	s = seq (user space)		publish the work
@@ -16,14 +16,16 @@
  *	if (still on)			    nr_parked--
  *	    sleep			    wake
  *
- * They cannot both read the old value. The waker's half may run in user space,
- * on the mapped count, which then saves the call; it has the same [park-b].
+ * With both barriers the two sides cannot both read the old value: either the
+ * parker sees the new seq and does not sleep, or the waker sees nr_parked and
+ * wakes it. The waker's half may run in user space, on the mapped count, which
+ * then saves the call; it needs [park-b] there, too.
  *
- * 2. Every sleeper is taken off its list exactly once, under the lock, which
- * `is_listed' says: by a waker, which sets `reason', or by itself.
- * Whoever does it takes nr_parked down in the same hold. So a wake that races
- * a timeout, an alarm or a signal is either counted and PARKLOT_WOKEN, or
- * neither.
+ * 2. Each sleeper is removed from its list exactly once, under the lock, as
+ * `is_listed' says: by a waker, which sets `reason', or by itself. The thread
+ * that removes a sleeper takes nr_parked down in the same hold of the lock. So
+ * a wake that races a timeout, a wake source or a signal is either counted and
+ * PARKLOT_WOKEN, or neither.
  *
  * 3. Sleepers live on the stacks of their tasks:
  *
@@ -34,22 +36,24 @@
  *	    return			wake_up_process(t)
  *	schedule()			preempt_enable()
  *
- * [wake-a] is a release: once the reason is set the sleeper may be gone
- * without ever taking the lock, so it is the waker's last touch. The task
+ * [wake-a] is a release and the waker's last access to the sleeper: once the
+ * reason is set, the sleeper may return without ever taking the lock. The task
  * itself may then exit; its task_struct is freed by RCU, for which a waker that
- * is not preemptible counts as a reader. Nor do the wakees of a batch get in
- * the way of the wakes that are still to be done.
- * wake_up_process() is a full barrier before it looks at the state, as
- * set_current_state() is behind it, so the sleeper sees the reason or is woken.
- * A task that already sleeps somewhere else gets a spurious wakeup, which
- * every sleep in the kernel must expect.
+ * is not preemptible counts as a reader. Non-preemption also keeps the wakees
+ * of a batch from delaying the wakes that are still to be done.
+ * wake_up_process() is a full barrier before it reads the task's state, as
+ * set_current_state() is one after it has written it: so the sleeper sees the
+ * reason, or the waker sees the state and wakes the task. A task that already
+ * sleeps somewhere else gets a spurious wakeup, which each sleep in the kernel
+ * must expect.
  *
  * 4. A waker of all sleepers takes those that were parked when it began, each
- * once. It cannot take them in one hold of the lock, and sleepers that come
- * right back must not keep it busy. So it marks the last one, `last_due': all
- * up to there are due, and sleepers that park meanwhile go behind them. The due
- * ones stay on the list: should this waker lose its processor halfway, other
- * wakers take them first, and none of them waits for it.
+ * once. One hold of the lock does not suffice for all, and sleepers that park
+ * again at once must not keep the waker busy. So it marks the last one,
+ * `last_due': all sleepers up to there are due, and sleepers that park
+ * meanwhile are listed behind them. The due ones stay on the list: if this
+ * waker is preempted halfway, other wakers take them first, and none of them
+ * waits for it.
  */
 #include <linux/hrtimer.h>
 #include <linux/parklot.h>
@@ -65,8 +69,8 @@
 /**
  * parklot_lot_init() - make an empty lot
  * @lot:     zeroed memory
- * @counter: where to show how many are parked; nobody else writes it
- * @seq:     the word to compare; anybody may write anything to it
+ * @counter: shows how many sleepers are parked; written by this lot only
+ * @seq:     the word to compare; user space may write anything to it
  */
 void parklot_lot_init(struct parklot_lot *lot, u32 *counter, const u32 *seq)
 {
@@ -77,7 +81,7 @@ void parklot_lot_init(struct parklot_lot *lot, u32 *counter, const u32 *seq)
 	lot->seq = seq;
 }
 
-/* The list's length, for wakers here and in user space. */
+/* Publishes the list's length to wakers here and in user space. */
 static void lot_show_count(struct parklot_lot *lot, u32 nr)
 {
 	lockdep_assert_held(&lot->lock);
@@ -99,7 +103,7 @@ static void lot_set_listed(struct parklot_lot *lot,
 	notifier->ops->listed(notifier);
 }
 
-/* Off the list, by whoever holds the lock. */
+/* Removes @sleeper from the list. */
 static void lot_set_unlisted(struct parklot_lot *lot,
 			     struct parklot_sleeper *sleeper)
 {
@@ -117,7 +121,7 @@ static void lot_set_unlisted(struct parklot_lot *lot,
 	notifier->ops->unlisted(notifier);
 }
 
-/* 0, or the reason not to sleep: then nothing has changed. */
+/* Returns 0, or the reason not to sleep: then nothing has changed. */
 static int lot_enqueue(struct parklot_lot *lot, struct parklot_sleeper *me,
 		       const struct parklot_park_args *args)
 {
@@ -132,7 +136,12 @@ static int lot_enqueue(struct parklot_lot *lot, struct parklot_sleeper *me,
 		list_add(&me->entry, lot->last_due);
 	lot_show_count(lot, lot->nr_parked + 1);
 
-	/* [park-a] pairs with [park-b] in parklot_batch_begin(). */
+	/*
+	 * [park-a] pairs with [park-b] in parklot_batch_begin(): nr_parked is
+	 * written before seq is read. Otherwise a waker that has written seq
+	 * may read the old nr_parked and wake no sleeper, while this parker
+	 * reads the old seq and sleeps.
+	 */
 	smp_mb();
 	PARKLOT_INJECT("park-a");
 	if (READ_ONCE(*lot->seq) == args->seq) {
@@ -146,11 +155,11 @@ static int lot_enqueue(struct parklot_lot *lot, struct parklot_sleeper *me,
 
 /**
  * parklot_lot_enlist() - park a sleeper
- * @lot:     where
- * @sleeper: is on no list
- * @args:    how
+ * @lot:     the lot to park on
+ * @sleeper: not on any list
+ * @args:    how to park
  *
- * Return: 0, or the reason why it is not parked: PARKLOT_CHANGED,
+ * Return: 0, or the reason why @sleeper is not parked: PARKLOT_CHANGED,
  * PARKLOT_INTERRUPTED, or that of a parklot_lot_give_up() that came first.
  */
 int parklot_lot_enlist(struct parklot_lot *lot, struct parklot_sleeper *sleeper,
@@ -165,16 +174,16 @@ int parklot_lot_enlist(struct parklot_lot *lot, struct parklot_sleeper *sleeper,
 }
 
 /**
- * parklot_lot_give_up() - take a sleeper off, if no waker was first
- * @lot:     where it was parked, or will be
- * @sleeper: which
- * @reason:  what it comes back with then
+ * parklot_lot_give_up() - remove a sleeper, unless a waker was first
+ * @lot:     the lot on which it was parked, or will be
+ * @sleeper: the sleeper to remove
+ * @reason:  its reason if no waker was first
  *
  * A sleeper without a task may be given up before it is listed, or after it
- * was refused: parklot_lot_enlist() has it end with @reason, or has ended it.
+ * was refused: parklot_lot_enlist() refuses it with @reason, or has refused it.
  *
  * Context: any, also that of an interrupt.
- * Return: was it taken off by this call, so that the caller ends it?
+ * Return: did this call remove the sleeper, so that the caller has to end it?
  */
 bool parklot_lot_give_up(struct parklot_lot *lot,
 			 struct parklot_sleeper *sleeper, int reason)
@@ -194,7 +203,7 @@ bool parklot_lot_give_up(struct parklot_lot *lot,
 	return was_listed;
 }
 
-/* The reason: a waker's if one came first, else @reason. */
+/* Returns the reason: a waker's if a waker came first, else @reason. */
 static int lot_dequeue(struct parklot_lot *lot, struct parklot_sleeper *me,
 		       int reason)
 {
@@ -203,7 +212,7 @@ static int lot_dequeue(struct parklot_lot *lot, struct parklot_sleeper *me,
 	return me->reason;
 }
 
-/* Until somebody wakes us, or 0: until then. */
+/* Returns 0 at the deadline, or -EINTR if woken before. */
 static int lot_sleep_until(ktime_t deadline)
 {
 	if (deadline == KTIME_MAX) {
@@ -215,8 +224,8 @@ static int lot_sleep_until(ktime_t deadline)
 }
 
 /*
- * A waker's reason, PARKLOT_TIMEDOUT, PARKLOT_POLLED for the alarm, or
- * -ERESTARTSYS; spurious wakes go on.
+ * Returns a waker's reason, PARKLOT_TIMEDOUT, PARKLOT_POLLED for the wake
+ * source, or -ERESTARTSYS; goes on sleeping after a spurious wakeup.
  */
 static int lot_sleep(const struct parklot_sleeper *me,
 		     const struct parklot_park_args *args)
@@ -227,7 +236,11 @@ static int lot_sleep(const struct parklot_sleeper *me,
 	for (;;) {
 		set_current_state(TASK_INTERRUPTIBLE | TASK_FREEZABLE);
 		PARKLOT_INJECT("wake-b");
-		/* [wake-b] pairs with [wake-a] in lot_take_one(). */
+		/*
+		 * [wake-b] pairs with [wake-a] in lot_take_one(): once the
+		 * reason is seen, the waker's accesses to the sleeper are over.
+		 * Otherwise the waker would read a stack frame that is gone.
+		 */
 		reason = smp_load_acquire(&me->reason);
 		if (reason)
 			break;
@@ -250,7 +263,7 @@ static int lot_sleep(const struct parklot_sleeper *me,
 	return reason;
 }
 
-/* Onto the lot, and sleep. */
+/* Lists the caller on @lot and sleeps. */
 static int lot_park(struct parklot_lot *lot,
 		    const struct parklot_park_args *args)
 {
@@ -273,7 +286,7 @@ static int lot_park(struct parklot_lot *lot,
 	return reason;
 }
 
-/* @sleeper, who is listed, into @batch, which has room. */
+/* Moves @sleeper, which is listed, to @batch, which has room. */
 static void lot_take_one(struct parklot_lot *lot,
 			 struct parklot_sleeper *sleeper, int reason,
 			 struct parklot_batch *batch)
@@ -282,7 +295,11 @@ static void lot_take_one(struct parklot_lot *lot,
 	batch->task[batch->nr++] = sleeper->task;
 	if (!sleeper->task)
 		list_add_tail(&sleeper->entry, &batch->requests);
-	/* [wake-a] pairs with [wake-b] in lot_sleep(). Now it may go. */
+	/*
+	 * [wake-a] pairs with [wake-b] in lot_sleep(): all accesses to the
+	 * sleeper come before the reason is set. After that it may return, and
+	 * an access would hit a stack frame that another call uses.
+	 */
 	smp_store_release(&sleeper->reason, reason);
 }
 
@@ -292,8 +309,8 @@ static bool lot_has_due(const struct parklot_lot *lot)
 }
 
 /*
- * Up to @nr sleepers, the due ones first, into @batch, which has room for
- * them; of the others none if @only_due.
+ * Moves up to @nr sleepers, the due ones first, to @batch, which has room for
+ * them. With @only_due, no other sleepers are taken.
  */
 static u32 lot_take(struct parklot_lot *lot, u32 nr, bool only_due, int reason,
 		    struct parklot_batch *batch)
@@ -328,7 +345,7 @@ static void batch_wake_tasks(struct parklot_batch *batch)
 	batch->nr = 0;
 }
 
-/* Where it may sleep: what is done for a request may take locks of any kind. */
+/* May sleep: the completion of a request may take locks of any kind. */
 static void batch_end_requests(struct parklot_batch *batch)
 {
 	struct parklot_sleeper *sleeper, *next;
@@ -339,7 +356,7 @@ static void batch_end_requests(struct parklot_batch *batch)
 }
 
 /**
- * parklot_batch_end() - wake whoever was taken and is not awake yet
+ * parklot_batch_end() - wake the sleepers of @batch that are not yet awake
  * @batch: from parklot_batch_begin()
  */
 void parklot_batch_end(struct parklot_batch *batch)
@@ -355,7 +372,7 @@ void parklot_batch_end(struct parklot_batch *batch)
 	batch_end_requests(batch);
 }
 
-/* Only when there is more to take: the last one is parklot_batch_end()'s. */
+/* Called when there is more to take: parklot_batch_end() wakes the last one. */
 static void batch_make_room(struct parklot_batch *batch)
 {
 	if (batch->nr < PARKLOT_WAKES_AT_ONCE)
@@ -369,8 +386,8 @@ static void batch_make_room(struct parklot_batch *batch)
 }
 
 /*
- * Takes up to @nr. If that covers all sleepers, and they cannot all go at once,
- * they are due from the first hold of the lock on; the number of them bounds
+ * Takes up to @nr sleepers. If that covers all, and one hold of the lock is not
+ * enough for them, they become due in the first hold; their number then bounds
  * the loop, and other wakers may shorten it.
  */
 static u32 lot_wake_many(struct parklot_lot *lot, u32 nr, int reason,
@@ -402,14 +419,14 @@ static u32 lot_wake_many(struct parklot_lot *lot, u32 nr, int reason,
 
 /**
  * parklot_lot_wake() - wake up to @nr sleepers of @lot
- * @lot:   whose
- * @nr:    how many at most
+ * @lot:   the lot
+ * @nr:    the number of sleepers to wake at most
  * @batch: from parklot_batch_begin()
  *
- * Context: process. Preemption comes on now and then, the lock is dropped
- * after every PARKLOT_WAKES_AT_ONCE.
- * Return: how many were taken off the lot, each of whom reports PARKLOT_WOKEN;
- * the last of them may sleep on until parklot_batch_end().
+ * Context: process. Preemption is enabled now and then, and the lock is dropped
+ * after every PARKLOT_WAKES_AT_ONCE sleepers.
+ * Return: how many sleepers were removed; each of them reports PARKLOT_WOKEN.
+ * The last of them may sleep on until parklot_batch_end().
  */
 u32 parklot_lot_wake(struct parklot_lot *lot, u32 nr,
 		     struct parklot_batch *batch)
@@ -418,12 +435,13 @@ u32 parklot_lot_wake(struct parklot_lot *lot, u32 nr,
 }
 
 /**
- * parklot_lot_pass_on() - wake another sleeper in place of one that is lost
- * @lot: where a waker has counted it
+ * parklot_lot_pass_on() - wake another sleeper in place of a lost one
+ * @lot: the lot on which a waker has counted the lost sleeper
  *
- * A thread that is being killed, or a command whose ring has ended, does not
- * look for what it was woken for. Of the threads of one process all die; it
- * matters to processes that share their memory, and to other rings.
+ * A thread that is being killed, or a command of a ring that has ended, does
+ * not look for the work that it was woken for. If all threads of a process die, no
+ * thread needs the wake; it matters to processes that share their memory, and
+ * to other rings.
  *
  * Context: may sleep.
  */
@@ -437,12 +455,12 @@ void parklot_lot_pass_on(struct parklot_lot *lot)
 }
 
 /**
- * parklot_lot_park() - sleep on @lot until something comes up
- * @lot:  where
- * @args: how
+ * parklot_lot_park() - sleep on @lot until there is a reason to return
+ * @lot:  the lot to park on
+ * @args: how to park
  *
  * Return: PARKLOT_WOKEN, _CHANGED, _TIMEDOUT, _POLLED, _INTERRUPTED or _CALLED,
- * or -ERESTARTSYS; never a signal, an alarm or a timeout when a waker has
+ * or -ERESTARTSYS; never a signal, a wake source or a timeout if a waker has
  * counted the caller.
  */
 int parklot_lot_park(struct parklot_lot *lot,
@@ -467,18 +485,23 @@ int parklot_lot_park(struct parklot_lot *lot,
 }
 
 /**
- * parklot_lot_interrupt() - send everybody home
- * @lot: whose sleepers come back with PARKLOT_INTERRUPTED
+ * parklot_lot_interrupt() - end all sleeps on @lot
+ * @lot: the lot; its sleepers return PARKLOT_INTERRUPTED
  *
- * So do those who looked at nr_interrupts before and are still on their way
- * to sleep. Nobody is counted as woken.
+ * A parker that read nr_interrupts before this, and is not yet listed, returns
+ * PARKLOT_INTERRUPTED as well. No sleeper is counted as woken.
  */
 void parklot_lot_interrupt(struct parklot_lot *lot)
 {
 	struct parklot_batch batch;
 
 	raw_spin_lock_irq(&lot->lock);
-	/* [close-a] pairs with [close-b] in park_run(), uring_park(). */
+	/*
+	 * [close-a] pairs with [close-b] in park_run(), uring_park(): a parker
+	 * that reads the new number also sees the table as the close left it.
+	 * Otherwise it could still find the closed descriptor, and would be
+	 * listed after the interrupt, to sleep for ever.
+	 */
 	smp_store_release(&lot->nr_interrupts, lot->nr_interrupts + 1);
 	raw_spin_unlock_irq(&lot->lock);
 	PARKLOT_INJECT("close-a");
@@ -490,16 +513,17 @@ void parklot_lot_interrupt(struct parklot_lot *lot)
 
 /**
  * parklot_lot_wake_one() - wake one certain sleeper
- * @lot:    where it was seen
- * @notifier: its own, of a task; it may be on another lot now, but is not
- *	     freed
- * @reason: what it comes back with; no WAKE counts it
+ * @lot:      the lot on which it was seen
+ * @notifier: of the sleeper, which has a task; the sleeper may have moved to
+ *	      another lot, but the notifier is not freed
+ * @reason:   the sleeper's reason; no WAKE counts it
  *
- * Who of two lots' locks is held does not matter: only @lot's holders write
- * @lot to the watch, or take it away again.
+ * notifier->lot is compared under @lot's lock alone. That is enough although
+ * another lot may own the sleeper: a notifier's lot becomes @lot, or stops to
+ * be @lot, only under @lot's lock.
  *
  * Context: any, also that of an interrupt.
- * Return: was it still there?
+ * Return: was the sleeper still on @lot?
  */
 bool parklot_lot_wake_one(struct parklot_lot *lot,
 			  struct parklot_park_notifier *notifier, int reason)

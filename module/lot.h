@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A lot: a list of sleeping threads, a count that user space reads, and a
- * word that user space writes. Knows neither descriptors nor processes.
+ * word that user space writes. It knows neither descriptors nor processes.
  */
 #ifndef PARKLOT_LOT_H
 #define PARKLOT_LOT_H
@@ -17,7 +17,7 @@
 
 struct task_struct;
 
-/* Under one hold of a lot's lock, and of preemption, at most so many go. */
+/* Wakes in one hold of a lot's lock, and with preemption off, at most. */
 #define PARKLOT_WAKES_AT_ONCE	8
 
 /*
@@ -26,19 +26,20 @@ struct task_struct;
  */
 struct parklot_lot {
 	raw_spinlock_t		lock;
-	u32			nr_parked;	/* W: sleepers on the list */
-	struct list_head	parked;		/* L: next to wake first */
-	struct list_head	*last_due;	/* L: see lot.c, 4. */
-	u32			*counter;	/* I: shows nr_parked */
+	u32			nr_parked;	/* W: length of the list */
+	struct list_head	parked;		/* L: first to wake first */
+	struct list_head	*last_due;	/* L: last due one: lot.c, 4. */
+	u32			*counter;	/* I: user space's nr_parked */
 	const u32		*seq;		/* I: user space's word */
-	u32			nr_interrupts;	/* W: all sent home, so often */
-	u32			nr_settled;	/* caller's: interrupts seen */
-	u64			nr_woken;	/* W: by wakers, so far */
+	u32			nr_interrupts;	/* W: number of interrupts */
+	/* Parkers' own: nr_interrupts when a descriptor was last looked for. */
+	u32			nr_settled;
+	u64			nr_woken;	/* W: number of counted wakes */
 } ____cacheline_aligned_in_smp;
 
-/* Sleepers that were taken off their lots and are to be woken together. */
+/* Sleepers that were removed from their lots, to be woken together. */
 struct parklot_batch {
-	bool			handoff;	/* the last one runs here */
+	bool			handoff;	/* last task runs here */
 	u32			nr;
 	struct task_struct	*task[PARKLOT_WAKES_AT_ONCE]; /* or NULL */
 	struct list_head	requests;	/* sleepers without a task */
@@ -47,50 +48,50 @@ struct parklot_batch {
 struct parklot_park_notifier;
 
 /*
- * Who is parked: a task, or somebody who is told. I: set at init.  L: the
- * lot's lock held.
+ * A parked task, or a request that is completed by its callback.
+ * I: set at init.  L: the lot's lock held.
  */
 struct parklot_sleeper {
-	struct list_head	entry;	/* L: the lot's, then a batch's */
+	struct list_head	entry;	/* L: in a lot's list, or a batch's */
 	struct task_struct	*task;	/* I: or NULL */
 	struct parklot_park_notifier *notifier;	/* I: or NULL */
-	/* I: without a task. The reason is there, no lock is held. */
+	/* I: without a task: completes it; the reason is set, no lock held. */
 	void (*awake)(struct parklot_sleeper *sleeper);
-	int			reason;	/* 0 until taken off: [wake-a] */
+	int			reason;	/* 0 while parked: [wake-a] */
 	bool			is_listed; /* L: on a list, and counted */
 };
 
-/* What somebody above does when a sleeper of his comes or goes. */
+/* Callbacks for a sleeper that is listed or removed. */
 struct parklot_park_notifier_ops {
-	/* It is on a lot's list, or is not any more; under its lock. */
+	/* The lot's lock is held: the sleeper was listed; was removed. */
 	void (*listed)(struct parklot_park_notifier *notifier);
 	void (*unlisted)(struct parklot_park_notifier *notifier);
-	/* It is listed, holds no lock and is about to sleep. */
+	/* The sleeper's thread is listed, holds no lock, is about to sleep. */
 	void (*parked)(struct parklot_park_notifier *notifier);
 };
 
 /* I: set at init.  L: the lot's lock held.  W: read without it, too. */
 struct parklot_park_notifier {
 	const struct parklot_park_notifier_ops *ops;	/* I */
-	struct parklot_lot		*lot;		/* W: listed there */
-	struct parklot_sleeper		*sleeper;	/* L: if it is */
+	struct parklot_lot	*lot;		/* W: the sleeper's, or NULL */
+	struct parklot_sleeper	*sleeper;	/* L: valid if lot is set */
 };
 
-/* Something else that ends a sleep: who makes it so wakes the task. */
+/* A source of wakes besides wakers: it wakes the task when it has fired. */
 struct parklot_wake_source {
-	/* May it be so? The task's state is set: this must not sleep. */
+	/* May it be ready? The task's state is set: this must not sleep. */
 	bool (*has_fired)(struct parklot_wake_source *source);
-	/* Is it so? If not, what comes after this rings again. */
+	/* Is it ready? If not, the next event makes it fire again. */
 	bool (*is_ready)(struct parklot_wake_source *source);
 };
 
-/* How to park. */
+/* The arguments of a park. */
 struct parklot_park_args {
-	u32	nr;		/* the lot's number, to be traced */
-	u32	seq;		/* sleep only if the word is still this */
-	bool	fifo;		/* woken after those who are parked already */
-	ktime_t	deadline;	/* KTIME_MAX: none */
-	u32	nr_interrupts;	/* the lot's, when the caller looked at it */
+	u32	nr;		/* the lot's number, for tracing */
+	u32	seq;		/* sleep only while the word is this */
+	bool	fifo;		/* woken after the parked sleepers */
+	ktime_t	deadline;	/* or KTIME_MAX: none */
+	u32	nr_interrupts;	/* the lot's, as read by the caller */
 	struct parklot_park_notifier *notifier;	/* or NULL */
 	struct parklot_wake_source *source;	/* or NULL */
 };
@@ -120,10 +121,10 @@ static inline void parklot_batch_init(struct parklot_batch *batch,
 }
 
 /**
- * parklot_batch_begin() - before one or several parklot_lot_wake()
- * @batch:     on the caller's stack
- * @handoff: the caller is about to park, and the last one that is woken
- *	       runs on this processor, if the kernel can do that
+ * parklot_batch_begin() - call before parklot_lot_wake(), once or repeatedly
+ * @batch:   on the caller's stack
+ * @handoff: the caller is about to park, and the last task that is woken runs
+ *	     on this processor, if the kernel can do that
  *
  * Context: until parklot_batch_end() the caller may not sleep.
  */
@@ -132,7 +133,11 @@ static inline void parklot_batch_begin(struct parklot_batch *batch,
 {
 	parklot_batch_init(batch, handoff);
 	preempt_disable();
-	/* [park-b] pairs with [park-a] in parklot_lot_park(). */
+	/*
+	 * [park-b] pairs with [park-a] in lot_enqueue(): the caller's work, and
+	 * seq, are written before nr_parked is read. Otherwise the waker may
+	 * read an old nr_parked, and the parker an old seq, and it sleeps.
+	 */
 	smp_mb();
 	PARKLOT_INJECT("park-b");
 }

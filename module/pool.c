@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Too few run: who says so, and who is called.
+ * When too few workers run, and which parked worker runs instead.
  *
- * The tallies lie in the counters pages themselves, where user space cannot
- * write: a line for each processor, that only this processor writes, since
- * workers block far more often than anybody wants to know how many run. Lines
- * of workers would do as well, but their number is user space's to choose, and
- * the sum is taken with interrupts off.
+ * The counts lie in the counters pages themselves, where user space cannot
+ * write: a line for each processor, written by this processor only, since
+ * workers block far more often than the number of running ones is wanted.
+ * Lines of workers would do as well, but user space chooses the number of
+ * workers, and the sum is taken with interrupts off.
  *
- * 1. No shortage is overlooked. It is one if fewer than `target' run, the
- * backlog is not 0, and somebody is parked. Three may bring it about; each
- * writes its own word and then reads those of the others:
+ * 1. No shortage is overlooked. A shortage: fewer than `target' workers run,
+ * the backlog is not 0, and a worker is parked. Three events may bring it
+ * about; each thread writes its own word, issues a full barrier, and then reads
+ * the words of the others:
  *
  *	blocks, parks or leaves		raises the backlog (user space)
  *	running.out++			backlog = 1
@@ -20,34 +21,35 @@
  *	    if (sum < target)		    WAKE
  *		call
  *
- * Of all those barriers one is the last. The thread behind it reads what was
- * written before any of them, so it sees every `out', the backlog and the list
- * of the parked; and a sum is never too high (2). It may be too low, as that of
- * a thread that returns meanwhile: then the check, or the call, was needless.
+ * One of all those barriers is the last. The thread behind it reads all that
+ * was written before any of them: each `out', the backlog and the list of the
+ * parked workers; and a sum is never too high (2). It may be too low, if a
+ * worker returns meanwhile: then the check, or the call, was needless.
  *
- * Who parks is on the list and counted before he looks, so that of two workers,
- * one of which blocks and one parks, the later one sees the shortage.
+ * A worker that parks is listed and counted before it checks. So if one worker
+ * blocks and another one parks, the later of the two sees the shortage.
  *
- * 2. A sum counts each worker once at most. It may enter and leave on several
- * processors while their lines are read:
+ * 2. A sum counts each worker once at most. A worker may enter and leave a
+ * state on several processors while their lines are read:
  *
  *	worker				sum
  *	running.out++, on one		read each `in'
  *	full barrier	[crew-a]	read barrier		[crew-b]
  *	running.in++, on another	read each `out'
  *
- * If its last `in' is read, so is the `out' before that.
+ * If a sum contains the worker's last `in', it also contains the `out' before.
  *
- * 3. A check, under the pool's lock, calls one, or sets the timer for when
- * it is due: when the shortage is as old as stall_ns, and not too soon after
- * the last call, nor during one. Each time a worker brings what runs below
- * target the shortage begins anew: a worker that comes back soon, over and over
- * again, is never replaced.
+ * 3. A check, under the pool's lock, calls one worker, or sets the timer for
+ * the time when a call is due: when the shortage is stall_ns old, and
+ * crew_interval_us after the last call. While a call is under way no other
+ * starts. Each time a worker takes the number of running ones below target the
+ * shortage begins anew: a worker that blocks briefly, over and over again, is
+ * never replaced.
  *
- * 4. Locks: a lot's, then the pool's. Whom to call is found under the
- * pool's and called under his lot's, which is taken after; with
- * interrupts off all along, so that the worker, which RCU frees, is still
- * there.
+ * 4. Locks: a lot's, then the pool's. The worker to call is chosen under the
+ * pool's lock and called under its lot's lock, which is taken after the pool's
+ * is dropped; with interrupts off all along, so that RCU, which frees workers,
+ * does not free it in between.
  */
 #include <linux/atomic.h>
 #include <linux/cpumask.h>
@@ -74,10 +76,11 @@ MODULE_PARM_DESC(crew_interval_us, "least time between two calls of a crew");
 static_assert(sizeof(atomic_t) == sizeof(u32));
 
 /**
- * parklot_pool_use_line() - give this processor a line of the crew's
- * @pool: which has never run here
+ * parklot_pool_use_line() - give this processor a line of the counters
+ * @pool: none of its workers has run on this processor
  *
- * The only write to what several share, once for each processor.
+ * This is the only write to a word that processors share; each processor does
+ * it once.
  *
  * Context: interrupts are off.
  * Return: the line.
@@ -92,12 +95,13 @@ parklot_pool_use_line(struct parklot_pool *pool)
 }
 
 /**
- * parklot_pool_running() - how many run
- * @pool: any
+ * parklot_pool_running() - count the running workers
+ * @pool: any pool
  *
- * Reads as many lines as there are processors on which the crew has run.
+ * Reads as many lines as there are processors on which workers have run.
  *
- * Return: that, or fewer if some come and go meanwhile, but not more.
+ * Return: the number; it may be too low if workers change their states
+ * meanwhile, but not too high.
  */
 u32 parklot_pool_running(const struct parklot_pool *pool)
 {
@@ -105,7 +109,12 @@ u32 parklot_pool_running(const struct parklot_pool *pool)
 
 	for (i = 0; i < atomic_read(pool->nr_cpus); i++)
 		nr += READ_ONCE(pool->line[i]->running.in);
-	/* [crew-b] pairs with [crew-a] in parklot_pool_count(). */
+	/*
+	 * [crew-b] pairs with [crew-a] in parklot_pool_count(): each `in' is
+	 * read before any `out'. Otherwise a worker that left the state on one
+	 * processor and entered it on another would count twice, and a shortage
+	 * would be overlooked.
+	 */
 	smp_rmb();
 	PARKLOT_INJECT("crew-b");
 	for (i = 0; i < atomic_read(pool->nr_cpus); i++)
@@ -113,7 +122,7 @@ u32 parklot_pool_running(const struct parklot_pool *pool)
 	return max_t(s32, nr, 0);
 }
 
-/* Is somebody parked who should run? If so, @nr_running do. */
+/* Is there a shortage? If so, @nr_running is the number of running workers. */
 static bool pool_is_short(const struct parklot_pool *pool, u32 *nr_running)
 {
 	if (!parklot_pool_needs_check(pool))
@@ -132,9 +141,9 @@ static void pool_set_timer(struct parklot_pool *pool, u64 due)
 }
 
 /*
- * The last one parked, but for those who are about to leave their lots by
- * themselves: they run, or park anew and then look themselves. Each of them
- * has a processor, so they are few.
+ * Finds the worker that parked last. It skips workers that are about to leave
+ * their lots on their own: these run, or park anew and then check themselves.
+ * Each of them has a processor, so they are few.
  */
 static struct parklot_lot *pool_find_parked(struct parklot_pool *pool,
 					    struct parklot_pool_worker **worker)
@@ -154,10 +163,11 @@ static struct parklot_lot *pool_find_parked(struct parklot_pool *pool,
 }
 
 /*
- * Whom to call now, and where; the timer is set if it is not time yet. While
- * one is being called nobody else is: who calls him looks again behind that.
- * @has_stopped: a worker has just stopped to run. If with that too few do it is
- * a new shortage, even if nobody has seen the end of the last one.
+ * Chooses the worker to call now, and returns its lot, or sets the timer if a
+ * call is not due yet. While a worker is being called no other is chosen: the
+ * thread that calls it checks again afterwards. With @has_stopped a worker has
+ * just stopped running; if that takes the number below target, it is a new
+ * shortage, even if no check has seen the end of the last one.
  */
 static struct parklot_lot *pool_choose(struct parklot_pool *pool,
 				       bool has_stopped,
@@ -192,7 +202,7 @@ static struct parklot_lot *pool_choose(struct parklot_pool *pool,
 	return lot;
 }
 
-/* If still too few run, the next one is the timer's to call. */
+/* If too few workers still run, the timer calls the next one. */
 static void pool_note_replaced(struct parklot_pool *pool, u32 slot)
 {
 	u32 nr_running;
@@ -207,7 +217,10 @@ static void pool_note_replaced(struct parklot_pool *pool, u32 slot)
 	raw_spin_unlock(&pool->lock);
 }
 
-/* Who was to be called left by himself: he runs, but may not be enough. */
+/*
+ * The chosen worker left its lot on its own; has the timer check again, since
+ * that worker alone may not suffice.
+ */
 static void pool_note_missed(struct parklot_pool *pool)
 {
 	u32 nr_running;
@@ -242,11 +255,11 @@ static void pool_check(struct parklot_pool *pool, bool has_stopped)
 }
 
 /**
- * parklot_pool_check() - let one run instead of another, if it is time
- * @pool: one of its workers has just stopped to run
+ * parklot_pool_check() - replace a worker, if that is due
+ * @pool: one of its workers has just stopped running
  *
- * Tries once: if the one chosen leaves his lot by himself just then, the timer
- * has it done anew, with interrupts on in between.
+ * Tries once: if the chosen worker leaves its lot on its own just then, the
+ * timer checks anew, with interrupts on in between.
  *
  * Context: any but the scheduler's; no locks held.
  */
@@ -274,7 +287,7 @@ static void pool_free(struct parklot_pool *pool)
 	kfree(pool);
 }
 
-/* Room for the workers, and for what of theirs each processor counts. */
+/* Allocates the slots, and two pointers to a line for each processor. */
 static int pool_alloc(struct parklot_pool *pool, u32 nr_slots)
 {
 	pool->worker = kvcalloc(nr_slots, sizeof(*pool->worker), PARKLOT_GFP);
@@ -284,15 +297,15 @@ static int pool_alloc(struct parklot_pool *pool, u32 nr_slots)
 }
 
 /**
- * parklot_pool_create() - a crew without workers
- * @nr_slots: how many there may be, not 0
- * @counters: where to say how many lines are in use; nobody else writes it
- * @words:    where the backlog is; anybody may write anything to it
+ * parklot_pool_create() - make a pool without workers
+ * @nr_slots: the number of workers that may join, not 0
+ * @counters: shows how many lines are in use; written by this pool only
+ * @words:    holds the backlog; user space may write anything to it
  *
- * It is not to be used before parklot_pool_set_line() has given it nr_cpu_ids
- * lines. Until parklot_pool_set() it counts and calls nobody.
+ * The pool must not be used before parklot_pool_set_line() has given it
+ * nr_cpu_ids lines. Until parklot_pool_set() it counts and calls no worker.
  *
- * Return: it, or -ENOMEM.
+ * Return: the pool, or -ENOMEM.
  */
 struct parklot_pool *
 parklot_pool_create(u32 nr_slots, struct parklot_counters *counters,
@@ -321,10 +334,10 @@ parklot_pool_create(u32 nr_slots, struct parklot_counters *counters,
 }
 
 /**
- * parklot_pool_set_line() - give one processor a place to count
+ * parklot_pool_set_line() - give @pool one of its lines
  * @pool: without workers so far
- * @nr:     below nr_cpu_ids: the first is used first
- * @line:   zeroed; nobody else writes it
+ * @nr:   below nr_cpu_ids; lines are used in the order of their numbers
+ * @line: zeroed; written by this pool only
  */
 void parklot_pool_set_line(struct parklot_pool *pool, u32 nr,
 			   struct parklot_cpu_counters *line)
@@ -334,7 +347,7 @@ void parklot_pool_set_line(struct parklot_pool *pool, u32 nr,
 
 /**
  * parklot_pool_destroy() - free @pool
- * @pool: has no workers, and no notifier is in the middle of it
+ * @pool: has no workers, and no notifier uses it
  *
  * Context: may sleep.
  */
@@ -346,9 +359,9 @@ void parklot_pool_destroy(struct parklot_pool *pool)
 }
 
 /**
- * parklot_pool_set() - how many are to run
- * @pool: any
- * @crew:   as user space wants it
+ * parklot_pool_set() - set how many workers are to run
+ * @pool: any pool
+ * @crew: from user space, not checked
  *
  * Return: 0, or -EINVAL.
  */
@@ -362,7 +375,7 @@ int parklot_pool_set(struct parklot_pool *pool, const struct parklot_crew *crew)
 	WRITE_ONCE(pool->max, crew->max);
 	WRITE_ONCE(pool->stall_ns, crew->stall_ns);
 	pool->seen = 0;
-	/* It may be set for what is not so any more. */
+	/* The timer may be set for a shortage that the new numbers end. */
 	hrtimer_try_to_cancel(&pool->timer);
 	raw_spin_unlock_irq(&pool->lock);
 
@@ -371,9 +384,9 @@ int parklot_pool_set(struct parklot_pool *pool, const struct parklot_crew *crew)
 }
 
 /**
- * parklot_pool_show() - the counts, for fdinfo
- * @pool: any
- * @seq:    where to
+ * parklot_pool_show() - write the counts to fdinfo
+ * @pool: any pool
+ * @seq:  the file
  */
 void parklot_pool_show(const struct parklot_pool *pool, struct seq_file *seq)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A pool: how many of a space's crew run, and who is parked and may be let
- * run. Knows lots, but neither threads nor how they block (worker.c).
+ * A pool: how many workers of a space's crew run, and which are parked and may
+ * run instead. It knows lots, but neither threads nor how they block
+ * (worker.c).
  */
 #ifndef PARKLOT_POOL_H
 #define PARKLOT_POOL_H
@@ -35,38 +36,40 @@ enum parklot_worker_state {
 
 /*
  * I: set at init.  L: lock held.  W: written with the lock held, read without.
- * M: worker.c's lock held.  P: written on that processor, interrupts off.
+ * M: workers_lock held.  P: written on that processor, interrupts off.
+ * Times are CLOCK_MONOTONIC, ns.
  */
 struct parklot_pool {
-	struct mm_struct	*mm;		/* I: only its identity */
-	atomic_t		*nr_cpus;	/* lines in use */
-	/* Lines of the counters: I: nr_cpu_ids, the first is used first. */
+	struct mm_struct	*mm;		/* I: only compared */
+	atomic_t		*nr_cpus;	/* number of used lines */
+	/* I: nr_cpu_ids lines of the counters area, used in this order. */
 	struct parklot_cpu_counters **line;
-	/* P: that of a processor; NULL: no worker has run there. */
+	/* P: the line of each processor, or NULL if no worker has run there. */
 	struct parklot_cpu_counters **own;
 	const u32		*backlog;	/* I: user space's word */
-	u32			target;		/* W */
-	u32			max;		/* W */
-	u32			stall_ns;	/* W */
+	u32			target;		/* W: number of workers */
+	u32			max;		/* W: number of workers */
+	u32			stall_ns;	/* W: shortage's least age */
 
-	/* Written by workers that park, and where too few run. */
+	/* Written by workers that park, and by checks during a shortage. */
 	raw_spinlock_t		lock ____cacheline_aligned_in_smp;
 	struct list_head	parked;		/* W: workers, last one first */
-	u64			seen;		/* L: shortage, ns; 0: none */
-	u64			next;		/* L: no call before, ns */
-	bool			is_replacing;	/* L: one, this very moment */
-	u64			nr_replaced;	/* W */
-	struct hrtimer		timer;		/* L: to check later */
-	struct irq_work		work;		/* to check soon */
+	u64			seen;		/* L: shortage's begin, or 0 */
+	u64			next;		/* L: no call before, or 0 */
+	bool			is_replacing;	/* L: a call is under way */
+	u64			nr_replaced;	/* W: number of calls */
+	struct hrtimer		timer;		/* L: checks later */
+	struct irq_work		work;		/* checks soon */
 
-	u32			nr_slots;	/* I */
-	struct parklot_pool_worker **worker;	/* M: nr_slots */
-	bool			needs_grace;	/* M: to be freed by RCU */
+	u32			nr_slots;	/* I: number of slots */
+	struct parklot_pool_worker **worker;	/* M: each slot's, or NULL */
+	bool			needs_grace;	/* M: freed by RCU */
 };
 
 #ifdef PARKLOT_HAS_CREW
 /*
- * O: its own thread.  M: worker.c's lock held.  L: the pool's lock held.
+ * A registered thread. (struct parklot_worker is user space's.)
+ * O: its own thread.  M: workers_lock held.  L: the pool's lock held.
  * I: set at init.
  */
 struct parklot_pool_worker {
@@ -74,11 +77,11 @@ struct parklot_pool_worker {
 	struct parklot_park_notifier park_notifier;
 	struct parklot_pool	*pool;		/* M: NULL by [worker-a] */
 	struct task_struct	*task;		/* I: referenced */
-	const u32		*word;		/* I: user space's state */
-	u32			slot;		/* I */
-	bool			is_in_park;	/* O */
+	const u32		*word;		/* I: state in user space */
+	u32			slot;		/* I: index in the pool */
+	bool			is_in_park;	/* O: sleeps count as parked */
 	atomic_t		state;		/* enum parklot_worker_state */
-	struct list_head	entry;		/* L */
+	struct list_head	entry;		/* L: in the pool's parked */
 	struct llist_node	dead;
 	struct rcu_head		rcu;
 };
@@ -100,7 +103,7 @@ void parklot_pool_check(struct parklot_pool *pool);
 void parklot_pool_show(const struct parklot_pool *pool,
 		       struct seq_file *seq);
 
-/* NULL: that state is not counted. */
+/* Returns NULL for a state that is not counted. */
 static __always_inline struct parklot_state_counters *
 parklot_line_state(struct parklot_cpu_counters *line,
 		   enum parklot_worker_state state)
@@ -118,12 +121,13 @@ parklot_line_state(struct parklot_cpu_counters *line,
 }
 
 /**
- * parklot_pool_count() - a worker goes from one duty to another
- * @pool: whose
- * @from:   is one fewer
- * @to:     is one more, and that first
+ * parklot_pool_count() - count a worker that changes its state
+ * @pool: the worker's
+ * @from: the state that it leaves
+ * @to:   the state that it enters, counted first
  *
- * A full barrier if a worker stops to run. Inline: constant duties spare most.
+ * A full barrier if the worker stops running. Inline: with constant states the
+ * compiler drops most of it.
  *
  * Context: any, the scheduler's included; not preemptible.
  */
@@ -135,7 +139,7 @@ parklot_pool_count(struct parklot_pool *pool,
 	struct parklot_state_counters *counters;
 	unsigned long flags;
 
-	/* A check in an interrupt counts as well. */
+	/* An interrupt may check, and count, on this processor, too. */
 	raw_local_irq_save(flags);
 	line = pool->own[smp_processor_id()];
 	if (unlikely(!line))
@@ -149,21 +153,24 @@ parklot_pool_count(struct parklot_pool *pool,
 		WRITE_ONCE(counters->out, counters->out + 1);
 	raw_local_irq_restore(flags);
 	/*
-	 * [crew-a] pairs with itself, in another worker's call, with the
-	 * barrier of who raises the backlog, and with [crew-b] in
-	 * parklot_pool_running().
+	 * [crew-a] pairs with [crew-a] of another worker, with the barrier of
+	 * the thread that raises the backlog, and with [crew-b] in
+	 * parklot_pool_running(): the state is counted before the backlog, the
+	 * list of the parked and the other lines are read. Otherwise each of
+	 * two threads could miss what the other one did, and nobody would see
+	 * the shortage.
 	 */
 	if (from == PARKLOT_RUNS)
 		smp_mb();
 }
 
 /**
- * parklot_pool_needs_check() - may somebody be parked who should run?
- * @pool: any
+ * parklot_pool_needs_check() - may a shortage exist?
+ * @pool: any pool
  *
- * To be asked after parklot_pool_count(), whose [crew-a] is between the
- * caller's own tally and all that is read here. Whether too few run takes
- * longer to find out: that is parklot_pool_check()'s.
+ * Call it after parklot_pool_count(): [crew-a] there comes between the caller's
+ * own count and all that is read here. Whether too few workers run takes longer
+ * to find out: parklot_pool_check() does that.
  *
  * Context: any, the scheduler's included.
  */

@@ -1,33 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Hands: threads that joined a crew. The scheduler tells when one loses or
- * gets a processor.
+ * Workers: threads that joined a crew. The scheduler tells a worker's notifier
+ * when it loses or gets a processor.
  *
- * A worker runs, is blocked, parked, idle (blocked, but as announced) or gone;
- * `duty' says which, and whoever changes it moves it from one count to the
- * other. It is the scheduler's to say who is blocked and who runs, and the
- * lot's, under its lock, who is parked.
+ * A worker runs, is blocked, parked, idle (blocked, but as announced) or gone,
+ * as `state' says; the thread that changes the state also moves the worker from
+ * one count to the other. The scheduler's notifier changes it between running,
+ * blocked and idle; the lot, under its lock, between running and parked.
  *
- * sched_out() runs with the scheduler's own lock held. It counts, on a line of
- * its processor's, and queues an irq_work if there is a backlog and somebody is
- * parked; that sums, and calls. Without these it writes nothing that another
- * thread writes, nor does sched_in().
+ * worker_sched_out() runs with the scheduler's own lock held. It counts, on the
+ * line of its processor, and queues an irq_work if there is a backlog and a
+ * worker is parked; the irq_work sums and calls. Otherwise neither
+ * worker_sched_out() nor worker_sched_in() writes a word that another thread
+ * writes.
  *
- * A worker belongs to its thread: only that may take it off the list of
- * notifiers, which it does when it leaves. If it exits instead, or runs another
- * program, or the pool goes first, the next sched_out() takes the worker off
- * and gives it to a work item.
+ * A worker belongs to its thread: only the thread may remove it from the list
+ * of notifiers, as it does when it leaves. If the thread exits instead, or runs
+ * another program, or if the pool goes first, the next worker_sched_out()
+ * removes the worker and gives it to a work item.
  *
- *	notifier			detaching thread
- *	preemption off			worker->pool = NULL	[worker-a]
- *	pool = worker->pool [worker-b]	RCU's grace period
- *	use it				free the pool
+ *	notifier				detaching thread
+ *	preemption off				worker->pool = NULL [worker-a]
+ *	pool = worker->pool	[worker-b]	RCU's grace period
+ *	use it					free the pool
  *	preemption on
  *
- * The last detach of a pool's workers is not always that of dismissal: a slot
- * may have been taken over from a thread that exits. So a pool remembers that
- * any worker was detached while its notifier could still run, and is then freed
- * by a work item after a grace period; a close does not wait for that.
+ * The last worker of a pool may be detached before the pool is dismissed, when
+ * another thread takes the slot of a thread that exits. So a pool remembers
+ * whether any worker was detached while its notifier could still run, and is
+ * then freed by a work item after a grace period; a close does not wait.
  */
 #include <linux/atomic.h>
 #include <linux/jiffies.h>
@@ -51,15 +52,15 @@
 #include "trace.h"
 #include "worker.h"
 
-/* The list of slots of every pool, and who a worker belongs to. */
+/* Protects the slots of each pool, and the pool of each worker. */
 static DEFINE_MUTEX(workers_lock);
 static u32 nr_workers;		/* workers_lock held: with a notifier */
 
 /*
- * workers_lock held: the scheduler calls notifiers. All of the machine's
- * context switches pay for that, so it ends crew_linger_ms after the last
- * worker did. No sooner: to change it patches the kernel's text, which threads
- * that join and leave in a loop may have done twice in that time at most.
+ * workers_lock held: the scheduler calls notifiers. All context switches of the
+ * machine pay for that, so it ends crew_linger_ms after the last worker has
+ * gone. It does not end sooner: each change patches the kernel's text, and
+ * threads that join and leave in a loop cause two patches in that time at most.
  */
 static bool is_notifying;
 module_param_named(crew_is_watched, is_notifying, bool, 0444);
@@ -75,7 +76,7 @@ static DECLARE_DELAYED_WORK(linger_work, worker_stop_notifying);
 static LLIST_HEAD(dead_workers);
 static struct workqueue_struct *reap_wq;
 
-/* False if it was not in @from. */
+/* Changes the state; returns false if it was not @from. */
 static __always_inline bool
 worker_move(struct parklot_pool_worker *worker, struct parklot_pool *pool,
 	    enum parklot_worker_state from, enum parklot_worker_state to)
@@ -103,7 +104,7 @@ worker_of(struct parklot_park_notifier *notifier)
 			    park_notifier);
 }
 
-/* Who is in a call of the space holds the pool, so here it is still ours. */
+/* The thread's call holds the space, so worker->pool is valid here. */
 static void worker_listed(struct parklot_park_notifier *notifier)
 {
 	struct parklot_pool_worker *worker = worker_of(notifier);
@@ -115,7 +116,7 @@ static void worker_listed(struct parklot_park_notifier *notifier)
 	raw_spin_unlock(&pool->lock);
 }
 
-/* By the waker, so that the next one counts the wakee as running at once. */
+/* Called by the waker, so that the next waker counts the wakee as running. */
 static void worker_unlisted(struct parklot_park_notifier *notifier)
 {
 	struct parklot_pool_worker *worker = worker_of(notifier);
@@ -127,7 +128,7 @@ static void worker_unlisted(struct parklot_park_notifier *notifier)
 	raw_spin_unlock(&pool->lock);
 }
 
-/* Listed and counted before, with a full barrier. */
+/* worker_listed() has counted the worker, with a full barrier. */
 static void worker_parked(struct parklot_park_notifier *notifier)
 {
 	struct parklot_pool *pool = worker_of(notifier)->pool;
@@ -154,10 +155,10 @@ static void reap_by_irq(struct irq_work *work)
 static struct irq_work reap_irq_work = IRQ_WORK_INIT_HARD(reap_by_irq);
 
 /*
- * The thread sleeps: it was not merely preempted, nor does it wait for one
- * of PREEMPT_RT's locks, nor is it held from outside, by a signal, a debugger
- * or a freezer: who does that means to hold the others as well. A parent in
- * vfork() calls itself frozen, but has not been asked to freeze.
+ * Does the thread sleep? Not if it was preempted, or waits for one of
+ * PREEMPT_RT's locks, or is held from outside, by a signal, a debugger or a
+ * freezer: these mean to hold the other workers as well. A parent in vfork() is
+ * marked frozen, but has not been asked to freeze: it sleeps.
  */
 static bool worker_is_sleeping(void)
 {
@@ -169,7 +170,7 @@ static bool worker_is_sleeping(void)
 		 (JOBCTL_STOPPED | JOBCTL_TRACED | JOBCTL_TRAP_FREEZE));
 }
 
-/* The thread loses its processor: does the worker stop to run with that? */
+/* The thread loses its processor: does the worker stop running? */
 static bool worker_stop_running(struct parklot_pool_worker *worker,
 				struct parklot_pool *pool)
 {
@@ -185,7 +186,7 @@ static bool worker_stop_running(struct parklot_pool_worker *worker,
 	return true;
 }
 
-/* Fewer run; with the scheduler's lock held. */
+/* Called after a worker stopped running, with the scheduler's lock held. */
 static void worker_queue_check(struct parklot_pool *pool)
 {
 	PARKLOT_INJECT("crew-a");
@@ -194,9 +195,9 @@ static void worker_queue_check(struct parklot_pool *pool)
 }
 
 /*
- * The thread exits or runs another program, or the pool is gone. The list of
- * notifiers is being walked: whoever does that reads the next one from this
- * one, which is why it keeps it, and is freed by RCU.
+ * The thread exits or runs another program, or the pool is gone. The caller is
+ * walking the list of notifiers and reads the next one from this one: so
+ * __hlist_del() keeps that pointer, and RCU frees the worker.
  */
 static void worker_end_self(struct parklot_pool_worker *worker,
 			    struct parklot_pool *pool)
@@ -216,7 +217,11 @@ static void worker_sched_out(struct preempt_notifier *notifier,
 	struct parklot_pool_worker *worker =
 		container_of(notifier, struct parklot_pool_worker,
 			     preempt_notifier);
-	/* [worker-b] pairs with [worker-a] in worker_detach(). */
+	/*
+	 * [worker-b] pairs with [worker-a] in worker_detach(): the pool is read
+	 * once, with preemption off. If it is not NULL, the pool is freed after
+	 * this section only; a second read could use a pool that is freed.
+	 */
 	struct parklot_pool *pool = READ_ONCE(worker->pool);
 
 	PARKLOT_INJECT("worker-b");
@@ -252,9 +257,9 @@ static struct preempt_ops worker_ops = {
 };
 
 /*
- * The caller's worker, of any pool. Only the caller changes its notifiers, but
- * worker_sched_out() does as well unless preemption is off: it frees the worker
- * if that is of no pool any more, or of another program's.
+ * Returns the caller's worker, of any pool. Only the caller changes its
+ * notifiers, but with preemption on that includes worker_sched_out(), which
+ * frees the worker if its pool is gone or belongs to another program.
  */
 static struct parklot_pool_worker *worker_self(void)
 {
@@ -291,7 +296,7 @@ static struct parklot_pool_worker *worker_create(struct parklot_pool *pool,
 	return worker;
 }
 
-/* No notifier calls it any more. */
+/* The worker's notifier is unregistered. */
 static void worker_free(struct parklot_pool_worker *worker)
 {
 	put_task_struct(worker->task);
@@ -307,7 +312,7 @@ static void worker_register(struct parklot_pool_worker *worker)
 	preempt_enable();
 }
 
-/* From its pool, which the notifiers may still use for a moment. */
+/* Detaches @worker from its pool, which its notifier may use for a moment. */
 static void worker_detach(struct parklot_pool_worker *worker)
 {
 	struct parklot_pool *pool = worker->pool;
@@ -317,12 +322,16 @@ static void worker_detach(struct parklot_pool_worker *worker)
 	worker_retire(worker, pool);
 	preempt_enable();
 	pool->worker[worker->slot] = NULL;
-	/* [worker-a] pairs with [worker-b] in worker_sched_out(). */
+	/*
+	 * [worker-a] pairs with [worker-b] in worker_sched_out(): the pointer
+	 * is cleared before the grace period after which the pool is freed.
+	 * Otherwise a notifier could read it later and use the freed pool.
+	 */
 	WRITE_ONCE(worker->pool, NULL);
 	PARKLOT_INJECT("worker-a");
 }
 
-/* The thread is another one: its notifier may run at this moment. */
+/* Detaches another thread's worker: its notifier may run at this moment. */
 static void worker_detach_other(struct parklot_pool_worker *worker)
 {
 	worker->pool->needs_grace = true;
@@ -339,7 +348,7 @@ static void worker_stop_notifying(struct work_struct *work)
 	mutex_unlock(&workers_lock);
 }
 
-/* No notifier calls it any more. */
+/* The worker's notifier is unregistered. */
 static void worker_end(struct parklot_pool_worker *worker)
 {
 	mutex_lock(&workers_lock);
@@ -362,9 +371,9 @@ static void reap_dead(struct work_struct *work)
 }
 
 /*
- * Its thread exits, or runs another program: then its memory is another. Only
- * pointers are compared, and a pool keeps its mm_struct from being freed and
- * allocated anew.
+ * Has the thread left, by its exit, or by another program, which has other
+ * memory? Only pointers are compared; the pool's space holds its mm_struct, so
+ * that none is allocated at this address.
  */
 static bool worker_has_left(const struct parklot_pool_worker *worker)
 {
@@ -376,8 +385,8 @@ static bool worker_has_left(const struct parklot_pool_worker *worker)
 }
 
 /*
- * The slot, if no thread of the crew has it. A waiter for the end of a thread
- * may take that thread's slot before it is quite dead.
+ * Empties the slot, unless a thread of the crew has it. A thread that waits for
+ * the end of another one may take its slot before that one is quite dead.
  */
 static int worker_vacate_slot(struct parklot_pool *pool, u32 slot)
 {
@@ -392,14 +401,17 @@ static int worker_vacate_slot(struct parklot_pool *pool, u32 slot)
 	return 0;
 }
 
-/* Not if its pool went first, or was that of a program run before. */
+/* Not if the pool went first, or belonged to a program run before. */
 static bool worker_is_serving(const struct parklot_pool_worker *worker)
 {
 	lockdep_assert_held(&workers_lock);
 	return worker->pool && worker->pool->mm == current->mm;
 }
 
-/* -EBUSY if the caller serves a crew; its worker of an old one is taken off. */
+/*
+ * Returns -EBUSY if the caller serves a crew. Otherwise @old is its worker of a
+ * former crew, now unregistered, or NULL.
+ */
 static int worker_unregister_old(struct parklot_pool_worker **old)
 {
 	struct parklot_pool_worker *worker;
@@ -420,9 +432,9 @@ static int worker_unregister_old(struct parklot_pool_worker **old)
 
 /**
  * parklot_worker_join() - make the caller a worker
- * @pool: whose
- * @slot:   one of its slots
- * @word:   user space's, in which the thread announces that it is idle
+ * @pool: the pool to join
+ * @slot: one of the pool's slots
+ * @word: user space's word in which the thread announces that it is idle
  *
  * Return: 0, -EBUSY if the slot is taken or the caller has one, or -ENOMEM.
  */
@@ -456,7 +468,7 @@ int parklot_worker_join(struct parklot_pool *pool, u32 slot,
 	return err;
 }
 
-/* The caller's worker of @pool, in a call that holds it. */
+/* Returns the caller's worker of @pool, in a call that holds @pool. */
 static struct parklot_pool_worker *
 worker_of_pool(const struct parklot_pool *pool)
 {
@@ -464,7 +476,7 @@ worker_of_pool(const struct parklot_pool *pool)
 
 	preempt_disable();
 	worker = worker_self();
-	/* It can only become NULL, and not while the call holds the space. */
+	/* Only NULL may replace the pool, and not while a call holds it. */
 	if (worker && READ_ONCE(worker->pool) != pool)
 		worker = NULL;
 	preempt_enable();
@@ -472,11 +484,11 @@ worker_of_pool(const struct parklot_pool *pool)
 }
 
 /**
- * parklot_worker_leave() - the caller is no worker any more
- * @pool: whose, or NULL
- * @slot:   his own
+ * parklot_worker_leave() - end the caller's being a worker
+ * @pool: the pool, or NULL
+ * @slot: the caller's own slot
  *
- * Return: 0, or -ENOENT if it is not his.
+ * Return: 0, or -ENOENT if the slot is not the caller's.
  */
 int parklot_worker_leave(struct parklot_pool *pool, u32 slot)
 {
@@ -494,8 +506,8 @@ int parklot_worker_leave(struct parklot_pool *pool, u32 slot)
 }
 
 /**
- * parklot_worker_dismiss() - let go of all workers of a pool
- * @pool: of a space that no call is in flight on
+ * parklot_worker_dismiss() - detach all workers of a pool
+ * @pool: of a space on which no call is in flight
  *
  * Return: may notifiers still use @pool, until a grace period has passed?
  */
@@ -516,8 +528,8 @@ bool parklot_worker_dismiss(struct parklot_pool *pool)
 }
 
 /**
- * parklot_worker_defer() - do @work when no notifier uses its pool any more
- * @work: frees the pool, and what that is a part of
+ * parklot_worker_defer() - do @work once no notifier uses its pool
+ * @work: frees the pool, and the space that has it
  *
  * The module is not unloaded before @work is done.
  */
@@ -527,13 +539,14 @@ void parklot_worker_defer(struct rcu_work *work)
 }
 
 /**
- * parklot_worker_enter() - the caller is about to park
- * @pool: of the space that it parks in, or NULL
+ * parklot_worker_enter() - announce that the caller is about to park
+ * @pool: of the space in which it parks, or NULL
  *
- * What the thread does until parklot_worker_return() is not blocking. It must
- * not sleep but in parklot_lot_park().
+ * Until parklot_worker_return() no sleep of the thread counts as blocking. It
+ * must not sleep except in parklot_lot_park().
  *
- * Return: how to tell the pool, or NULL if the caller is none of its workers.
+ * Return: the notifier for the park, or NULL if the caller is not a worker of
+ * @pool.
  */
 struct parklot_park_notifier *parklot_worker_enter(struct parklot_pool *pool)
 {
@@ -549,7 +562,7 @@ struct parklot_park_notifier *parklot_worker_enter(struct parklot_pool *pool)
 }
 
 /**
- * parklot_worker_return() - the caller is back from the lot
+ * parklot_worker_return() - announce that the caller is back from the lot
  * @notifier: from parklot_worker_enter()
  */
 void parklot_worker_return(struct parklot_park_notifier *notifier)
@@ -566,7 +579,7 @@ int parklot_worker_init(void)
 
 /*
  * No worker holds the module, but the last work item may not have returned, and
- * what was deferred may not have begun.
+ * deferred work may not have begun.
  */
 void parklot_worker_exit(void)
 {

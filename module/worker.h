@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The threads that joined a crew. Without preempt notifiers there can be none:
- * then nothing of this, or of pool.c, is built.
+ * then neither worker.c nor pool.c is built.
  */
 #ifndef PARKLOT_WORKER_H
 #define PARKLOT_WORKER_H
