@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * latency_hist: how long tasks waited to run, counted by a few of them
+ * latency_hist: how long tasks waited to run, measured for a sample
  *
- * What the hot paths do must not be slowed by a clock.  So only what begins
- * with the kernel is looked at: completions, one of PL__LATENCY_EVERY, from
- * when their worker saw them; and deadlines that came, of which one in as many,
- * from the time that they say.  Both end when the task runs.
+ * The hot paths must not read the clock.  So the sample is taken of what begins
+ * with the kernel: one of PL__LATENCY_EVERY completions, from when the worker
+ * saw it; and one of as many expired deadlines, from the deadline itself.  Both
+ * measures end when the task runs.
  */
 #ifndef PL_LATENCY_HIST_H
 #define PL_LATENCY_HIST_H
@@ -15,15 +15,18 @@
 #define PL__LATENCY_EVERY	16	/* a power of 2 */
 #define PL__LATENCY_BINS	24
 
-/* Bin i is below 2^(i + PL__LATENCY_SHIFT) ns; the last is all above. */
+/*
+ * Bin i counts less than 2^(i + PL__LATENCY_SHIFT) ns; the last counts the
+ * rest.
+ */
 #define PL__LATENCY_SHIFT	7
 
-/* Written by one worker, read by others. */
+/* Written by one worker, read by other threads. */
 struct pl__latency_hist {
 	_Atomic uint32_t	bin[PL__LATENCY_BINS];
 };
 
-/* From @since_ns of the monotonic clock until now. */
+/* Counts the time from @since_ns of the monotonic clock until now. */
 static inline void pl__latency_hist_add(struct pl__latency_hist *d,
 					uint64_t since_ns)
 {

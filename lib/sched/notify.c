@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * notify: a worker is called, or started, when tasks wait and too few run
+ * notify: a worker is woken, or started, when tasks wait and too few run
  */
 #include "sched/sched.h"
 #include "base/inject.h"
 #include "base/probe.h"
 
 /*
- *	searcher			whoever queued a task
- *	nr_searching = 0	[search-a]	queue it
+ *	searcher			submitter
+ *	nr_searching = 0	[search-a]	queue a task
  *	full barrier			full barrier
  *	look in every queue		if (nr_searching)	[search-b]
- *						leave it to that one
+ *						leave it to the searcher
+ *
+ * Invariant: no task is left to a worker that stopped searching before it
+ * looked.  Either the searcher finds the task or the submitter finds no
+ * searcher and notifies; otherwise the task waits although workers are idle.
  */
 void pl__stop_searching(struct pl__worker *w)
 {
@@ -23,9 +27,9 @@ void pl__stop_searching(struct pl__worker *w)
 }
 
 /*
- * With nobody idle a worker can only be started, for which it does not matter
- * how many of the crew are blocked at this moment: to find that out would take
- * a look at a line for each processor, at every spawn.
+ * With no worker idle one can only be started.  For that the number that is
+ * blocked in the crew at this moment does not matter; to read it costs a look
+ * at a cache line for each processor, at every spawn.
  */
 static bool is_notify_due(void)
 {
@@ -48,8 +52,9 @@ static bool notify_lot(struct pl__worker *w)
 }
 
 /*
- * Called in vain, or was refused a start since enough ran at that moment: so
- * did somebody who then has left what he found to us, as we had the token.
+ * No idle worker was asleep, or a start was refused since enough ran at that
+ * moment.  Another submitter may have left its task to this one meanwhile,
+ * which counted as the searcher; so recheck.
  */
 static bool must_notify_again(uint32_t idle, int ret)
 {
@@ -59,18 +64,18 @@ static bool must_notify_again(uint32_t idle, int ret)
 }
 
 /*
- * Takes the token for whom it wakes or starts.  Where that was nobody, since
- * the idle one was not asleep yet, it lays the token down and so must look for
- * what others left to it meanwhile; and for its own, since the idle one may
- * have found something else.  A start for which there was no memory is not
- * tried again.
+ * Counts in nr_searching the worker that it wakes or starts.  If it wakes none,
+ * since the idle worker was not asleep yet, it stops searching and rechecks for
+ * tasks that others left to it, and for its own, since the idle worker may have
+ * found another task.  A start that failed for want of memory is not retried
+ * here.
  */
 static void notify_slow(struct pl__worker *w)
 {
 	uint32_t none, idle;
 	int ret;
 
-	/* One may compute by now, and be counted as blocked still. */
+	/* A worker that counts as blocked may compute by now. */
 	if (load_relaxed(&pl__rt.nr_seen))
 		pl__sysmon_notify();
 	do {
@@ -95,8 +100,8 @@ static void notify_slow(struct pl__worker *w)
 void pl__notify_one(void)
 {
 	/*
-	 * [idle-b] pairs with [idle-a], [search-b] with [search-a];
-	 * and the first with [end-a] in worker_thread.c.
+	 * [idle-b] pairs with [idle-a], [search-b] with [search-a]; [idle-b]
+	 * also pairs with [end-a] in worker_thread.c.
 	 */
 	pl__full_barrier();
 	PL_INJECT("idle-b");
@@ -113,9 +118,9 @@ void pl__notify_if_work(void)
 }
 
 /*
- * Each one that is woken has a token; all that left tasks to somebody who has
- * one may have left them to us, too.  Nobody parks meanwhile: else some would
- * be woken twice, and others not at all.
+ * Each woken worker counts in nr_searching; submitters that saw a searcher may
+ * have left their tasks to this one, too.  No worker parks meanwhile: otherwise
+ * some would be woken twice, and others not at all.
  */
 void pl__notify_all(void)
 {

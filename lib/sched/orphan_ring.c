@@ -1,34 +1,37 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * orphan_ring: the rings of workers that are held up
+ * orphan_ring: rings of stalled workers, polled by thieves
  *
- * What completes on a ring is seen by its owner between two tasks.  If a task
- * blocks that, or computes for long, others look in its place.  So while a
- * worker with I/O in flight runs tasks, sysmon looks whether it goes on to
- * the next; if not, its ring is orphaned.  Then it is one more queue to steal
- * from: ready at once, as there may be requests that were not submitted, and
- * again whenever the kernel says that something is complete, which sysmon waits
- * for.
+ * The owner of a ring sees completions between two tasks.  If a task blocks it,
+ * or computes for long, other workers look in its place.  So while a worker
+ * with I/O in flight runs tasks, sysmon checks whether it comes to the next
+ * task; if not, sysmon orphans its ring.  Thieves then poll the ring like one
+ * more queue: at once, as there may be requests that were not submitted, and
+ * again whenever the kernel reports a completion, for which sysmon waits.
  *
  *	OWNED --stalled--> ORPHAN_READY --polled by a thief--> ORPHANED
  *	 ^                  |        ^                          |  |
- *	 +----- goes on ----+        +-------- readable --------+  |
- *	 +----- goes on -------------------------------------------+
+ *	 +--- next task ----+        +-------- readable --------+  |
+ *	 +--- next task -------------------------------------------+
  *
- * Only sysmon orphans and takes back.  But who finds the lock taken, most
- * likely by an owner who has come back, takes back as well: what that is about
- * to add may have been counted when the ring was orphaned, so sysmon is to
- * look again.
+ * Only sysmon sets ORPHAN_READY, and OWNED when the owner comes to its next
+ * task.  But a thief that finds the ring's lock taken, most likely by the owner
+ * that has returned, sets OWNED as well: a request that the owner is about to
+ * add may already be in the count that sysmon took, so sysmon has to look
+ * again.
  *
- * Sysmon sleeps for ever only if there is no such worker whose ring is not
- * orphaned, or has got more requests since:
+ * Sysmon sleeps without a deadline only if no stalled worker has a ring that is
+ * OWNED, or has got requests since it became ready:
  *
  *	sysmon				worker
  *	word = ASLEEP		[orphan-a]	RUNS, or I/O in flight
  *	full barrier			full barrier		[orphan-b]
- *	look for one			if (word is ASLEEP)
- *	if (none)			    word = NO_BACKLOG, wake it
+ *	look for such a worker		if (word is ASLEEP)
+ *	if (there is none)		    word = NO_BACKLOG, wake it
  *		sleep
+ *
+ * Either sysmon sees the worker's I/O or the worker sees ASLEEP; otherwise
+ * completions in the ring of a worker that stalls wait until its task ends.
  */
 #include "sched/orphan_ring.h"
 #include "sched/sysmon.h"
@@ -70,14 +73,14 @@ static bool is_stalled(struct pl__worker *w, uint64_t now)
 	return now - s->stalled_since_ns >= PL__STALLED_NS;
 }
 
-/* It is not orphaned, or there are requests since it became ready. */
+/* The ring is OWNED, or has got requests since it became ready. */
 static bool has_more(struct pl__worker *w)
 {
 	return load_relaxed(&w->ring_state) == PL__OWNED ||
 	       pl__ring_nr_added(pl__orphan_ring_of(w)) != w->sysmon.ready_nr;
 }
 
-/* True: it has become ready. */
+/* True: the ring has become ready. */
 static bool orphan_ring_look_at(struct pl__worker *w, uint64_t now)
 {
 	struct pl__sysmon_view *s = &w->sysmon;
@@ -143,8 +146,9 @@ void pl__ring_reap_orphan(struct pl__worker *w, struct pl__worker *victim)
 }
 
 /*
- * The kernel cancels what a thread submitted when that ends.  Which requests
- * these are is not kept, so all have to be through for once.
+ * The kernel cancels the requests of a thread that ends.  The library does not
+ * record which requests a thread submitted for others, so all requests have to
+ * complete first.
  */
 bool pl__orphan_ring_keeps(struct pl__worker *w)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * retry: what memory or threads were refused for, tried again in a while
+ * retry: retries after a while what failed for want of memory or threads
  */
 #include "sched/retry.h"
 #include "sched/sched.h"
@@ -16,8 +16,8 @@ void pl__retry_deferred_in(uint64_t ns)
 }
 
 /*
- * By the timer thread: a worker that is blocked cannot try again, and one that
- * is about to park has better to do than to give stacks back.
+ * Runs in the timer thread: a blocked worker cannot retry, and a worker that is
+ * about to park should not spend its time on giving stacks back.
  */
 static void retry_deferred(void)
 {

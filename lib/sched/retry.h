@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * retry: what memory or threads were refused for, tried again in a while
+ * retry: retries after a while what failed for want of memory or threads
  */
 #ifndef PL_RETRY_H
 #define PL_RETRY_H
 
 #include "base/base.h"
 
-/* Memory or threads were refused: tries again in a while. */
+/* Memory or threads were refused: retries after a while. */
 void pl__retry_later(void);
 
-/* Stacks that nobody uses are to be given back, too: in @ns at the latest. */
+/* Also gives back stacks that no task uses: in @ns at the latest. */
 void pl__retry_deferred_in(uint64_t ns);
 
 #endif /* PL_RETRY_H */

@@ -2,17 +2,22 @@
 /*
  * rt: what the workers share: the runtime, and how many of them run
  *
- * As many run as are wanted: neither idle nor blocked.  There may be more when
- * a blocked one returns or fewer are wanted.  Such a one is surplus at the end
- * of its task, and parks although there is work:
+ * A worker runs while it is neither idle nor blocked; `target` of them are
+ * meant to run.  More may run after a blocked worker returns or the target is
+ * lowered.  A worker above the target is surplus: at the end of its task it
+ * parks although there is work.
  *
- *	surplus worker			one that blocks
+ *	surplus worker			worker that blocks
  *	nr_idle++		[idle-a]	nr_blocked++
  *	full barrier			full barrier	[idle-b]
  *	if (enough run)			if (there is work, too few run)
  *		park				signal the lots
  *
- * One of the two sees the other; what it leaves in its queues is stolen.
+ * Invariant: while there is work, no fewer workers run than the target.  Each
+ * side writes its counter before it reads the other's, so either the surplus
+ * worker sees nr_blocked and stays, or the blocking worker sees nr_idle and
+ * signals.  Otherwise the first parks, the second blocks, and too few run.
+ * Tasks in the queues of a parked surplus worker are stolen.
  */
 #ifndef PL_RT_H
 #define PL_RT_H
@@ -28,113 +33,128 @@ enum pl__rt_state {
 	PL__RT_DRAINED,		/* no task is left; taken apart */
 };
 
-/* Tasks that wait for memory for their first stack. */
+/* Tasks that wait for memory for their first stack.  L: lock is held. */
 struct pl__stackless {
 	struct pl__lock		lock;
-	_Atomic uint32_t	nr;		/* under lock; read without */
-	struct pl__link		*head[3];	/* L: by class */
+	_Atomic uint32_t	nr; /* changed under lock; read without */
+	struct pl__link		*head[3];	/* L: by stack class */
 };
 
 enum pl__sysmon_state {
-	PL__SYSMON_AWAKE,	/* or there is none: nobody is to be woken */
-	PL__SYSMON_NO_BACKLOG,	/* so is the crew: it looks, there is nothing */
+	PL__SYSMON_AWAKE,	/* or no sysmon exists: no wake needed */
+	PL__SYSMON_NO_BACKLOG,	/* awake; the crew's backlog is clear */
 	PL__SYSMON_ASLEEP,
 	PL__SYSMON_OVER,	/* its thread ends */
 };
 
-/* A count that many threads change: each the line that its number says. */
+/*
+ * A count that many threads change: each thread uses the stripe of its number.
+ */
 #define PL__NR_STRIPES		16	/* a power of 2 */
 
 struct pl__stripe {
 	_Atomic uint32_t	nr;
 } __pl_cacheline;
 
-/* There is one.  R: written while it starts and stops only. */
+/* The only instance.  R: written only while the runtime starts and stops. */
 struct pl__rt {
 	struct pl_config	cfg;		/* R: resolved, nothing is 0 */
-	struct pl__worker	**workers;	/* R: cfg.max_workers of them */
+	struct pl__worker	**workers; /* R: cfg.max_workers pointers */
 	struct pl__lots		lots;		/* R */
 	struct pl__timers	*timers;	/* R */
 	struct pl__stacks	stacks;		/* R */
-	struct pl__slab		tasks;		/* for ever */
-	_Atomic bool		has_tasks;	/* tasks is set up */
-	uint32_t		first_slot;	/* below: a fork's parent's */
+	struct pl__slab		tasks; /* lives as long as the process */
+	_Atomic bool		has_tasks;	/* the slab tasks is set up */
+	/* after a fork: slots below belong to the parent's tasks */
+	uint32_t		first_slot;
 	enum pl_backend		backend;	/* R */
-	uint32_t		spin_ns_max;	/* R: 0: workers never spin */
-	uint32_t		nr_cpus;	/* R: that are usable */
-	uint32_t		io;		/* R: enum pl_io, as wanted */
-	uint32_t		wait;		/* R: enum pl_wait, likewise */
-	bool			has_sysmon;	/* R: who blocks is seen */
+	uint32_t		spin_ns_max; /* R: ns; 0: workers never spin */
+	uint32_t		nr_cpus;	/* R: usable processors */
+	uint32_t		io; /* R: enum pl_io, as configured */
+	uint32_t		wait; /* R: enum pl_wait, as configured */
+	/* R: sysmon finds blocked workers */
+	bool			has_sysmon;
 
 	_Atomic uint32_t	state __pl_cacheline; /* enum pl__rt_state */
 	_Atomic uint32_t	nr_started;	/* workers[0 .. nr_started) */
-	_Atomic uint32_t	nr_alive;	/* of these, with a thread */
-	_Atomic uint32_t	target;		/* that run at a time */
+	_Atomic uint32_t	nr_alive;	/* workers with a thread */
+	_Atomic uint32_t	target; /* workers meant to run at a time */
 	_Atomic uint32_t	sysmon;		/* enum pl__sysmon_state */
 
 	_Atomic uint32_t	nr_idle __pl_cacheline;
-	_Atomic uint32_t	nr_searching;	/* 0 or 1: the token */
+	_Atomic uint32_t	nr_searching;	/* 0 or 1; briefly more */
 	_Atomic uint32_t	nr_blocked;	/* workers outside of a crew */
-	_Atomic uint32_t	nr_seen;	/* of these, by sysmon */
-	_Atomic uint32_t	nr_in_hook;	/* of these, as they start */
-	_Atomic uint32_t	nr_crew_blocked; /* of a crew, for a while */
-	_Atomic uint32_t	nr_starting;	/* alive, did not look yet */
-	_Atomic uint32_t	nr_notifying_all;	/* nobody is to park */
+	_Atomic uint32_t	nr_seen; /* counted in nr_blocked by sysmon */
+	/* counted in nr_blocked, in the start hook */
+	_Atomic uint32_t	nr_in_hook;
+	/* workers of a crew that sysmon found blocked twice in a row */
+	_Atomic uint32_t	nr_crew_blocked;
+	/* workers before their first search */
+	_Atomic uint32_t	nr_starting;
+	/* calls of pl__notify_all(); no worker parks meanwhile */
+	_Atomic uint32_t	nr_notifying_all;
 
-	/* Ordinary threads that look at any of this right now. */
+	/* Ordinary threads that are inside of the runtime at this moment. */
 	struct pl__stripe	inside[PL__NR_STRIPES];
-	_Atomic uint32_t	ended_word;	/* moved while STOPPING */
+	_Atomic uint32_t	ended_word; /* futex: changes while STOPPING */
 	_Atomic uint64_t	spawned_outside;
-	_Atomic uint64_t	ended_outside;	/* spawns taken back */
+	_Atomic uint64_t	ended_outside;	/* spawns that were undone */
 	_Atomic uint64_t	wakes_outside;
-	_Atomic uint64_t	spawned_past;	/* by workers that are gone */
+	/* tasks spawned by workers that were freed */
+	_Atomic uint64_t	spawned_past;
 	_Atomic uint64_t	ended_past;
-	_Atomic uint64_t	nr_blocks;	/* sysmon writes it */
-	_Atomic uint64_t	nr_all_blocked; /* likewise */
+	/* times that a worker was found blocked; sysmon writes */
+	_Atomic uint64_t	nr_blocks;
+	/* times that all workers were blocked; sysmon writes */
+	_Atomic uint64_t	nr_all_blocked;
 
 	struct pl__stackless	stackless __pl_cacheline;
-	struct pl__lock		start_lock;	/* starting, ending workers */
-	pthread_t		ended;		/* L: the last; not joined */
-	bool			has_ended;	/* L: there is one */
+	struct pl__lock		start_lock; /* L: to start and to end workers */
+	pthread_t		ended; /* L: last thread, not yet joined */
+	bool			has_ended;	/* L: ended is valid */
 };
 
 extern struct pl__rt pl__rt;
 
-/* To take part from an ordinary thread; false: there is no runtime. */
+/* An ordinary thread enters the runtime; false: there is none. */
 bool pl__rt_enter(void);
 void pl__rt_exit(void);
 
-/* By their tasks, as the crew, sysmon or they themselves say. */
+/*
+ * Workers blocked by their tasks, as the crew, sysmon or the workers themselves
+ * count them.
+ */
 static inline uint32_t pl__nr_blocked(void)
 {
 	return load_relaxed(&pl__rt.nr_blocked) +
 	       pl__crew_nr_blocked(&pl__rt.lots);
 }
 
-static inline uint32_t pl__nr_off(void)
+static inline uint32_t pl__nr_not_running(void)
 {
 	return load_relaxed(&pl__rt.nr_idle) + pl__nr_blocked();
 }
 
-/* Neither idle nor blocked, as far as can be seen. */
+/* Workers neither idle nor blocked, as far as the counters show. */
 static inline uint32_t pl__nr_running(void)
 {
 	uint32_t alive = load_relaxed(&pl__rt.nr_alive);
-	uint32_t off = pl__nr_off();
+	uint32_t others = pl__nr_not_running();
 
-	return alive > off ? alive - off : 0;
+	return alive > others ? alive - others : 0;
 }
 
-/* Fewer run than are wanted. */
+/* Fewer workers run than the target. */
 static inline bool pl__is_short(void)
 {
 	return load_relaxed(&pl__rt.nr_alive) <
-	       load_relaxed(&pl__rt.target) + pl__nr_off();
+	       load_relaxed(&pl__rt.target) + pl__nr_not_running();
 }
 
 /*
- * There may be more, as others are blocked: by now, or for a while.  Not for
- * who is in the hook, where one more would be blocked as well.
+ * Blocked workers leave room for one more: those blocked now, and those of the
+ * crew that were blocked for a while.  A worker in the start hook leaves none,
+ * as its replacement would be blocked in the hook as well.
  */
 static inline bool pl__is_start_due(void)
 {
@@ -147,14 +167,14 @@ static inline bool pl__is_start_due(void)
 		    load_relaxed(&pl__rt.nr_crew_blocked);
 }
 
-/* There are workers that are not wanted at times. */
+/* More workers are alive than the target: some may be surplus. */
 static inline bool pl__has_surplus_workers(void)
 {
 	return load_relaxed(&pl__rt.nr_alive) >
 	       load_relaxed(&pl__rt.target);
 }
 
-/* The caller, a running worker, is one too many. */
+/* The caller, a running worker, is surplus. */
 static inline bool pl__is_surplus(void)
 {
 	return unlikely(pl__has_surplus_workers()) &&

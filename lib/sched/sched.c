@@ -11,15 +11,16 @@
 
 void pl__queue_own(struct pl__worker *w, struct pl__task *t)
 {
-	/* What a full deque cannot take, the inbox always can. */
+	/* The inbox can always take what a full deque cannot. */
 	if (unlikely(!pl__deque_push(&w->deque, t)))
 		pl__inbox_push(&w->inbox, &t->link);
 }
 
 /*
- * A thread sends all that it makes ready to one worker's inbox, so that the
- * order is kept and the line stays near; threads count up, so that inboxes
- * share the load.  (bthread takes a random worker each time.)
+ * A thread sends all tasks that it makes ready to the inbox of one worker, so
+ * that their order is kept and the cache line stays near.  Threads are
+ * numbered, so that the inboxes share the load.  (bthread takes a random worker
+ * each time.)
  */
 static void queue_outside(struct pl__link *newest, struct pl__link *oldest)
 {
@@ -54,8 +55,9 @@ void pl__ready(struct pl__task *t)
 /* ---- what next ---- */
 
 /*
- * Newest on top of the deque first, so that the oldest is taken first.  While
- * they are in hand nobody sees them; who looked then must be told.
+ * Pushes the newest first, so that the oldest is taken first.  Between the
+ * inbox and the deque no thief sees the tasks; so the caller notifies
+ * afterwards.
  */
 void pl__drain(struct pl__worker *w, struct pl__inbox *from)
 {
@@ -73,7 +75,10 @@ void pl__drain(struct pl__worker *w, struct pl__inbox *from)
 		pl__notify_one();
 }
 
-/* The caller takes one of what is ready now, and calls once for the rest. */
+/*
+ * Makes a worker look at its inbox and its ring, then notifies once for what it
+ * does not take itself.
+ */
 static void look_around(struct pl__worker *w,
 			uint32_t (*look)(struct pl__ring *r))
 {
@@ -89,14 +94,17 @@ static void look_around(struct pl__worker *w,
 		pl__notify_one();
 }
 
-/* The oldest of all that is ready, by whatever way it came. */
+/* The oldest ready task of the worker, whether pushed, sent or completed. */
 static struct pl__task *next_oldest(struct pl__worker *w)
 {
 	look_around(w, pl__ring_poll);
 	return pl__deque_steal(&w->deque);
 }
 
-/* Whose worker does not come to it may wait for us, who are never idle. */
+/*
+ * Tasks queued behind a stalled worker depend on this worker when no thief is
+ * idle.
+ */
 static struct pl__task *next_of_others(struct pl__worker *w)
 {
 	struct pl__task *t = NULL;
@@ -114,7 +122,7 @@ static void flush_unsignalled(struct pl__worker *w)
 	pl__notify_one();
 }
 
-/* Newest first, but for those that a yield let go first, and now and then. */
+/* Newest first, except for tasks ahead of a yield, and every 32nd task. */
 static struct pl__task *next_queued(struct pl__worker *w)
 {
 	uint32_t tick = load_relaxed(&w->tick) + 1;
@@ -158,7 +166,7 @@ struct pl__task *pl__next(struct pl__worker *w)
 	t = next_queued(w);
 	if (t)
 		return t;
-	/* Requests are submitted by who finds nothing: with its sleep. */
+	/* A worker that finds no task submits requests with its sleep. */
 	look_around(w, pl__ring_reap);
 	return pl__deque_pop(&w->deque);
 }
@@ -229,8 +237,9 @@ bool pl__switch_to(struct pl__task *t)
 }
 
 /*
- * All that is ready here now will be taken before what comes after.  With
- * nothing here something elsewhere is, as its worker may be blocked.
+ * Tasks that are ready in this worker now run before tasks that become ready
+ * later.  If its queues are empty it steals, as the owner of a task elsewhere
+ * may be blocked.
  */
 void pl_yield(void)
 {

@@ -3,15 +3,15 @@
  * sched: the next task of a worker, and the switch to it
  *
  * A worker is a thread with a deque of ready tasks.  It runs them, newest
- * first, each on a stack of its own; what blocks switches straight to the
- * next ready task, or, where there is none, back to the worker's loop
- * (worker.c), which steals, polls and parks.  A task that asked for the
- * worker's own stack is run by the loop itself.
+ * first, each on a stack of its own.  A task that blocks switches straight to
+ * the next ready task or, if there is none, to the worker's loop (worker.c),
+ * which steals, polls and parks.  The loop itself runs a task that asked for
+ * the worker's own stack.
  *
- * Who has switched away may be made ready only once it really left its
- * registers behind.  So it names an *after-switch callback*, which the next
- * one to run calls first (bthread's "remained").  That may make ready, unlock
- * or free; it may not switch, allocate or fail.
+ * A task may be made ready only after its context has been saved.  So a task
+ * that switches away names an *after-switch callback*, which the next context
+ * calls first (bthread's "remained").  The callback may make a task ready,
+ * unlock or free; it does not switch, allocate or fail.
  */
 #ifndef PL_SCHED_H
 #define PL_SCHED_H
@@ -30,45 +30,50 @@
 #include "base/inject.h"
 
 /*
- * One task in so many is the oldest there is; completions and the inbox are
- * looked at then.  So nothing ready waits longer than the queue is long times
- * this, however fast new tasks come on top; or twice this, as each second time
- * is for what waits behind others, if there are such.  parklot(7) promises it.
+ * Every 32nd task is the oldest that is ready, after the worker has looked at
+ * its completions and its inbox.  Every second of these is instead stolen from
+ * a stalled worker, if there is such a task.  So a ready task waits for at most
+ * this number, or twice this number, times the length of the queue, however
+ * fast new tasks come on top.  parklot(7) promises it.
  */
 #define PL__FAIR_EVERY	32	/* a power of 2 */
 
-/* Makes @t ready, and calls for help. */
+/* Makes @t ready, and notifies. */
 void pl__ready(struct pl__task *t);
 
-/* The same for many: queue each, then pl__notify_one() once. */
+/* Makes @t ready without notifying; after the last, call pl__notify_one(). */
 void pl__ready_quietly(struct pl__task *t);
 
-/* By a thread that is no worker: a chain of links, the newest first. */
+/*
+ * For a thread that is no worker: makes a chain of links ready, newest first.
+ */
 void pl__ready_chain(struct pl__link *newest, struct pl__link *oldest);
 
-/* Into the queue of @w, the caller; nobody is told. */
+/* Queues @t at @w, the caller, without notifying. */
 void pl__queue_own(struct pl__worker *w, struct pl__task *t);
 
-/* The next ready task of worker @w itself; NULL: none, or it is surplus. */
+/* The next ready task of worker @w itself; NULL: none, or @w is surplus. */
 struct pl__task *pl__next(struct pl__worker *w);
 
-/* Moves all of inbox @from, its own or another's, to the deque of @w. */
+/* Moves all of inbox @from, of @w or of a victim, to the deque of @w. */
 void pl__drain(struct pl__worker *w, struct pl__inbox *from);
 
-/* From the worker's loop: runs @t, prepared, until one comes back to it. */
+/*
+ * The loop runs @t, which is prepared, until a task switches back to the loop.
+ */
 void pl__run(struct pl__worker *w, struct pl__task *t);
 
-/* The same, with a stack. */
+/* The next ready task of @w that has a stack. */
 struct pl__task *pl__next_prepared(struct pl__worker *w);
 
-/* To be called first on every stack that was switched to. */
+/* Every context calls it first after a switch to it. */
 void pl__switch_finish(void);
 
-/* What to switch to so that @next runs, or the loop, and calls @after first. */
+/* The context that runs @next, or the loop; it calls @after(@arg) first. */
 struct pl__ctx *pl__switch_prepare(struct pl__worker *w, struct pl__task *next,
 				   void (*after)(void *arg), void *arg);
 
-/* @t, that runs on @w, until somebody switches back to it. */
+/* Switches from @t, which runs on @w, and returns when a worker resumes @t. */
 static inline void pl__leave(struct pl__worker *w, struct pl__task *t,
 			     struct pl__task *next, void (*after)(void *arg),
 			     void *arg)
@@ -78,7 +83,7 @@ static inline void pl__leave(struct pl__worker *w, struct pl__task *t,
 	pl__switch_finish();
 }
 
-/* Switches away; @after(@arg) makes the caller ready in its time. */
+/* Switches away; @after(@arg) arranges for a waker to make the caller ready. */
 static inline void pl__block(void (*after)(void *arg), void *arg)
 {
 	struct pl__worker *w = pl__self();
@@ -88,8 +93,8 @@ static inline void pl__block(void (*after)(void *arg), void *arg)
 }
 
 /*
- * Makes the caller ready and runs @t, which is new, at once; or lets @t wait
- * for a stack.  False, and nothing is done: the caller cannot switch away.
+ * Makes the caller ready and runs the new task @t now, or lets @t wait for a
+ * stack.  False, with nothing done: the caller cannot switch away.
  */
 bool pl__switch_to(struct pl__task *t);
 

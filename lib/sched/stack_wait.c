@@ -12,9 +12,9 @@ static void give_stack(struct pl__task *t, struct pl__stack *st)
 }
 
 /*
- * Looks once more with nr up, so that a stack put back meanwhile is seen.  One
- * that is put back at this very moment may be missed by both: then the next
- * one is noticed, or this one when its worker is idle.
+ * Tries once more after nr has gone up, so that a stack put back before that is
+ * found.  Both sides may miss each other at the same moment: then the next
+ * stack that is put back goes to the task, or this one when its worker is idle.
  */
 static bool wait_for_stack(struct pl__worker *w, struct pl__task *t)
 {
@@ -66,7 +66,7 @@ static struct pl__task *take_stackless(uint32_t cls)
 	return l ? container_of(l, struct pl__task, link) : NULL;
 }
 
-/* One of each class that there is a stack for is ready, to be prepared. */
+/* Makes ready one task of each class for which there is a stack. */
 void pl__stacks_share(struct pl__worker *w)
 {
 	bool had[PL__STACK_CLASSES];
@@ -94,7 +94,10 @@ void pl__stacks_retry(void)
 			st = pl__stack_get(&pl__rt.stacks, NULL, cls);
 			if (st)
 				give_stack(t, st);
-			/* Without one it waits as it did, where it looks. */
+			/*
+			 * Without a stack the task waits again, in
+			 * pl__task_prepare().
+			 */
 			pl__ready(t);
 			if (!st)
 				break;

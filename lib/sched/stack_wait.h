@@ -7,16 +7,18 @@
 
 #include "sched/worker.h"
 
-/* Lets those that wait for a stack have what @w keeps for itself. */
+/* Gives the stacks in the cache of @w to tasks that wait for one. */
 void pl__stacks_share(struct pl__worker *w);
 
-/* Gives those that wait for a stack one of their own, if it can be had. */
+/* Allocates stacks for tasks that wait for one, as far as memory allows. */
 void pl__stacks_retry(void);
 
-/* Has a stack, or is given one; false: it waits for one elsewhere. */
+/* Gives @t a stack, if it has none; false: @t waits for one elsewhere. */
 bool pl__task_prepare(struct pl__worker *w, struct pl__task *t);
 
-/* Of a task that has ended: others may wait for one. */
+/*
+ * Puts back the stack of a task that has ended; a task that waits may get it.
+ */
 void pl__task_put_stack(struct pl__worker *w, struct pl__stack *st);
 
 #endif /* PL_STACK_WAIT_H */

@@ -3,16 +3,20 @@
 #include "sched/sched.h"
 
 /*
- * Others must not wait for a search that begins only after the hook.  They do
- * not wait for whoever is in it either, which may take long; but none is
- * started in its place, who would have to get through it as well.
+ * Submitters must not wait for a search that begins only after the hook; so the
+ * worker stops searching first.  Nor does it count as running, as the hook may
+ * take long.  But no worker is started to replace it, as that would have to get
+ * through the hook as well.
  */
 static void enter_hook(struct pl__worker *w)
 {
 	if (w->is_searching)
 		pl__stop_searching(w);
 	pl__worker_leaves(w, PL__IN_START_HOOK);
-	/* At once, to who asks whether a start is due. */
+	/*
+	 * Both counters change at once for a worker that reads them under this
+	 * lock.
+	 */
 	pl__lock(&pl__rt.start_lock);
 	atomic_fetch_add(&pl__rt.nr_in_hook, 1);
 	atomic_fetch_add(&pl__rt.nr_blocked, 1);

@@ -2,10 +2,10 @@
 /*
  * steal: tasks from another worker's queues
  *
- * A task that lies alone in the deque of a worker that runs was most likely put
- * there a moment ago by who is about to wait for it; it will run there next,
- * where its line is.  So who has nothing else to do lets it lie for a while
- * before he takes it.  (Go does so with what a P is to run next.)
+ * The lone task in the deque of a running worker was most likely queued a
+ * moment ago by a task that is about to wait for it; its owner runs it next,
+ * where its data is in the caches.  So an idle thief defers the steal for a
+ * moment.  (Go does so with the task that a P runs next.)
  */
 #include "sched/orphan_ring.h"
 #include "sched/sched.h"
@@ -41,8 +41,9 @@ static uint32_t steal_next_random(struct pl__worker *w)
 }
 
 /*
- * Up to half of what is there, so that thieves come less often.  While it was
- * in hand nobody saw it; who looked then must be told.
+ * Takes up to half of the victim's tasks, so that thieves come less often.
+ * Between the two queues no other searcher sees them; so the thief notifies
+ * afterwards.
  */
 static void steal_more(struct pl__worker *w, struct pl__worker *victim)
 {
@@ -64,7 +65,7 @@ static void steal_more(struct pl__worker *w, struct pl__worker *victim)
 	pl__notify_one();
 }
 
-/* Nothing was done to the deque for a while, though its owner may run. */
+/* The deque did not change for a while, though its owner may run. */
 static bool is_deque_unchanged(struct pl__deque *d)
 {
 	int64_t top = load_relaxed(&d->top), bottom = load_relaxed(&d->bottom);
@@ -114,7 +115,7 @@ static struct pl__task *steal_from(struct pl__worker *w,
 	return t;
 }
 
-/* All others once, in turn from a random one on. */
+/* Visits all other workers once, from a random one on. */
 struct pl__task *pl__steal(struct pl__worker *w, bool has_time)
 {
 	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
@@ -122,13 +123,15 @@ struct pl__task *pl__steal(struct pl__worker *w, bool has_time)
 	struct pl__worker *victim;
 	struct pl__task *t;
 
-	/* None at all, while the first one is being started. */
+	/* No worker exists yet while the first one is being started. */
 	for (i = 0; i < nr; i++) {
 		victim = worker_of((uint32_t)(first + (uint64_t)i) % nr);
 		t = victim == w ? NULL : steal_from(w, victim, has_time);
 		if (!t)
 			continue;
-		/* What waits to be submitted waits no longer than this. */
+		/*
+		 * Requests that wait to be submitted wait no longer than this.
+		 */
 		if (w->ring)
 			pl__ring_poll(w->ring);
 		return t;
@@ -136,13 +139,13 @@ struct pl__task *pl__steal(struct pl__worker *w, bool has_time)
 	return NULL;
 }
 
-/* Tasks that it took, as far as these are counted: it is enough to differ. */
+/* A number that changes with the tasks which @w took. */
 static uint64_t nr_moves(struct pl__worker *w)
 {
 	return load_relaxed(&w->stat.switches) + load_relaxed(&w->stat.ended);
 }
 
-/* Only its counts are looked at, unless they stand still: they are one line. */
+/* Reads only the victim's counts, one cache line, unless they stand still. */
 struct pl__task *pl__steal_from_stalled(struct pl__worker *w)
 {
 	uint32_t nr = load_acquire(&pl__rt.nr_started), i = w->next_stalled;

@@ -8,18 +8,18 @@
 #include "sched/worker.h"
 
 /*
- * A task of another worker's, or NULL.  Who has time leaves to a worker that
- * runs what it may be about to take itself.
+ * A task from another worker's queues, or NULL.  With @has_time the thief
+ * defers the steal of a lone task that its running owner is about to take.
  */
 struct pl__task *pl__steal(struct pl__worker *w, bool has_time);
 
 /*
- * The same, but only of one that took none since the call before: it is in a
- * long task, blocked or surplus.  Looks at all others in turn.
+ * A task from one worker that took none since the previous call, as it is in a
+ * long task, blocked or surplus.  Each call looks at the next worker in turn.
  */
 struct pl__task *pl__steal_from_stalled(struct pl__worker *w);
 
-/* Whether there is a task in anybody's queue, or in a ring that is ready. */
+/* A task is in some worker's queue, or an orphaned ring is ready. */
 bool pl__work_anywhere(void);
 
 #endif /* PL_STEAL_H */

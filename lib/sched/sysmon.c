@@ -1,48 +1,56 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * sysmon: workers that their tasks block in the kernel
+ * sysmon: finds workers that their tasks block in the kernel
  *
- * Nobody is told that a task calls read() on an empty pipe, or touches a page
- * that is on a disk.  So a thread looks, while tasks wait, at the workers that
- * should run.  One that is still at the same task, had next to no processor
- * since, and sleeps, is blocked: it is counted in nr_blocked, so that another
- * one runs in its place.  Back from its call it says so itself when it comes to
- * its next task; or sysmon does, who sees it compute.  One that computes,
- * or waits for a processor, is not blocked, however long that takes.
+ * The library does not notice that a task calls read() on an empty pipe, or
+ * touches a page that is on a disk.  So while tasks wait, the sysmon thread
+ * looks at the workers that should run.  A worker that is still in the same
+ * task, used next to no processor time since, and sleeps, is blocked: sysmon
+ * counts it in nr_blocked, so that another worker runs in its place.  When the
+ * call returns, the worker itself takes that back at its next task, or sysmon
+ * does when it sees the worker compute.  A worker that computes, or waits for a
+ * processor, is not blocked, however long that takes.
  *
- * The more goes on by itself, the longer it is between two looks.  When no
- * task waits there are none, but a few ever rarer ones while somebody counts as
- * blocked: it may have been about to compute.
+ * The polling interval doubles while workers make progress.  While no task
+ * waits sysmon does not poll, except for a few looks at growing intervals while
+ * a worker counts as blocked: it may have been about to compute.
  *
- *	sysmon				whoever queued a task
- *	word = ASLEEP		[sysmon-a]	queue it
+ *	sysmon				submitter
+ *	word = ASLEEP		[sysmon-a]	queue a task
  *	full barrier			full barrier	[idle-b]
  *	look in every queue		if (enough run, it seems)
- *	if (none has a task)		    if (word is ASLEEP)	[sysmon-b]
- *		sleep				wake it
+ *	if (no queue has a task)	    if (word is ASLEEP)	[sysmon-b]
+ *		sleep				wake sysmon
  *
- * One of the two sees the other.  Where too few run, another worker is called
- * instead; it looks in every queue afterwards, and so stands for who called.
+ * Invariant: sysmon does not sleep while a task waits behind workers that only
+ * seem to run.  Either sysmon finds the task or the submitter finds ASLEEP;
+ * otherwise the task waits for as long as a blocked worker sleeps.  Where too
+ * few run, the submitter notifies a worker instead, which rechecks every queue
+ * and wakes sysmon on behalf of all submitters that it stood for.
  *
- * Workers that have joined the device's crew are not looked at: the kernel
- * counts them when they block, and calls a parked one while there is a backlog.
- * That is so while sysmon is AWAKE.  NO_BACKLOG is the same without one, from
- * when a worker parks for want of work until somebody would wake sysmon:
+ * Sysmon does not look at workers that have joined the device's crew: the
+ * kernel counts them when they block, and wakes a parked worker while there is
+ * a backlog.  There is a backlog while sysmon is AWAKE.  In NO_BACKLOG sysmon
+ * is awake, too, but the backlog is clear: from when a worker parks for want of
+ * work until a submitter would wake sysmon:
  *
- *	worker that parks		whoever queued a task
- *	word = NO_BACKLOG	[backlog-a]	queue it
+ *	worker that parks		submitter
+ *	word = NO_BACKLOG	[backlog-a]	queue a task
  *	backlog = 0			full barrier	[idle-b]
  *	full barrier			if (word is NO_BACKLOG)	[backlog-b]
  *	if (a queue has a task)		    word = AWAKE, backlog = 1
  *		word = AWAKE,		    if (too few run)
- *		backlog = 1			call for help
+ *		backlog = 1			notify
  *
- * The kernel counts who blocks, then looks at the backlog; whoever raises that
- * looks at the count afterwards.  What is left to sysmon is to start a
- * worker where none is parked.
+ * Invariant: the backlog is set while tasks wait and no notification is under
+ * way.  Either the worker finds the task or the submitter finds NO_BACKLOG;
+ * otherwise the kernel wakes no worker when one blocks.  The kernel counts the
+ * blocked worker, then reads the backlog; the submitter sets the backlog, then
+ * reads that count.  What is left to sysmon is to start a worker where none is
+ * parked.
  *
- * Counts go up before a worker is said to be blocked, and down after that was
- * taken back, by whoever did it:
+ * The counters go up before a worker becomes BLOCKED, and the thread that takes
+ * BLOCKED back lowers them afterwards, so they never fall below zero:
  *
  *	sysmon				worker
  *	nr_blocked++			if (duty: BLOCKED to RUNS)  [duty-b]
@@ -61,21 +69,26 @@
 
 #define LOOK_FIRST_NS	(50 * 1000ULL)
 #define LOOK_LAST_NS	(5 * 1000 * 1000ULL)
-#define LOOK_IO_NS	(1000 * 1000ULL) /* at first, where no task waits */
-#define LAST_LOOKS	6	/* at who is blocked, ever later */
-#define LOOK_COSTS	8	/* they take less than a part of so many */
+#define LOOK_IO_NS	(1000 * 1000ULL) /* first interval if no task waits */
+#define LAST_LOOKS	6	/* at blocked workers, at growing intervals */
+#define LOOK_COSTS	8	/* looks take at most this part of the time */
 
-/* Blocked for so long, if others go on: or all change places all the time. */
+/*
+ * A worker has slept for so long, if others make progress: with less, workers
+ * would take turns all the time.
+ */
 #define BLOCKED_NS	(1000 * 1000ULL)
-#define CPU_PART	4	/* who has less than a part of so many sleeps */
+#define CPU_PART	4	/* it sleeps if it used less than this part */
 
-/* There is one.  W: its thread.  R: while none runs. */
+/* The only instance.  W: sysmon's thread.  R: written while no sysmon runs. */
 static struct {
 	pthread_t		thread;		/* R */
-	uint64_t		woken_ns;	/* W: all older is forgotten */
-	uint64_t		interval_ns;	/* W */
-	uint32_t		nr_crew_blocked; /* W: at the last look */
-	uint32_t		nr_last_looks;	/* W: since a task waited */
+	uint64_t		woken_ns; /* W: views from before are void */
+	uint64_t		interval_ns; /* W: length of the next sleep */
+	/* W: the crew's, at the last look */
+	uint32_t		nr_crew_blocked;
+	/* W: looks since a task waited */
+	uint32_t		nr_last_looks;
 } sysmon;
 
 /* ---- one worker ---- */
@@ -99,8 +112,9 @@ static int open_stat(struct pl__worker *w, int tid)
 }
 
 /*
- * In the kernel, and not for want of a processor.  Without /proc, or a
- * descriptor, it must do that it has not used one.
+ * The worker sleeps in the kernel, and does not wait for a processor.  Without
+ * /proc, or without a descriptor, that it used no processor time has to
+ * suffice.
  */
 static bool is_asleep(struct pl__worker *w)
 {
@@ -115,7 +129,7 @@ static bool is_asleep(struct pl__worker *w)
 		n = pl__fd_reread(fd, stat, sizeof(stat));
 	if (n <= 0)
 		return true;
-	/* "pid (name) S ...", and the name may have anything in it. */
+	/* The line is "pid (name) S ...", and the name may contain anything. */
 	p = strrchr(stat, ')');
 	return p && p + 2 < stat + n && (p[2] == 'S' || p[2] == 'D');
 }
@@ -170,12 +184,14 @@ static bool mark_blocked(struct pl__worker *w)
 
 /* ---- all of them ---- */
 
-/* True: it goes on, or is about to. */
+/* True: the worker makes progress, or is about to. */
 static bool sysmon_look_at(struct pl__worker *w, uint64_t now)
 {
 	w->sysmon.may_be_blocked = false;
 	if (load_relaxed(&w->crew_word)) {
-		/* It may have joined while we took it for blocked. */
+		/*
+		 * The worker may have joined while sysmon took it for blocked.
+		 */
 		pl__unblocked(w);
 		return false;
 	}
@@ -194,7 +210,7 @@ static bool sysmon_look_at(struct pl__worker *w, uint64_t now)
 	}
 }
 
-/* How many have blocked for so long that others are to run instead. */
+/* How many workers have now been blocked for so long that others are to run. */
 static uint32_t sysmon_look_at_all(uint64_t now)
 {
 	uint32_t nr = load_acquire(&pl__rt.nr_started), i, nr_going = 0;
@@ -215,7 +231,7 @@ static uint32_t sysmon_look_at_all(uint64_t now)
 
 /* ---- the thread ---- */
 
-/* What it was; it stays so when the runtime ends. */
+/* Returns the old state; PL__SYSMON_OVER does not change any more. */
 static uint32_t sysmon_set_state(uint32_t word)
 {
 	uint32_t old = load_relaxed(&pl__rt.sysmon);
@@ -228,8 +244,8 @@ static uint32_t sysmon_set_state(uint32_t word)
 }
 
 /*
- * The backlog is what the word says.  Two may come here at a time; the one who
- * stores last has seen the last word, or looks again.
+ * The backlog follows sysmon's word.  Of two threads here, the one that stores
+ * last has read the last word, or finds it changed and stores again.
  */
 static void crew_publish_backlog(void)
 {
@@ -244,7 +260,7 @@ static void crew_publish_backlog(void)
 	} while (atomic_load(&pl__rt.sysmon) != word);
 }
 
-/* What it was; if it was not awake, the crew is told as well. */
+/* Returns the old state; if that was not AWAKE, sets the crew's backlog. */
 static uint32_t sysmon_set_awake(void)
 {
 	uint32_t old = sysmon_set_state(PL__SYSMON_AWAKE);
@@ -254,7 +270,7 @@ static uint32_t sysmon_set_awake(void)
 	return old;
 }
 
-/* The same by others: it may have to be woken for that. */
+/* Sets AWAKE from another thread, and ends sysmon's sleep. */
 static uint32_t sysmon_wake(void)
 {
 	uint32_t old = sysmon_set_awake();
@@ -264,8 +280,11 @@ static uint32_t sysmon_wake(void)
 	return old;
 }
 
-/* There is somebody to look at, though no task waits. */
-static bool sysmon_rouse(void)
+/*
+ * From ASLEEP to NO_BACKLOG: sysmon has workers to look at, though no task
+ * waits.
+ */
+static bool sysmon_set_no_backlog(void)
 {
 	uint32_t asleep = PL__SYSMON_ASLEEP;
 
@@ -281,11 +300,11 @@ static uint64_t last_look_ns(uint64_t now)
 	return now + (LOOK_LAST_NS << sysmon.nr_last_looks++);
 }
 
-/* Until a task is queued that nobody is called for, or a worker has I/O. */
+/* Sleeps until a task is queued without a notification, or a worker has I/O. */
 static void sleep_long(uint64_t now)
 {
 	uint64_t deadline_ns = last_look_ns(now);
-	bool is_roused;
+	bool is_no_backlog;
 
 	/* [sysmon-a] pairs with [sysmon-b] in pl__sysmon_notify(). */
 	if (sysmon_set_state(PL__SYSMON_ASLEEP) == PL__SYSMON_OVER)
@@ -302,11 +321,11 @@ static void sleep_long(uint64_t now)
 	if (pl__work_anywhere())
 		sysmon_set_awake();
 	else
-		sysmon_rouse();
-	is_roused = load_relaxed(&pl__rt.sysmon) == PL__SYSMON_NO_BACKLOG;
+		sysmon_set_no_backlog();
+	is_no_backlog = load_relaxed(&pl__rt.sysmon) == PL__SYSMON_NO_BACKLOG;
 	sysmon.woken_ns = pl__now_ns();
 	if (sysmon.woken_ns - now > LOOK_LAST_NS)
-		sysmon.interval_ns = is_roused ? LOOK_IO_NS : LOOK_FIRST_NS;
+		sysmon.interval_ns = is_no_backlog ? LOOK_IO_NS : LOOK_FIRST_NS;
 }
 
 static uint64_t own_cpu_ns(void)
@@ -329,7 +348,7 @@ static void sleep_short(uint64_t cpu_ns)
 	sysmon.interval_ns *= 2;
 }
 
-/* So that the next one to be called need not be started first. */
+/* Starts a worker in reserve, so that the next notification finds it parked. */
 static void keep_reserve(void)
 {
 	if ((load_relaxed(&pl__rt.nr_seen) ||
@@ -340,9 +359,9 @@ static void keep_reserve(void)
 }
 
 /*
- * The crew has nobody to call if none is parked.  One is started for whom it
- * counts as blocked for as long as from one look to the next: each page fault
- * would have one otherwise.
+ * If no worker of the crew is parked, the kernel has none to wake.  So sysmon
+ * counts the workers that were blocked at two looks in a row, and a worker is
+ * started for these; counting at one look would start one for each page fault.
  */
 static bool look_at_crew(bool has_work)
 {
@@ -354,7 +373,7 @@ static bool look_at_crew(bool has_work)
 	sysmon.nr_crew_blocked = now;
 	has_news = nr > load_relaxed(&pl__rt.nr_crew_blocked);
 	store_relaxed(&pl__rt.nr_crew_blocked, nr);
-	/* Where too few run, others are called the usual way. */
+	/* Where too few run, submitters notify workers themselves. */
 	if (has_work && !pl__is_short())
 		pl__sysmon_notify_slow();
 	if (has_news)
@@ -362,7 +381,7 @@ static bool look_at_crew(bool has_work)
 	return has_news || now > nr;
 }
 
-/* Who has I/O in flight may run again at any time, and be held up. */
+/* A worker with I/O in flight may run again at any time, and stall. */
 static bool is_nobody_to_look_at(void)
 {
 	return !pl__nr_running() && !pl__orphan_ring_may_be_due();
@@ -409,7 +428,7 @@ bool pl__sysmon_notify_slow(void)
 {
 	uint32_t old;
 
-	/* What was queued may have been taken. */
+	/* Another worker may have taken what was queued. */
 	if (!pl__work_anywhere())
 		return false;
 	old = sysmon_wake();
@@ -419,7 +438,7 @@ bool pl__sysmon_notify_slow(void)
 
 void pl__sysmon_kick(void)
 {
-	if (sysmon_rouse())
+	if (sysmon_set_no_backlog())
 		pl__sysmon_end_sleep();
 }
 
@@ -439,7 +458,7 @@ bool pl__sysmon_clear_backlog(void)
 	pl__full_barrier();
 	if (!pl__work_anywhere())
 		return false;
-	/* It may have gone to sleep since, before there was anything. */
+	/* Sysmon may have gone to sleep before the task was queued. */
 	sysmon_wake();
 	return true;
 }

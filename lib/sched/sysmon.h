@@ -8,22 +8,31 @@
 #include "sched/rt.h"
 #include "base/inject.h"
 
-/* The thread that sees who is blocked in the kernel; -ENOMEM, -EAGAIN. */
+/*
+ * Starts the thread that finds workers blocked in the kernel; 0, -ENOMEM,
+ * -EAGAIN.
+ */
 int pl__sysmon_start(void);
 void pl__sysmon_stop(void);
 
-/* True: and the crew, which may not have seen who blocked until now. */
+/*
+ * The slow path of pl__sysmon_notify(); true: recheck, as the crew had not
+ * counted blocked workers yet.
+ */
 bool pl__sysmon_notify_slow(void);
 
-/* It is to look at workers, though no task waits. */
+/* Makes sysmon look at the workers, though no task waits. */
 void pl__sysmon_kick(void);
 
-/* A worker parks, since there is nothing; true: now there is something. */
+/*
+ * A worker that parks for want of work clears the backlog; true: now there is
+ * work.
+ */
 bool pl__sysmon_clear_backlog(void);
 
 /*
- * After a full barrier: tasks were queued, and enough workers run, if they do;
- * true: look again whether they do.
+ * The submitter has queued tasks, issued a full barrier, and counted enough
+ * running workers.  Wakes sysmon; true: count them again.
  */
 static inline bool pl__sysmon_notify(void)
 {
@@ -33,8 +42,8 @@ static inline bool pl__sysmon_notify(void)
 }
 
 /*
- * The caller runs tasks, or is about to, and has I/O in flight: should it be
- * held up, somebody is to see that.
+ * The caller has I/O in flight and runs tasks, or is about to.  Wakes sysmon,
+ * which orphans the ring if the caller stalls.
  */
 static inline void pl__sysmon_notify_io(void)
 {

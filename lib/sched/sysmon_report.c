@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * sysmon_report: all workers that there may be are blocked, and tasks wait
+ * sysmon_report: reports that max_workers workers are blocked while tasks wait
  */
 #include "sched/sysmon_report.h"
 #include "sched/sched.h"
@@ -8,19 +8,20 @@
 
 #include <string.h>
 
-#define ALL_BLOCKED_NS	(100 * 1000 * 1000ULL)	/* before it is said */
+#define ALL_BLOCKED_NS	(100 * 1000 * 1000ULL)	/* before it is reported */
 
-/* Written by sysmon's thread, and while none runs. */
+/* Written by sysmon's thread, and while no sysmon runs. */
 static struct {
-	uint64_t		since_ns;	/* 0: not so */
-	uint32_t		ticks;		/* of all workers, then */
-	bool			is_counted;	/* it has lasted */
-	bool			has_told;
+	uint64_t		since_ns; /* all blocked since; 0: not so */
+	uint32_t		ticks; /* of all workers, at since_ns */
+	/* nr_all_blocked has gone up since since_ns */
+	bool			is_counted;
+	bool			has_printed;
 } report;
 
 /*
- * The task may end under our eyes, and its stack, which has the name, be given
- * back: then what comes of it is not used.
+ * The task may end while this thread reads its stack, which has the name, and
+ * the stack may be given back: then the result is not used.
  */
 __attribute__((noinline, no_sanitize_thread))
 static bool name_of_task(struct pl__worker *w, char name[16])
@@ -74,7 +75,10 @@ static void count_names(struct names *n)
 			add_name(n, *name ? name : "(unnamed)");
 }
 
-/* False: stderr takes nothing now, perhaps since all wait for just that. */
+/*
+ * False: stderr takes nothing now, perhaps since all workers wait for just
+ * that.
+ */
 static bool report_print(void)
 {
 	struct names n = { .nr = 0 };
@@ -112,7 +116,7 @@ static uint32_t nr_ticks(void)
 	return ticks;
 }
 
-/* Where tasks wait, but nobody is left to be called for them. */
+/* Called where tasks wait, but no worker is left to notify for them. */
 void pl__sysmon_report(uint64_t now, bool has_work)
 {
 	uint32_t ticks;
@@ -122,7 +126,9 @@ void pl__sysmon_report(uint64_t now, bool has_work)
 		report.is_counted = false;
 		return;
 	}
-	/* They may have come back and be blocked again since the last look. */
+	/*
+	 * Workers may have returned and be blocked again since the last look.
+	 */
 	ticks = nr_ticks();
 	if (!report.since_ns || report.ticks != ticks) {
 		report.since_ns = now;
@@ -131,9 +137,11 @@ void pl__sysmon_report(uint64_t now, bool has_work)
 	}
 	if (now - report.since_ns < ALL_BLOCKED_NS)
 		return;
-	if (!report.has_told)
-		report.has_told = report_print();
-	/* Afterwards: who sees the count may let them go. */
+	if (!report.has_printed)
+		report.has_printed = report_print();
+	/*
+	 * Counts afterwards: a program that sees the count may end the block.
+	 */
 	if (!report.is_counted)
 		counter_inc(&pl__rt.nr_all_blocked);
 	report.is_counted = true;
@@ -143,5 +151,5 @@ void pl__sysmon_report_reset(void)
 {
 	report.since_ns = 0;
 	report.is_counted = false;
-	report.has_told = false;
+	report.has_printed = false;
 }

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * sysmon_report: all workers that there may be are blocked, and tasks wait
+ * sysmon_report: reports that max_workers workers are blocked while tasks wait
  */
 #ifndef PL_SYSMON_REPORT_H
 #define PL_SYSMON_REPORT_H
 
 #include "base/base.h"
 
-/* As sysmon starts: nothing was said. */
+/* Called as sysmon starts: forgets the last report. */
 void pl__sysmon_report_reset(void);
 
-/* By sysmon: counts, and says once, that nobody is left to be notified. */
+/*
+ * Called by sysmon: counts, and prints once, that no worker is left to notify.
+ */
 void pl__sysmon_report(uint64_t now, bool has_work);
 
 #endif /* PL_SYSMON_REPORT_H */

@@ -2,14 +2,16 @@
 /*
  * sysmon_sleep: sysmon sleeps until its word changes or a ring is ready
  *
- * Its sleep ends by a futex; or by an eventfd, if it waits for rings as well:
+ * A futex ends its sleep; or an eventfd, if sysmon waits for rings as well:
  *
- *	sysmon				whoever wakes it
- *	is_polling = true	[orphan-c]	word = another
- *	if (word is as it was)	[orphan-c]	if (is_polling)	[orphan-d]
+ *	sysmon				waker
+ *	is_polling = true	[orphan-c]	word = new
+ *	if (word is unchanged)	[orphan-c]	if (is_polling)	[orphan-d]
  *		sleep				write the eventfd
  *
- * All four are seq_cst: one of the two sees the other.
+ * Invariant: sysmon does not sleep in poll() after its word has changed.  All
+ * four accesses are seq_cst, so either sysmon finds the new word or the waker
+ * finds is_polling; otherwise sysmon sleeps through the wakeup.
  */
 #include "sched/sysmon_sleep.h"
 #include "base/atfork.h"
@@ -21,10 +23,10 @@
 #include <poll.h>
 #include <sys/syscall.h>
 
-/* Without a descriptor or memory to wait with. */
+/* Interval if sysmon has no descriptor or no memory to wait for rings with. */
 #define BLIND_NS	(5 * 1000 * 1000ULL)
 
-/* W: sysmon's thread, and who stops it. */
+/* W: sysmon's thread, and the thread that stops it. */
 static struct {
 	struct pollfd		*fds;		/* W: one more than workers */
 	int			event_plus_1;	/* W: eventfd, or 0 */
@@ -43,7 +45,10 @@ static bool can_poll(void)
 	return sleeper.fds && sleeper.event_plus_1;
 }
 
-/* One that was ready a moment ago is waited for later. */
+/*
+ * Lists the orphaned rings; a ring that was ready a moment ago is left out, and
+ * lowers the deadline instead.
+ */
 static uint32_t fill_in(uint64_t now, uint64_t *deadline_ns)
 {
 	uint32_t nr = load_acquire(&pl__rt.nr_started), i, n = 0;
@@ -107,7 +112,10 @@ static bool poll_until(uint32_t nr_fds, uint64_t deadline_ns)
 
 	ret = pl__syscall(SYS_ppoll, sleeper.fds, nr_fds + 1,
 			  deadline_ns == UINT64_MAX ? NULL : &ts, NULL);
-	/* As if there were more than the process may open. */
+	/*
+	 * As if there were more rings than descriptors that the process may
+	 * open.
+	 */
 	if (ret < 0 && ret != -EINTR) {
 		pl__sleep_ns(BLIND_NS);
 		return orphan_ring_all_readable();
@@ -130,7 +138,7 @@ static bool is_any_orphaned(void)
 	return false;
 }
 
-/* As long as there is nothing to wait for rings with, they are looked at. */
+/* Without descriptors to wait for rings with, polls them at intervals. */
 static bool sleep_blind(uint32_t word, uint64_t deadline_ns)
 {
 	uint64_t soon = pl__now_ns() + BLIND_NS;
@@ -184,7 +192,7 @@ void pl__sysmon_sleep_fini(void)
 	sleeper.fds = NULL;
 }
 
-/* Nobody polls in a child. */
+/* A child of fork() has no sysmon that polls. */
 static void sysmon_sleep_atfork_child(void)
 {
 	pl__sysmon_sleep_fini();

@@ -8,12 +8,12 @@
 #include "sched/rt.h"
 
 /*
- * Sleeps as long as sysmon's word is @word; true: since an orphaned ring has
- * cause, it is to look.
+ * Sleeps as long as sysmon's word is @word.  True: an orphaned ring has
+ * completions, so sysmon has to look.
  */
 bool pl__sysmon_sleep(uint32_t word, uint64_t deadline_ns);
 
-/* Sysmon's word has changed: ends its sleep. */
+/* Ends sysmon's sleep, after its word has changed. */
 void pl__sysmon_end_sleep(void);
 void pl__sysmon_sleep_fini(void);
 

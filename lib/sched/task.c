@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * task: the table of tasks; slots, handles, and who one is
+ * task: the table of tasks: slots, handles, and the caller's own task
  *
- * The table is the process's, not the runtime's: a handle of a runtime that
- * was stopped is stale in the next one, and says so.
+ * The table belongs to the process, not to the runtime: a handle of a runtime
+ * that was stopped is found stale in the next one.
  */
 #include "sched/sched.h"
 #include "base/atfork.h"
 
 #define NR_TASKS_MAX	(1U << 26)
 
-/* From a signal handler. */
+/* Called from a signal handler. */
 static const struct pl__stack *running(const char **name, uint64_t *handle)
 {
 	struct pl__task *t = pl__current();
@@ -42,7 +42,7 @@ int pl__tasks_init(void)
 	return ret;
 }
 
-/* A handle from before the fork is nobody's, and never will be. */
+/* A handle from before the fork names no task of the child, and never will. */
 static void task_atfork_child(void)
 {
 	init_lock = (struct pl__lock){ 0 };
@@ -72,12 +72,14 @@ static void thread_gone(void *arg)
 	struct pl__task *t = arg;
 
 	pl__task_end_locals(t);
-	/* What other destructors of the thread's do here begins anew. */
+	/*
+	 * Later destructors of the thread may wait again, and get a new slot.
+	 */
 	pl__self_set_thread(NULL, thread_gone);
 	pl__slab_free(&pl__rt.tasks, NULL, t);
 }
 
-/* An ordinary thread waits as a slot of its own, kept until it ends. */
+/* An ordinary thread keeps the slot in which it waits until it ends. */
 struct pl__task *pl__thread_task(void)
 {
 	struct pl__task *t = pl__self_thread();

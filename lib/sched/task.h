@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * task: a slot of the task table, its handle and the thread that waits as one
+ * task: a slot of the task table, its handle, and the slot in which a thread
+ * waits
  */
 #ifndef PL_TASK_H
 #define PL_TASK_H
@@ -20,11 +21,11 @@ struct pl__ring;
 
 /* Low half of task->state; the high half is the version. */
 #define PL__TASK_INTERRUPTED	(1ULL << 0)	/* a blocking call clears it */
-#define PL__TASK_CANCELLED	(1ULL << 1)	/* for good */
+#define PL__TASK_CANCELLED	(1ULL << 1)	/* stays set */
 
 /*
- * What a task keeps by key; key.c has the rest of it.  @end is called in the
- * task, once that has run, and destroys it.
+ * Values of a task by key; the rest of the struct is in key.c.  The task calls
+ * @end after its function has returned; that destroys the values.
  */
 struct pl__task;
 struct pl__locals {
@@ -32,31 +33,32 @@ struct pl__locals {
 };
 
 /*
- * A slot of the task table.  An odd version is alive, an even one is not.  An
- * ordinary thread that waits holds a slot too, but no handle leads to it.
+ * A slot of the task table.  The task is alive if the version is odd.  An
+ * ordinary thread that waits holds a slot too, to which no handle leads.
  *
- * O: who runs it, or has it in hand.  A: atomic.
+ * O: owner: the worker that runs the task, or the thread that has just taken it
+ * from a queue or a waiter's list.  A: atomic.
  */
 struct pl__task {
 	union {
 		struct pl__slab_obj obj;
-		struct pl__link	link;		/* O: in an inbox */
+		struct pl__link	link;		/* O: while it is in an inbox */
 	};
 	struct pl__ctx		ctx;		/* O */
 	struct pl__stack	*stack;		/* O: NULL before first run */
 	void			(*fn)(void *arg); /* O */
 	void			*arg;		/* O */
 	_Atomic uint64_t	state;		/* A: version << 32 | flags */
-	_Atomic uint32_t	version;	/* A: what joiners wait on */
+	_Atomic uint32_t	version; /* A: word on which joiners wait */
 	uint8_t			cls;		/* O: enum pl_stack */
-	bool			is_ending;	/* O: in its destructors */
-	/* So far, the line of who spawns it and of who runs it. */
-	pl__wait_slot		joiner;		/* A: the first */
-	struct pl__locals	*locals;	/* O: NULL: no key was set */
+	bool			is_ending;	/* O: runs its destructors */
+	/* The spawner and the worker use the cache line up to here. */
+	pl__wait_slot		joiner;		/* A: the first joiner */
+	struct pl__locals	*locals;	/* O: NULL until a key is set */
 	struct pl__wait_entry	waiter;
 } __pl_cacheline;
 
-/* There are millions of them. */
+/* A process may have millions of slots, so their size is checked. */
 #if !defined(PL_ASAN) && !defined(PL_TSAN)
 _Static_assert(offsetof(struct pl__task, joiner) == PL_CACHELINE, "a line");
 _Static_assert(sizeof(struct pl__task) == 2 * PL_CACHELINE, "two lines");
@@ -67,16 +69,16 @@ static inline pl_task_t pl__task_handle(const struct pl__task *t)
 	return t->obj.slot | (uint64_t)load_relaxed(&t->version) << 32;
 }
 
-/* Of a task that the caller keeps from ending. */
+/* Name of a task that cannot end while the caller reads it. */
 static inline const char *pl__task_name(const struct pl__task *t)
 {
 	return t->stack ? t->stack->user.name : t->waiter.name;
 }
 
-/* Sets the table up, once a process; -ENOMEM. */
+/* Sets the table up, once in a process; 0 or -ENOMEM. */
 int pl__tasks_init(void);
 
-/* The slot of @h, whatever became of the task; NULL: never was one. */
+/* The slot of @h, even if the task has ended; NULL: @h never was a handle. */
 struct pl__task *pl__task_slot(pl_task_t h);
 
 static inline uint32_t pl__task_version(pl_task_t h)
@@ -84,13 +86,16 @@ static inline uint32_t pl__task_version(pl_task_t h)
 	return (uint32_t)(h >> 32);
 }
 
-/* The task that the caller runs in; NULL outside. */
+/* The task that the caller runs in; NULL outside of tasks. */
 struct pl__task *pl__current(void);
 
-/* The slot that the calling thread waits as, outside a task; or no memory. */
+/*
+ * The slot in which the calling thread waits outside of a task; NULL: no
+ * memory.
+ */
 struct pl__task *pl__thread_task(void);
 
-/* Its stack is @st from now on, with its name. */
+/* Gives @t the stack @st, and the stack the task's name. */
 static inline void pl__task_move_in(struct pl__task *t, struct pl__stack *st)
 {
 	memcpy(st->user.name, t->waiter.name, sizeof(st->user.name));

@@ -72,8 +72,9 @@ static void __attribute__((noreturn)) leave_last(struct pl__worker *w,
 }
 
 /*
- * The task that waited for one that has just ended would be the newest of the
- * queue, and so the next: it need not go there, unless it is not its turn.
+ * The joiner of a task that has just ended would be the newest in the queue,
+ * and so the next to run.  It bypasses the queue, unless another task is due
+ * first.
  */
 static struct pl__task *next_after(struct pl__worker *w,
 				   struct pl__task *joiner)
@@ -93,8 +94,9 @@ static struct pl__task *next_after(struct pl__worker *w,
 }
 
 /*
- * @t has run.  The next task, if it has no stack yet and wants such a one, is
- * given this one as it stands, and returned to be run here.
+ * The function of @t has returned.  If the next task has no stack yet and wants
+ * one of this class, it takes over this stack and this call, and is returned to
+ * be run here.
  */
 static struct pl__task *hand_over(struct pl__task *t)
 {

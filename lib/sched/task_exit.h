@@ -7,18 +7,23 @@
 
 #include "sched/worker.h"
 
-/* What each task with a stack of its own begins with; @arg is the task. */
+/* First function on each task's own stack; @arg is the task. */
 void pl__task_main(void *arg);
 
-void pl__task_end_locals(struct pl__task *t); /* calls destructors, in it */
+/* The task calls its destructors. */
+void pl__task_end_locals(struct pl__task *t);
 
-/* Of join.c: lets all go that wait on its version. */
+/* Set by join.c: wakes all that wait on the version of @t. */
 extern void (*pl__wake_joiners)(struct pl__task *t);
 
-/* Marks it, lets joiners go, all but one: which is to be made ready; or NULL */
+/* Ends @t: wakes its joiners, but returns one to be made ready, or NULL. */
 struct pl__task *pl__task_end(struct pl__worker *w, struct pl__task *t);
-void pl__task_take_back(void);		/* counted as spawned, but was not */
-void pl__task_free(void *t);		/* an after-switch callback */
+
+/* Undoes the count of a spawn that failed. */
+void pl__task_take_back(void);
+
+/* An after-switch callback: frees the slot and the stack of @t. */
+void pl__task_free(void *t);
 void __attribute__((noreturn)) pl__task_exit(struct pl__task *t);
 
 #endif /* PL_TASK_EXIT_H */

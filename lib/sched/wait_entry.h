@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * wait_entry: what a task or thread is while it waits on a word
+ * wait_entry: a task or thread that waits on a word
  *
- * It lives in the task's slot, which is never unmapped; so whoever comes late
- * to let it go (a timer, an interrupt) may still look at it, under the lock of
- * the bucket that its word hashes to.
+ * It is in the task's slot, which is never unmapped.  So a late waker (a timer,
+ * an interrupt) may still read it, under the lock of the bucket that its word
+ * hashes to.
  */
 #ifndef PL_WAIT_ENTRY_H
 #define PL_WAIT_ENTRY_H
@@ -14,7 +14,7 @@
 
 #include "parklot.h"
 
-/* What a wait is for, to be told to who looks; PL__FOR_x among its flags. */
+/* What a wait is for, as dumps show it; PL__FOR_x is among the wait's flags. */
 enum pl__for {
 	PL__FOR_WORD,
 	PL__FOR_MUTEX,
@@ -32,23 +32,26 @@ enum pl__for {
 	PL__NR_FOR,
 };
 
-/* B: bucket's lock.  O: owner, while it does not wait. */
+/*
+ * B: the bucket's lock is held.  O: owner, the waiter, while it does not wait.
+ */
 struct pl__wait_entry {
 	union {
 		struct pl__list	list;		/* B: in its bucket */
-		char		name[16];	/* O: task's, till it runs */
+		char		name[16]; /* O: the task's, before it runs */
 	};
-	/* B, A: waited on, or NULL; odd: a place */
+	/* B, A: the word waited on, or NULL; odd: a single-waiter slot */
 	_Atomic(_Atomic uint32_t *) word;
 	union {
-		pl_timer_t	timer;		/* B: a task's, armed, or 0 */
-		struct pl__parker parker;	/* a thread's */
+		pl_timer_t	timer; /* B: a task's deadline, armed, or 0 */
+		struct pl__parker parker;	/* used by a thread */
 	};
-	uint32_t		nr;		/* B: of waits, for timers */
+	uint32_t		nr; /* B: number of the wait, for its timer */
 	int			reason;		/* B: what pl__wait() returns */
-	bool			uninterruptible; /* O */
-	bool			is_thread;	/* O: asleep on the sleeper */
-	bool			is_listed;	/* B */
+	/* O: interrupts do not end the wait */
+	bool			uninterruptible;
+	bool			is_thread; /* O: a thread, asleep on parker */
+	bool			is_listed; /* B: it is in its bucket's list */
 	uint8_t			what;		/* O: enum pl__for */
 };
 

@@ -1,26 +1,30 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * wait_single: one task waits in a place of its own until a word has changed
+ * wait_single: one task waits in a single-waiter slot until a word has changed
  *
- * What most waits are, as for the end of a task, needs no bucket and no lock.
- * Who takes the waiter out of its place lets it go, and nobody else does: the
- * one that changed the word, who calls the waiter (interrupts or cancels it),
- * or itself.
+ * Most waits, as for the end of a task, have one waiter and need no bucket and
+ * no lock.  A thread that takes the waiter out of the slot wakes it, and no
+ * other does: the waker, which changed the word; a thread that interrupts or
+ * cancels the waiter; or the waiter itself.
  *
- *	waiter, once it has switched away	who changes the word
- *	waiter.word = place			word = new
- *	place = waiter		[single-a]	old = place := 0 [single-b]
- *	if (word is new, or it is called)	if (old)
- *		take itself out again			let it go
+ *	waiter, after it switched away		waker
+ *	waiter.word = slot			word = new
+ *	slot = waiter		[single-a]	old = slot := 0	[single-b]
+ *	if (word is new, or interrupted)	if (old)
+ *		take itself out again			wake it
  *
- * The two exchange one word, and such have one order: either the second finds
- * the waiter, or the first one's new word is seen.  Who calls says so in the
- * waiter's state and then looks at waiter.word: these, and the waiter's two
- * looks the other way round, are seq_cst.
+ * Invariant: no waiter stays in the slot after the word has changed.  Both
+ * sides exchange the slot, and exchanges of one word have one order: either the
+ * waker's comes second and returns the waiter, or the waiter's comes second and
+ * it sees the new word.  Otherwise the waiter sleeps for ever.  A thread that
+ * interrupts writes the waiter's state and then reads waiter.word; the waiter
+ * writes waiter.word and then reads its state.  These four accesses are
+ * seq_cst.
  *
- * A place is never freed, but may become another word's: who waits may be let
- * go for nothing, and looks again.  Nobody empties a place but by taking.  Who
- * finds it taken marks it, and waits in the word's bucket.
+ * A slot is never freed, but another word may use it: its waiter may be woken
+ * without cause, and checks its condition again.  A slot is emptied only by
+ * taking the waiter out.  A second waiter that finds the slot taken marks it,
+ * and waits in the word's bucket.
  */
 #ifndef PL_WAIT_SINGLE_H
 #define PL_WAIT_SINGLE_H
@@ -28,25 +32,27 @@
 #include "base/inject.h"
 #include "sched/wait_entry.h"
 
-/* The waiter, or 0. */
+/* The waiter, or 0; bit 0: PL__WAIT_SLOT_OTHERS. */
 typedef _Atomic uintptr_t pl__wait_slot;
 
-#define PL__WAIT_SLOT_OTHERS	1UL	/* wait in the bucket */
+#define PL__WAIT_SLOT_OTHERS	1UL	/* more waiters, in the bucket */
 
-/* A place that is waited in, as a word that nobody could wait on. */
+/*
+ * The slot, encoded as a word at an odd address, on which no task could wait.
+ */
 static inline _Atomic uint32_t *pl__wait_slot_word(pl__wait_slot *slot)
 {
 	return (_Atomic uint32_t *)((uintptr_t)slot | 1);
 }
 
-/* The place that this stands for; NULL: it is a word. */
+/* The slot that @word encodes; NULL: @word is a word. */
 static inline pl__wait_slot *pl__wait_slot_of(_Atomic uint32_t *word)
 {
 	return (uintptr_t)word & 1 ? (pl__wait_slot *)((uintptr_t)word & ~1UL) :
 				     NULL;
 }
 
-/* Is it still in @place?  Then it is the caller's to let go, and why. */
+/* True: @wt was still in @slot; the caller has taken it out and wakes it. */
 static inline bool pl__wait_single_withdraw(pl__wait_slot *slot,
 					    struct pl__wait_entry *wt,
 					    int reason)
@@ -63,7 +69,7 @@ static inline bool pl__wait_single_withdraw(pl__wait_slot *slot,
 	return true;
 }
 
-/* Once the word has changed: who is to be let go, and whether others are. */
+/* After the word has changed: the waiter to wake, and whether others wait. */
 static inline struct pl__wait_entry *pl__wait_single_take(pl__wait_slot *slot,
 							  bool *others)
 {

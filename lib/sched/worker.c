@@ -2,9 +2,9 @@
 /*
  * worker: the loop of a worker, on its thread's own stack
  *
- * It is in one of three states: in the loop (looking for work, or parked), in
- * a task on a stack of its own, or in a task on the worker's stack, called by
- * the loop.  Between tasks with stacks it does not come by here.
+ * A worker is in one of three states: in the loop (looking for work, or
+ * parked), in a task on a stack of its own, or in a task on the worker's stack,
+ * called by the loop.  Tasks with stacks switch to each other without the loop.
  */
 #include "sched/sched.h"
 #include "sched/start_hook.h"
@@ -13,7 +13,7 @@
 #include "ring/ring.h"
 #include "base/sys.h"
 
-#define LOOK_NS		500		/* between looks */
+#define LOOK_NS		500		/* interval between looks */
 
 /* ---- finding a task ---- */
 
@@ -36,7 +36,9 @@ static struct pl__task *worker_find_task(struct pl__worker *w)
 
 /* ---- duty ---- */
 
-/* Whoever takes BLOCKED away takes the counts down, which went up before. */
+/*
+ * The thread that takes BLOCKED back lowers the counters, which went up before.
+ */
 void pl__unblocked(struct pl__worker *w)
 {
 	uint32_t blocked = PL__BLOCKED;
@@ -50,7 +52,10 @@ void pl__unblocked(struct pl__worker *w)
 	atomic_fetch_sub(&pl__rt.nr_blocked, 1);
 }
 
-/* To its crew it is idle all the while, even if it sleeps elsewhere. */
+/*
+ * The crew counts the worker as idle until it runs, even if it sleeps
+ * elsewhere.
+ */
 static void crew_set_idle(struct pl__worker *w, bool is_idle)
 {
 	_Atomic uint32_t *crew_word = load_relaxed(&w->crew_word);
@@ -62,7 +67,10 @@ static void crew_set_idle(struct pl__worker *w, bool is_idle)
 void pl__worker_leaves(struct pl__worker *w, enum pl__duty duty)
 {
 	crew_set_idle(w, true);
-	/* [duty-b] pairs with [duty-a] in sysmon.c: counted once, not twice. */
+	/*
+	 * [duty-b] pairs with [duty-a] in sysmon.c: otherwise the worker would
+	 * be counted as blocked twice.
+	 */
 	if (likely(atomic_exchange(&w->duty, duty) != PL__BLOCKED))
 		return;
 	atomic_fetch_sub(&pl__rt.nr_seen, 1);
@@ -80,10 +88,11 @@ void pl__worker_runs(struct pl__worker *w)
 /* ---- spinning ---- */
 
 /*
- * Before it parks a worker looks for work a while longer, if that was of use
- * before: whoever queues a task meanwhile pays for no system call.  It has the
- * token all the time, so that one worker at most spins.  One that does I/O does
- * not: what it waits for comes by the kernel, and from others who need the CPU.
+ * Before it parks a worker looks for work a while longer, if that paid before:
+ * a submitter that queues a task meanwhile needs no system call.  The worker is
+ * searching all the time, so that at most one worker spins.  A worker that does
+ * I/O does not spin: what it waits for comes from the kernel, and from other
+ * threads that need the CPU.
  */
 static bool may_spin(struct pl__worker *w)
 {
@@ -123,14 +132,17 @@ static struct pl__task *worker_spin(struct pl__worker *w)
 
 /* ---- idling ---- */
 
-/* It runs a task, or counts as idle: another one may be started in reserve. */
+/*
+ * The worker runs a task or counts as idle: sysmon may start another in
+ * reserve.
+ */
 static void worker_started(struct pl__worker *w)
 {
 	w->is_starting = false;
 	atomic_fetch_sub(&pl__rt.nr_starting, 1);
 }
 
-/* False: the runtime has come to its end, or the worker. */
+/* False: the runtime stops, or the worker has ended. */
 static bool idle(struct pl__worker *w)
 {
 	uint32_t seq = pl__lot_peek(&pl__rt.lots, w->lot);
@@ -158,8 +170,8 @@ static bool idle(struct pl__worker *w)
 /* ---- running ---- */
 
 /*
- * A task on the worker's own stack; pl_exit() jumps back here.  What it has
- * for a stack has no memory but its name's.
+ * Runs a task on the worker's own stack; pl_exit() jumps back here.  Its struct
+ * pl__stack has no memory, only the name.
  */
 static void run_on_loop(struct pl__worker *w, struct pl__task *t)
 {

@@ -9,8 +9,8 @@
 #define SPIN_NS_MIN	(4 * 1000)
 
 /*
- * Slept for less than it would take to spin: to have spun would have paid.
- * That is how the kernel's KVM sets its halt_poll_ns.
+ * A sleep shorter than the spin limit would have been saved by spinning.  The
+ * kernel's KVM sets its halt_poll_ns like this.
  */
 static void learn_to_spin(struct pl__worker *w, uint64_t slept_ns)
 {
@@ -26,9 +26,9 @@ static void learn_to_spin(struct pl__worker *w, uint64_t slept_ns)
 }
 
 /*
- * True: woken by a signal, and so the searcher.  Completions are left to be
- * reaped by who is neither listed nor counted as idle any more: else he would
- * call himself for help.
+ * True: woken by a signal, and so searching.  Completions stay in the ring
+ * until the worker is neither listed nor counted as idle: else it would notify
+ * itself.
  */
 static bool park_in_ring(struct pl__worker *w, uint32_t seq)
 {
@@ -39,13 +39,19 @@ static bool park_in_ring(struct pl__worker *w, uint32_t seq)
 	pl__ring_wait(w->ring, UINT64_MAX);
 	if (pl__lot_unlist(lots, w->lot, &w->park))
 		return false;
-	/* Whoever took us off the list still has the sleeper in hand. */
+	/*
+	 * The waker that removed this worker from the list still uses its
+	 * parker.
+	 */
 	while (!pl__parker_is_woken(&w->park.parker))
 		pl__sched_yield();
 	return true;
 }
 
-/* The same, parked in the device, which polls the ring. */
+/*
+ * Parks in the device, which polls the ring.  True: woken by a signal, and so
+ * searching.
+ */
 static bool worker_park_polling(struct pl__worker *w, uint32_t seq)
 {
 	uint64_t deadline_ns = UINT64_MAX;
@@ -61,7 +67,7 @@ static bool worker_park_polling(struct pl__worker *w, uint32_t seq)
 	return reason == PL__LOT_WOKEN;
 }
 
-/* One of too many parks for a while only; so it looks whether it still is. */
+/* A surplus worker parks for the idle timeout at most, then checks again. */
 static bool park_in_lot(struct pl__worker *w, uint32_t seq, bool *is_late)
 {
 	uint64_t deadline_ns = UINT64_MAX;
@@ -75,7 +81,7 @@ static bool park_in_lot(struct pl__worker *w, uint32_t seq, bool *is_late)
 	return reason == PL__LOT_WOKEN;
 }
 
-/* True: nobody called for it in a long time. */
+/* True: the idle timeout has passed without a notification. */
 static bool worker_park(struct pl__worker *w, uint32_t seq)
 {
 	uint64_t since = pl__rt.spin_ns_max ? pl__now_ns() : 0;
@@ -98,8 +104,9 @@ static bool worker_park(struct pl__worker *w, uint32_t seq)
 }
 
 /*
- * Of others, once we are announced as idle.  Who was called and is not needed
- * leaves what it was called for to them, and so to sysmon.
+ * Enough other workers run, after this one was counted as idle.  A worker that
+ * was notified but is surplus leaves the tasks to the others; so it wakes
+ * sysmon, as they may be blocked.
  */
 static bool is_enough_running(bool was_notified)
 {
@@ -113,10 +120,11 @@ static bool is_nothing_to_do(void)
 }
 
 /*
- * Announced as idle: looks once more, and parks if there is nothing.  Who had
- * the token and sees something takes it up again, since it has to call for
- * those who left their tasks to it; if another has it, that one will.  True:
- * nobody called for it in a long time.
+ * Counted as idle: rechecks every queue, and parks if there is nothing.  A
+ * worker that was searching and sees something searches again, since it has to
+ * notify for submitters that left their tasks to it; if another searches by
+ * now, that one will.  True: the idle timeout has passed without a
+ * notification.
  */
 bool pl__worker_look_and_park(struct pl__worker *w, uint32_t seq)
 {

@@ -8,8 +8,9 @@
 #include "sched/worker.h"
 
 /*
- * Announced as idle: looks once more, and parks unless its lot has moved on
- * from @seq.  True: nobody notified it for the idle timeout.
+ * Counted as idle: rechecks every queue, and parks unless the sequence of its
+ * lot differs from @seq.  True: the idle timeout has passed without a
+ * notification.
  */
 bool pl__worker_look_and_park(struct pl__worker *w, uint32_t seq);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * worker_sleep: a task on the worker's stack, or a thread that is none, blocks
+ * worker_sleep: sleeps of a task on the worker's stack, and of ordinary threads
  */
 #include "sched/worker.h"
 #include "base/sys.h"
@@ -43,7 +43,7 @@ bool pl__sleep(struct pl__worker *w, struct pl__parker *s,
 	if (load_relaxed(&w->duty) == PL__IN_START_HOOK)
 		return sleep_on_loop(w, s, deadline_ns);
 
-	/* One runnable worker less: another may have to take its place. */
+	/* One worker less runs: another may have to take its place. */
 	pl__worker_leaves(w, PL__SLEEPS);
 	atomic_fetch_add(&pl__rt.nr_blocked, 1);
 	pl__full_barrier();

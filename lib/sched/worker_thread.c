@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * worker_thread: how the thread of a worker begins and ends
+ * worker_thread: start and end of a worker's thread
  *
- * It ends with the runtime, or when the worker is one of too many.  Threads are
- * joined by who ends next, the last one by who stops the runtime; so no more
- * than one is left behind at a time.
+ * A thread ends with the runtime, or when its worker is surplus for the idle
+ * timeout.  The next thread that ends joins it; the thread that stops the
+ * runtime joins the last.  So at most one ended thread is not joined.
  */
 #include "sched/orphan_ring.h"
 #include "sched/sched.h"
@@ -12,7 +12,7 @@
 #include "ring/ring.h"
 #include "base/sys.h"
 
-/* A task called pthread_exit(): neither it nor those behind it ever end. */
+/* A task called pthread_exit(): neither it nor the tasks behind it ever end. */
 static void gone(void *arg)
 {
 	struct pl__worker *w = arg;
@@ -28,7 +28,9 @@ static void *worker_main(void *arg)
 	void *sigstack;
 	char name[16];
 
-	/* Until whoever starts us has counted us, and dropped it. */
+	/*
+	 * Waits until the starter has counted this worker and dropped the lock.
+	 */
 	pl__lock(&pl__rt.start_lock);
 	pl__unlock(&pl__rt.start_lock);
 
@@ -43,7 +45,7 @@ static void *worker_main(void *arg)
 	PL_INJECT("join");
 	atomic_store(&w->crew_word, pl__crew_join(&pl__rt.lots, w->index));
 	pl__worker_run(w);
-	/* @w may be another thread's by now. */
+	/* Another thread may be @w by now. */
 
 	pl__self_unguard();
 	pl__stack_thread_fini(sigstack);
@@ -93,7 +95,7 @@ static struct pl__worker *vacant(void)
 	return NULL;
 }
 
-/* It waits for the lock, until it is counted. */
+/* The new thread waits for start_lock until it is counted. */
 static int worker_begin(struct pl__worker *w, bool is_searcher)
 {
 	int ret;
@@ -137,7 +139,7 @@ static int start_next(bool is_searcher)
 	struct pl__worker *w;
 	int ret;
 
-	/* Those that are started at once nobody has called for. */
+	/* A worker in reserve is started without a notification. */
 	if (is_searcher ? !pl__is_start_due() : nr >= pl__rt.cfg.max_workers)
 		return -EBUSY;
 	if (state == PL__RT_DRAINED || state == PL__RT_STOPPED)
@@ -161,7 +163,7 @@ int pl__worker_start(bool is_searcher)
 	return ret;
 }
 
-/* ---- one of too many ---- */
+/* ---- surplus workers ---- */
 
 _Atomic uint64_t pl__idle_timeout_ns = 5 * NSEC_PER_SEC;
 
@@ -180,7 +182,7 @@ bool pl__is_end_due(void)
 	return nr_to_end();
 }
 
-/* Under start_lock: gives all up that the next one in this slot is to have. */
+/* Under start_lock: gives up all that the slot's next thread is to have. */
 static void worker_give_up(struct pl__worker *w)
 {
 	_Atomic uint32_t *crew_word = load_relaxed(&w->crew_word);
@@ -203,7 +205,10 @@ static void worker_give_up(struct pl__worker *w)
 	atomic_fetch_sub(&pl__rt.nr_idle, 1);
 }
 
-/* From here on it is an ordinary thread, and @w may have another. */
+/*
+ * From here on the caller is an ordinary thread; another thread may be the
+ * worker.
+ */
 static void worker_thread_end(pthread_t before, bool has_before)
 {
 	pl__full_barrier();
@@ -218,7 +223,10 @@ bool pl__worker_end(struct pl__worker *w)
 	pthread_t before;
 	bool has_before, ends;
 
-	/* So the runtime stays until we are through. */
+	/*
+	 * Keeps the runtime from being taken apart until this thread is
+	 * through.
+	 */
 	if (!pl__rt_enter())
 		return false;
 	pl__lock(&pl__rt.start_lock);
@@ -243,7 +251,10 @@ void pl__worker_join_all(void)
 {
 	uint32_t nr, i;
 
-	/* Whoever starts one now sees the state under the lock. */
+	/*
+	 * A thread that starts a worker from now on sees the state under the
+	 * lock.
+	 */
 	pl__lock(&pl__rt.start_lock);
 	nr = load_relaxed(&pl__rt.nr_started);
 	pl__unlock(&pl__rt.start_lock);

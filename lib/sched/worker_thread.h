@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * worker_thread: how the thread of a worker begins and ends
+ * worker_thread: start and end of a worker's thread
  *
- * More are started as others are blocked.  Who has been idle for long, while
- * there are more than are wanted and one in reserve, ends.  Its slot stays,
- * with its queues, which others steal from, and its ring; the next one to be
- * started gets them.
+ * More workers are started as others are blocked.  A worker that has been idle
+ * for the idle timeout ends, if more are alive than the target and one in
+ * reserve.  Its slot stays, with its queues, from which others steal, and its
+ * ring; the next worker that is started gets them.
  *
- *	worker that ends		whoever queued a task
- *	late: in no lot any more	queue it
+ *	worker that ends		submitter
+ *	timed out: in no lot any more	queue a task
  *	nr_alive--, nr_idle--	[end-a]	full barrier	[idle-b]
  *	full barrier			if (nr_idle) signal the lots
- *	look in every queue		else start one
+ *	look in every queue		else start a worker
  *
- * Either it sees the task, or the other does not count on it.  Whoever takes
- * it for idle wakes nobody, and so looks again.
+ * Invariant: a task is not left to a worker that ends.  Either the worker sees
+ * the task, or the submitter reads the lower counters and starts a worker;
+ * otherwise the task waits although too few run.  A submitter that still counts
+ * the worker as idle wakes none, and so rechecks.
  */
 #ifndef PL_WORKER_THREAD_H
 #define PL_WORKER_THREAD_H
@@ -22,22 +24,26 @@
 #include "sched/worker.h"
 
 /*
- * Another worker, as the searcher if @is_searcher; -EBUSY: there are enough, or
- * -errno: memory or threads are refused, and asked for again in a while.
+ * Starts a worker, searching if @is_searcher.  -EBUSY: enough are alive;
+ * another -errno: memory or threads are refused, and the start is retried after
+ * a while.
  */
 int pl__worker_start(bool is_searcher);
 void pl__worker_join_all(void);
 void pl__worker_free_all(void);
 
-/* How long one of too many is idle before it ends. */
+/* ns: a surplus worker that is idle for so long ends. */
 extern _Atomic uint64_t pl__idle_timeout_ns;
 
-/* There are more than are wanted and one in reserve: for those that block. */
+/*
+ * More are alive than the target and one in reserve, which replaces a worker
+ * that blocks.
+ */
 bool pl__is_end_due(void);
 
 /*
- * The caller, @w, counted as idle, has been so for long.  True: it is no worker
- * any more, and its thread is to end.
+ * Called by @w, counted as idle, after the idle timeout.  True: @w is a worker
+ * no more, and its thread is to end.
  */
 bool pl__worker_end(struct pl__worker *w);
 
