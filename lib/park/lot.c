@@ -3,7 +3,7 @@
 #include "base/inject.h"
 #include "base/sys.h"
 
-/* Where a crew has run that is none. */
+/* The number of lines in use of a runtime without a crew: 0. */
 static _Atomic uint32_t nowhere;
 
 static void init_one(struct pl__lot *lot)
@@ -72,7 +72,10 @@ uint32_t pl__lots_signal(struct pl__lots *lots, uint32_t first, uint32_t nr)
 {
 	uint32_t i;
 
-	/* [lot-pub]: who looked before this looks again, or is seen below. */
+	/*
+	 * [lot-pub]: a worker that looked before this finds seq changed, or is
+	 * counted in nr_parked below.
+	 */
 	for (i = 0; i < lots->nr; i++)
 		atomic_fetch_add(lots->lot[i].seq, 2);
 	PL_INJECT("lot-pub");

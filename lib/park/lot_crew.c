@@ -5,7 +5,7 @@
 
 #include <linux/parklot.h>
 
-/* Who comes back within this is not replaced. */
+/* A worker that returns within this time is not replaced. */
 #define STALL_NS	(50 * 1000)
 
 void pl__crew_init(struct pl__lots *lots)
@@ -16,8 +16,9 @@ void pl__crew_init(struct pl__lots *lots)
 }
 
 /*
- * `out' first: what has left is then seen to have entered. The device has a
- * full barrier between the two where a worker blocks.
+ * Reads `out' first: a worker that has been counted as out has been counted as
+ * in before.  The device has a full barrier between the two where a worker
+ * blocks.
  */
 uint32_t pl__crew_sum_blocked(const struct pl__lots *lots)
 {

@@ -2,10 +2,11 @@
 /*
  * lot_dev: sleepers in the kernel, by /dev/parklot
  *
- * The sequence words are in the page that we write, nr_parked of each lot in
- * the one that the kernel writes; so nobody parked is seen without a system
- * call, and somebody parked in several lots is one call.  Who sleeps in its
- * ring, rather than have the device poll it, is in the list of lot_futex.c.
+ * The sequence words are in the page that the process writes, nr_parked of each
+ * lot in the page that the kernel writes.  So a signaller sees without a system
+ * call that no worker is parked, and wakes workers of several lots by one call.
+ * A worker that sleeps in its ring, rather than have the device poll it, is in
+ * the list of lot_futex.c.
  */
 #include "park/lot.h"
 #include "base/inject.h"
@@ -43,7 +44,9 @@ static enum pl__lot_reason lot_dev_park_polling(struct pl__lots *lots,
 	};
 	int ret;
 
-	/* [lot-c] is made in the kernel: it compares seq once we are listed. */
+	/*
+	 * The kernel does [lot-c]: it compares seq once the sleeper is listed.
+	 */
 	do {
 		ret = pl__ioctl(lots->fd, PARKLOT_IOC_PARK, &p);
 	} while (ret == -EINTR || (!ret && p.reason == PARKLOT_INTERRUPTED));
@@ -65,7 +68,7 @@ static enum pl__lot_reason lot_dev_park(struct pl__lots *lots, uint32_t i,
 
 static bool has_parked(struct pl__lots *lots, uint32_t i)
 {
-	/* [lot-b] pairs with [lot-a], which is made in the kernel here. */
+	/* [lot-b] pairs with [lot-a], which the kernel does here. */
 	return __atomic_load_n(&lots->counters->lot[i].nr_parked,
 			       __ATOMIC_SEQ_CST);
 }
@@ -136,7 +139,10 @@ static void lot_dev_fini(struct pl__lots *lots)
 	if (lots->counters)
 		pl__unmap((void *)lots->counters, lots->counters_size);
 	fd = lots->fd;
-	/* First, so that no child of a fork closes another one's. */
+	/*
+	 * Set first, so that a child of fork() does not close another
+	 * descriptor.
+	 */
 	lots->fd = -1;
 	pl__close(fd);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * lot_futex: sleepers in a list of ours, each on a futex of its own
+ * lot_futex: sleepers in a list of the lot's, each on a futex of its own
  *
- * So the order of waking and exact counts hold as they do with the device.
+ * So the order of waking and the exact counts are those of the device.
  */
 #include "park/lot.h"
 #include "base/inject.h"
@@ -86,7 +86,9 @@ static enum pl__lot_reason lot_futex_park(struct pl__lots *lots, uint32_t i,
 		return PL__LOT_WOKEN;
 	if (pl__lot_unlist(lots, i, e))
 		return PL__LOT_LATE;
-	/* Whoever took us off the list is about to wake us. */
+	/*
+	 * The waker that removed this worker from the list is about to wake it.
+	 */
 	pl__parker_park(&e->parker, UINT64_MAX);
 	return PL__LOT_WOKEN;
 }

@@ -5,7 +5,9 @@
 
 #include <limits.h>
 
-/* The half of the state that the small numbers are in, for the kernel. */
+/*
+ * The half of the state that holds the small numbers; the kernel's futex word.
+ */
 static _Atomic uint32_t *futex_of(struct pl__parker *s)
 {
 	_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "which half");
@@ -48,6 +50,9 @@ void pl__bell_ring(struct pl__bell *b)
 	/* [bell-a] pairs with [bell-b] in ring_uring.c. */
 	atomic_fetch_add(&b->nr_rung, 1);
 	PL_INJECT("bell-a");
-	/* Who helped the ring's owner may wait there too, and be held up. */
+	/*
+	 * A thief that polled the ring of a stalled owner may wait on this
+	 * futex, too, and then stall itself: so wake all.
+	 */
 	pl__futex_wake(&b->nr_rung, INT_MAX);
 }

@@ -2,34 +2,39 @@
 /*
  * parker: one thread asleep, and how it is woken
  *
- * On its own futex word; or, when completions must wake it too, in its ring,
- * which listens to a bell.  Which of them the waker learns from the exchange
- * that decides the wake, so that each sleep is ended at most once.
+ * The thread sleeps on its own futex word; or, when completions must wake it
+ * too, in its ring, which listens to a bell.  The exchange that decides the
+ * wake tells the waker which of them, so that each sleep is ended at most once.
  *
  *	sleeper				waker
- *	arm(bell)			(found us, by whatever list)
- *	be found			old = state := WOKEN	[parker-b]
+ *	arm(bell)			(has found the sleeper in a list)
+ *	be listed			old = state := WOKEN	[parker-b]
  *	while (state != WOKEN)	[parker-a]	old FUTEX: futex_wake
  *		sleep			old a bell: ring it
  *
- * The futex compares again in the kernel; the bell counts.  Neither needs the
- * waker to be on time.  The state is the truth; the bell may ring late, so who
- * hears it looks at the state.
+ * Invariant: a sleeper that was woken does not sleep on.  The kernel compares
+ * the futex word again before it sleeps, and the bell counts, so a wake between
+ * the sleeper's check and its sleep is not lost.  Only the state says that the
+ * sleeper was woken; the bell may ring late, so a sleeper that hears it checks
+ * the state.
  */
 #ifndef PL_PARKER_H
 #define PL_PARKER_H
 
 #include "base/base.h"
 
-/* Whose ring listens to it keeps it until nobody is left who could ring. */
+/*
+ * The owner of the ring that listens keeps it until no thread can ring it any
+ * more.
+ */
 struct pl__bell {
-	int			eventfd;	/* I: -1: none, but a futex: */
-	_Atomic uint32_t	nr_rung;	/* A */
+	int			eventfd; /* I: or -1, and nr_rung is a futex */
+	_Atomic uint32_t	nr_rung;	/* A: times that it was rung */
 };
 
 void pl__bell_ring(struct pl__bell *b);
 
-/* Of a sleeper; any other is the address of the bell to be rung. */
+/* State of a parker; any other value is the address of the bell to ring. */
 #define PL__PARKER_UNUSED	((uintptr_t)0)
 #define PL__PARKER_FUTEX	((uintptr_t)1)
 #define PL__PARKER_WOKEN	((uintptr_t)2)
@@ -38,7 +43,9 @@ struct pl__parker {
 	_Atomic uintptr_t	state;
 };
 
-/* @bell: which its ring listens to; NULL: it sleeps on its futex. */
+/*
+ * @bell: the bell of the ring that it sleeps in; NULL: it sleeps on its futex.
+ */
 static inline void pl__parker_arm(struct pl__parker *s,
 				  struct pl__bell *bell)
 {
@@ -51,10 +58,13 @@ static inline bool pl__parker_is_woken(struct pl__parker *s)
 	return load_acquire(&s->state) == PL__PARKER_WOKEN;
 }
 
-/* Armed without a bell: sleeps until woken (true) or @deadline_ns (false). */
+/*
+ * Armed without a bell: sleeps until woken (true) or until @deadline_ns
+ * (false).
+ */
 bool pl__parker_park(struct pl__parker *s, uint64_t deadline_ns);
 
-/* Once per arm. */
+/* Wakes the sleeper; once per arm. */
 void pl__parker_unpark(struct pl__parker *s);
 
 #endif /* PL_PARKER_H */
