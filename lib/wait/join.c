@@ -2,19 +2,21 @@
 /*
  * join: waiting on a task's version
  *
- * The first task that joins, and has no deadline, waits in the task's place
- * for that (wait_single.h); others wait on the version in its bucket, and mark
- * the place.
+ * The first task that joins, without a deadline, waits in the joined task's
+ * single-waiter slot (wait_single.h).  Others wait on the version in its
+ * bucket, and mark the slot.
  *
  *	joiner				task that ends
- *	place |= others		[join-a]	version++
- *	wait while version is ours	old = place := empty	[join-b]
+ *	slot |= others		[join-a]	version++
+ *	wait while version is old	old = slot := empty	[join-b]
  *						if (old has others)
  *							wake all
  *
- * Both change the place: either the joiner finds that the version moved, or
- * the task finds that it is joined; who is not joined wakes nobody.  The slot
- * stays for ever, so a joiner that comes late finds another version, never
+ * Invariant: no joiner waits for a task that has ended.  Both sides change the
+ * slot, and such changes have one order: either the joiner's comes second and
+ * it sees the new version, or the task's comes second and it sees the mark;
+ * otherwise the joiner sleeps for ever.  A task without joiners wakes none.
+ * The task's slot stays mapped, so a late joiner finds another version, never
  * freed memory.
  */
 #include "base/inject.h"

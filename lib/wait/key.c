@@ -2,17 +2,19 @@
 /*
  * key: values that a task keeps, by number and version
  *
- * A task's values stand in an array of its own, made when it first sets one;
- * each says for which version of its key it was set.  A thread that is no task
- * keeps them in the slot that it waits as.
+ * A task's values are in an array of its own, allocated when it first sets one;
+ * each value records for which version of its key it was set.  An ordinary
+ * thread keeps them in the slot in which it waits.
  *
  *	task that ends			deleter, then creator
- *	version is ours?	[key-a]	version++
+ *	version is the value's?	[key-a]	version++
  *	d = key.dtor		[key-b]	key.dtor = another	[key-b]
- *	version is still ours?		version++		[key-a]
+ *	version is unchanged?		version++		[key-a]
  *
- * Who sees a version sees its destructor; who sees the next one's destructor
- * sees that the version has moved.
+ * Invariant: a value is destroyed by the destructor of its own key.  A task
+ * that reads a version reads a destructor at least as new; a task that reads
+ * the next key's destructor then finds the version changed, and does not call
+ * it.
  */
 #include "sched/sched.h"
 #include "base/atfork.h"
@@ -21,7 +23,7 @@
 
 #include <string.h>
 
-/* An odd version is a key, an even one is not.  L: written under the lock. */
+/* A key is alive if its version is odd.  L: written under the lock. */
 struct key {
 	_Atomic uint32_t	version;		/* L */
 	_Atomic(void (*)(void *)) dtor;			/* L */
@@ -32,12 +34,12 @@ struct value {
 	void			*value;
 };
 
-/* O: the task, or thread, that it is for. */
+/* The values of a task or thread.  O: that owner.  I: set when allocated. */
 struct locals {
 	struct pl__locals	base;
-	uint32_t		round;		/* O: of the destructors */
-	uint32_t		next;		/* O: value to be destroyed */
-	bool			has_called;	/* O: one in this round */
+	uint32_t		round;	/* O: round of destructor calls */
+	uint32_t		next;	/* O: index of the next to destroy */
+	bool			has_called; /* O: called one in this round */
 	uint32_t		nr;		/* I: length of values */
 	struct value		values[];	/* O: by the key's index */
 };
@@ -47,7 +49,7 @@ struct locals {
 static struct key keys[PL_KEYS_MAX];
 static struct pl__lock keys_lock;
 
-/* Whoever held it is no thread of the child's. */
+/* The thread that held the lock at the fork does not exist in the child. */
 static void key_atfork_child(void)
 {
 	keys_lock = (struct pl__lock){ 0 };
@@ -73,7 +75,7 @@ static bool is_key(pl_key_t key)
 	       load_acquire(&keys[index_of(key)].version) == version_of(key);
 }
 
-/* One whose versions are used up is not used again; L. */
+/* L: a free key, or NULL; a key that has used up its versions is not free. */
 static struct key *find_free(void)
 {
 	struct key *k;
@@ -143,7 +145,7 @@ static struct locals *locals_of(struct pl__task *t)
 	return t->locals ? container_of(t->locals, struct locals, base) : NULL;
 }
 
-/* The next value that there is a destructor for; NULL: none in this round. */
+/* The next value that has a destructor; NULL: none left in this round. */
 static void *take_next(struct locals *l, void (**dtor)(void *value))
 {
 	struct value *v;
@@ -161,7 +163,7 @@ static void *take_next(struct locals *l, void (**dtor)(void *value))
 	return NULL;
 }
 
-/* False: nothing is left, or it comes back time and again. */
+/* False: no value is left, or destructors have set values too often. */
 static bool destroy_next(struct pl__task *t)
 {
 	struct locals *l = locals_of(t);
@@ -181,7 +183,7 @@ static bool destroy_next(struct pl__task *t)
 }
 
 /*
- * A destructor may block and wake on another thread, set values so that the
+ * A destructor may block and continue on another thread, set values so that the
  * array moves, and end by pl_exit().
  */
 static void key_end(struct pl__task *t)
@@ -189,7 +191,7 @@ static void key_end(struct pl__task *t)
 	jmp_buf here;
 
 	t->is_ending = true;
-	/* A thread does not exit by pl_exit(). */
+	/* An ordinary thread does not end by pl_exit(). */
 	if (t->stack)
 		t->stack->user.exit_to = &here;
 	(void)setjmp(here);
@@ -204,7 +206,7 @@ static void key_end(struct pl__task *t)
 		pl__self_keep(NULL);
 }
 
-/* Room for a value at @index. */
+/* The values of @t, with room for one at @index. */
 static struct locals *grow(struct pl__task *t, uint32_t index)
 {
 	struct locals *old = locals_of(t), *l;

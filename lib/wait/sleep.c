@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * sleep: waiting on a word that nobody else knows, until the deadline
+ * sleep: waiting until the deadline on a word that no other task knows
  */
 #include "base/sys.h"
 #include "wait/wait.h"
@@ -15,7 +15,10 @@ int pl_sleep_until(uint64_t deadline_ns)
 	_Atomic uint32_t never = 0;
 	int ret = pl__wait_pending();
 
-	/* A wake for what lay here before may be late: that is no deadline. */
+	/*
+	 * A late wake for a word that was at this address before is not the
+	 * deadline.
+	 */
 	while (!ret)
 		ret = pl__wait(&never, 0, deadline_ns, PL__FOR_SLEEP);
 	return ret == -ETIMEDOUT ? 0 : ret;

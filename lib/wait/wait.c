@@ -9,7 +9,7 @@
 
 #define BUCKET_BITS	16
 
-/* 32 bytes: two to a line, few of which are ever touched. */
+/* 32 bytes: two in a cache line; a process touches few of them. */
 struct bucket {
 	struct pl__lock		lock;
 	struct pl__list		waiters;	/* L: longest waiting first */
@@ -17,15 +17,15 @@ struct bucket {
 
 static struct bucket buckets[1U << BUCKET_BITS];
 
-/* Whose time is out, off their lists.  T: the timer thread. */
+/* Waiters off their lists after their deadlines.  T: the timer thread. */
 static struct timed_out {
-	struct pl__link		*newest;	/* T */
-	struct pl__link		*oldest;	/* T */
+	struct pl__link		*newest;	/* T: head of the chain */
+	struct pl__link		*oldest;	/* T: tail of the chain */
 } timed_out;
 
 /*
- * Whole pages are given back, which makes them zeroes; an emulator may only
- * say so.
+ * Gives whole pages back, so that they read as zeroes; an emulator may return
+ * success without doing so.
  */
 static void wait_atfork_child(void)
 {
@@ -67,19 +67,21 @@ static struct pl__task *task_of(struct pl__wait_entry *wt)
 	return container_of(wt, struct pl__task, waiter);
 }
 
-/* ---- letting go ---- */
+/* ---- waking ---- */
 
-/* Under its bucket's lock. */
+/* Removes @wt from its list; under its bucket's lock. */
 static void dequeue_waiter(struct pl__wait_entry *wt, int reason)
 {
 	list_del_init(&wt->list);
 	wt->is_listed = false;
 	wt->reason = reason;
-	/* Who kicks looks again under the lock. */
+	/*
+	 * A thread that aborts the wait checks the word again under the lock.
+	 */
 	store_release(&wt->word, NULL);
 }
 
-/* Not under it: from here on the waiter runs. */
+/* Outside of the bucket's lock: the waiter runs from here on. */
 static void wake_waiter(struct pl__wait_entry *wt)
 {
 	if (wt->is_thread)
@@ -105,7 +107,7 @@ static uint32_t wake_all_taken(struct pl__list *taken)
 	return nr;
 }
 
-/* Up to @nr waiters of @word go from @b to @taken. */
+/* Moves up to @nr waiters of @word from @b to @taken. */
 static void take_some(struct bucket *b, _Atomic uint32_t *word, uint32_t nr,
 		      struct pl__list *taken)
 {
@@ -124,7 +126,9 @@ static void take_some(struct bucket *b, _Atomic uint32_t *word, uint32_t nr,
 	}
 }
 
-/* Tasks that are made ready need the runtime; without it there are none. */
+/*
+ * The runtime must stay while tasks are made ready; without one there are none.
+ */
 static uint32_t wake_taken(struct pl__list *taken)
 {
 	bool outside = !pl__self() && pl__rt_enter();
@@ -180,7 +184,7 @@ static void lock_two(_Atomic uint32_t *w1, _Atomic uint32_t *w2)
 {
 	struct bucket *b1 = bucket_of(w1), *b2 = bucket_of(w2);
 
-	/* In order of address, so that two of us do not cross. */
+	/* Locks in order of address, so that two calls cannot deadlock. */
 	lock_bucket(b1 < b2 ? w1 : w2);
 	if (b1 != b2)
 		lock_bucket(b1 < b2 ? w2 : w1);
@@ -241,7 +245,10 @@ static void wake_one_taken(struct pl__wait_entry *wt)
 	wake_taken(&one);
 }
 
-/* Taken out first, and then asked: without leave it looks again. */
+/*
+ * Takes the waiter out first, then asks @may; if that refuses, the waiter
+ * checks its word again.
+ */
 static bool take_single(struct pl__task *t, pl__wait_slot *slot, int reason,
 			may_fn *may, uint64_t arg)
 {
@@ -253,9 +260,9 @@ static bool take_single(struct pl__task *t, pl__wait_slot *slot, int reason,
 }
 
 /*
- * Takes @t off what it waits on with @reason, if @may, asked under the lock,
- * says so: true, and the caller lets it go.  A wait that is moved or ends
- * meanwhile is looked at again.
+ * Takes @t off its word or slot with @reason, if @may, called under the lock,
+ * allows it.  True: taken off, and the caller wakes it.  Retries if the wait is
+ * moved or ends meanwhile.
  */
 static bool wait_take(struct pl__task *t, int reason, may_fn *may, uint64_t arg)
 {
@@ -274,7 +281,10 @@ static bool wait_take(struct pl__task *t, int reason, may_fn *may, uint64_t arg)
 		b = lock_bucket(word);
 		PL_INJECT("intr-b");
 		same = atomic_load(&wt->word) == word;
-		/* Who is not listed yet looks for itself, after us. */
+		/*
+		 * A waiter that is not listed yet reads its state later, under
+		 * this lock.
+		 */
 		taken = same && wt->is_listed && may(t, arg);
 		if (taken)
 			dequeue_waiter(wt, reason);
@@ -404,8 +414,8 @@ void pl__wait_cancel_all(void)
 /* ---- waiting ---- */
 
 /*
- * A timer carries which wait of which slot it is for, so that it may come as
- * late as it likes.
+ * A timer carries the slot and the number of its wait, so that it may expire
+ * late without harm to a later wait.
  */
 static void *timer_arg(struct pl__wait_entry *wt)
 {
@@ -428,7 +438,7 @@ static void time_out(void *arg)
 		timed_out.oldest = &t->link;
 }
 
-/* The runtime is not stopped before this thread is: no need to enter it. */
+/* The runtime does not stop before its timer thread: no need to enter it. */
 static void wake_timed_out(void)
 {
 	if (timed_out.newest)
@@ -441,7 +451,7 @@ void pl__wait_start(struct pl__timers *t)
 	pl__timers_batch(t, time_out, wake_timed_out);
 }
 
-/* On the stack of who waits. */
+/* A wait, on the waiter's stack. */
 struct wait {
 	struct pl__task		*t;
 	_Atomic uint32_t	*word;
@@ -460,8 +470,9 @@ static void wait_arm(struct wait *w)
 }
 
 /*
- * Lists the waiter; or returns why it need not wait, which its reason is then.
- * The timer is armed within, so that who takes the waiter off finds it there.
+ * Lists the waiter.  Or returns why it need not wait, which becomes its reason.
+ * Arms the timer under the lock, so that a waker that removes the waiter finds
+ * it.
  */
 static int wait_link(struct wait *w)
 {
@@ -491,13 +502,13 @@ static int wait_link(struct wait *w)
 	return reason;
 }
 
-/* After the switch: only now may somebody make the task ready. */
+/* Called after the switch: only from now on may a waker make the task ready. */
 static void wait_link_after(void *arg)
 {
 	struct wait *w = arg;
 	struct pl__task *t = w->t;
 
-	/* Once it is listed its stack is its own again. */
+	/* Once the task is listed, its stack may be in use again. */
 	if (wait_link(w))
 		pl__ready(t);
 }
@@ -539,7 +550,10 @@ static int wait_thread(struct wait *wait)
 	if (pl__sleep(w, &wt->parker, wait->deadline_ns))
 		return wt->reason;
 
-	/* Too late, unless somebody is just about to wake us. */
+	/*
+	 * The deadline has passed, unless a waker is just about to wake this
+	 * thread.
+	 */
 	wait_abort(wait->t, -ETIMEDOUT, may_time_out, wt->nr);
 	pl__sleep(w, &wt->parker, PL_FOREVER);
 	return wt->reason;

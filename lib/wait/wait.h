@@ -2,36 +2,42 @@
 /*
  * wait: waiting on a word, from tasks and threads alike
  *
- * Waiters are found by the word's address, in a table of buckets as the kernel
- * keeps for futexes; the word itself holds only its value.  So whoever wakes
- * never touches the word, which a waiter that came through may have freed.
+ * Waiters are found by the word's address, in a table of buckets like that of
+ * the kernel's futexes; the word holds only its value.  So a waker does not
+ * touch the word after it has changed it; a waiter that saw the change may have
+ * freed it.
  *
  *	waiter, in its bucket's lock	waker
  *	if (word != expected)		word = new
- *		go on			lock the bucket		[word-b]
+ *		return			lock the bucket		[word-b]
  *	be listed		[word-a]	take waiters off
  *	unlock				unlock, make them ready
  *
- * The waker's look comes after its change of the word, so it may come when the
- * waiter is long gone and another waits at the same address: 0 from pl__wait()
- * says that somebody woke this address, no more.  Callers look again.
+ * Invariant: no waiter is listed after the waker has looked, unless it saw the
+ * new value.  Either the waiter has the lock first, and the waker finds it; or
+ * the waker has it first, and the waiter, which takes it later, reads the new
+ * value.  Otherwise the wake is lost and the waiter sleeps on.
  *
- * Either the waiter has the lock first, and is found; or the waker has, and
- * the waiter, who takes the lock after it, sees the new value.
+ * The waker looks after it has changed the word.  By then the waiter may be
+ * gone, and another may wait at the same address: so 0 from pl__wait() means
+ * only that some waker woke this address.  Callers check their condition again.
  *
- * Why a wait ends is decided by who takes the waiter off the list, under the
- * lock: once, and so for one reason.  Those who would interrupt do it thus:
+ * The thread that removes the waiter from the list, under the lock, decides why
+ * the wait ends: once, and so for one reason.  An interrupter does this:
  *
  *	waiter				interrupter
  *	waiter.word = word	[intr-a]	state |= INTERRUPTED	[intr-b]
  *	lock its bucket			if (waiter.word)
  *	if (state & INTERRUPTED)		lock its bucket
- *		go on				if it is listed
+ *		return				if it is listed
  *	be listed					take it off
  *
- * All four are seq_cst, the lock's being what makes the first one so: one of
- * the two sees the other.  An interrupter that comes before it is listed had
- * the lock first, and so is seen.
+ * Invariant: an interrupt that finds no waiter listed is seen before the task
+ * sleeps.  All four accesses are seq_cst; the lock makes the first one so.
+ * Either the waiter sees INTERRUPTED, or the interrupter sees waiter.word and
+ * takes the lock: before the waiter does, so that the waiter sees INTERRUPTED
+ * under it, or after, so that it finds the waiter listed.  Otherwise the task
+ * sleeps although it was interrupted.
  */
 #ifndef PL_WAIT_H
 #define PL_WAIT_H
@@ -39,47 +45,47 @@
 #include "sched/wait_single.h"
 #include "sched/sched.h"
 
-/* Flags: one enum pl__for, and */
+/* Flags: one enum pl__for, and PL__WAIT_UNINTERRUPTIBLE or not. */
 #define PL__WAIT_FOR			0xffU
-/* neither interrupted nor cancelled. */
+/* Neither an interrupt nor a cancel ends the wait. */
 #define PL__WAIT_UNINTERRUPTIBLE	(1U << 8)
 
-/* As the runtime starts: the deadlines of waits are @t's. */
+/* Called as the runtime starts: waits have their deadlines in @t. */
 void pl__wait_start(struct pl__timers *t);
 
 /*
- * Waits while *@word is @expected: 0 once woken, -EAGAIN if it differs,
- * -ETIMEDOUT, -EINTR, -ECANCELED, -ENOMEM if there is no timer to be had.
+ * Waits while *@word is @expected.  0 once woken, -EAGAIN if the value differs,
+ * -ETIMEDOUT, -EINTR, -ECANCELED; -ENOMEM if a timer cannot be allocated.
  */
 int pl__wait(_Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns,
 	     uint32_t flags);
 
-/* Wakes up to @nr waiters, longest waiting first: how many. */
+/* Wakes up to @nr waiters, longest waiting first; returns how many. */
 uint32_t pl__wake(_Atomic uint32_t *word, uint32_t nr);
 
-/* One, by a worker, which calls for help for it if it has to. */
+/* Wakes one waiter, from a worker, which notifies for it later if it has to. */
 void pl__wake_quietly(_Atomic uint32_t *word);
 
-/* Wakes @nr_wake of @from, moves @nr_move to @to: how many in all. */
+/* Wakes @nr_wake waiters of @from, moves @nr_move to @to; returns the sum. */
 uint32_t pl__requeue(_Atomic uint32_t *from, _Atomic uint32_t *to,
 		     uint32_t nr_wake, uint32_t nr_move);
 
-/* How many wait on it at this moment. */
+/* The number of waiters of @word at this moment. */
 uint32_t pl__nr_waiting(_Atomic uint32_t *word);
 
 /*
- * What a blocking call does first: 0, or -ECANCELED, or -EINTR, which is
- * thereby consumed.
+ * The first step of a blocking call: 0, -ECANCELED, or -EINTR, which consumes
+ * the interrupt.
  */
 int pl__wait_pending(void);
 
 /* Puts back an interrupt that a call has consumed but did not report. */
 void pl__interrupt_restore(int reason);
 
-/* Lets whoever waits now go with -ECANCELED, as the runtime stops. */
+/* Ends all waits that may be interrupted, with -ECANCELED, at the stop. */
 void pl__wait_cancel_all(void);
 
-/* Alone: see wait_single.h. */
+/* Arguments of a wait in a single-waiter slot, see wait_single.h. */
 struct pl__wait_single_args {
 	struct pl__task		*t;
 	pl__wait_slot		*slot;
@@ -88,13 +94,14 @@ struct pl__wait_single_args {
 	bool			uninterruptible;
 };
 
-/* An after-switch callback, of a struct pl__wait_single_args. */
+/* An after-switch callback; @arg is a struct pl__wait_single_args. */
 void pl__wait_single_publish(void *arg);
 
 /*
- * Waits while *@word is @expected: 0 once taken, -EAGAIN to look again, -EINTR,
- * -ECANCELED; -EBUSY if @place is taken, or the caller cannot switch away.
- * Inlined: each return from a function that has switched is mispredicted.
+ * Waits in @slot while *@word is @expected.  0 once taken out, -EAGAIN to check
+ * again, -EINTR, -ECANCELED; -EBUSY if the slot is taken or the caller cannot
+ * switch away.  Inlined, as each return from a function that has switched is
+ * mispredicted.
  */
 static inline int pl__wait_single(struct pl__task *t, pl__wait_slot *slot,
 				  _Atomic uint32_t *word, uint32_t expected)
@@ -107,7 +114,9 @@ static inline int pl__wait_single(struct pl__task *t, pl__wait_slot *slot,
 		return -EAGAIN;
 	t->waiter.is_thread = false;
 	t->waiter.uninterruptible = args.uninterruptible = t->is_ending;
-	/* A timer of an earlier wait that comes late is not for this one. */
+	/*
+	 * A timer of an earlier wait that expires late does not end this one.
+	 */
 	t->waiter.nr++;
 	pl__block(pl__wait_single_publish, &args);
 	return t->waiter.reason;

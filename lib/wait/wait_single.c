@@ -2,7 +2,7 @@
 #include "wait/wait.h"
 #include "base/inject.h"
 
-/* Like pending_of(), but consumes nothing. */
+/* As pending_of(), but consumes no interrupt. */
 static bool is_interrupted(const struct pl__wait_single_args *a)
 {
 	return !a->uninterruptible &&
@@ -11,7 +11,7 @@ static bool is_interrupted(const struct pl__wait_single_args *a)
 		pl__rt_is_stopping());
 }
 
-/* Once it is in its place it may be gone, and be anywhere. */
+/* Once it is in its slot the task may run and end, so @arg is copied first. */
 void pl__wait_single_publish(void *arg)
 {
 	struct pl__wait_single_args a = *(struct pl__wait_single_args *)arg;
