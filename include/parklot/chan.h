@@ -23,21 +23,23 @@ struct pl_chan;
 PL_API int pl_chan_create(struct pl_chan **out, size_t capacity);
 
 /**
- * pl_chan_destroy() - free a channel that nobody uses any more
+ * pl_chan_destroy() - free a channel that is no longer in use
  *
- * Who was let go by another's send, receive or close does not touch the
- * channel afterwards; so whoever receives what it knows to be the last item
- * may destroy it.  Items that are left in it are the caller's.
+ * A call that was completed by the send, receive or close of another task no
+ * longer touches the channel, nor does that other call.  So a receiver of an
+ * item that it knows to be the last may destroy the channel.  Items that are
+ * left in it belong to the caller.
  *
- * Return: 0; -EBUSY, and nothing is done, if somebody waits; -EINVAL for NULL.
+ * Return: 0; -EBUSY, and nothing is done, if there are waiters; -EINVAL for
+ * NULL.
  */
 PL_API int pl_chan_destroy(struct pl_chan *ch);
 
 /**
- * pl_chan_close() - nothing is sent from now on
+ * pl_chan_close() - refuse to send from now on
  *
- * Who waits to send, or to receive, returns -EPIPE.  What the channel holds
- * may still be received.  Not a point of cancellation.
+ * All waiters, senders and receivers, return -EPIPE.  The items that the
+ * channel holds may still be received.  Not a point of cancellation.
  *
  * Return: 0; -EPIPE if it was closed before; -EINVAL for NULL.
  */
@@ -46,11 +48,11 @@ PL_API int pl_chan_close(struct pl_chan *ch);
 /**
  * pl_chan_send() - send @item, which may be NULL; waits while there is no room
  *
- * Senders that wait are served in the order in which they came, and so are
- * receivers.  Whatever is returned but 0, the item was not sent.
+ * Waiting senders are served in the order in which they arrived, and so are
+ * waiting receivers.  On failure the item was not sent.
  *
- * Return: 0; -EPIPE if the channel is closed, or is so while we wait; -EINTR,
- * -ECANCELED, -ENOMEM; -EINVAL for no channel.
+ * Return: 0; -EPIPE if the channel is closed, before or during the wait;
+ * -EINTR, -ECANCELED, -ENOMEM; -EINVAL for no channel.
  */
 PL_API int pl_chan_send(struct pl_chan *ch, void *item);
 
@@ -66,7 +68,7 @@ PL_API int pl_chan_trysend(struct pl_chan *ch, void *item);
  * @ch:   the channel
  * @item: where to put it, or NULL; NULL is put there on -EPIPE
  *
- * Whatever is returned but 0, nothing was taken.
+ * On failure no item was taken.
  *
  * Return: 0; -EPIPE if the channel is closed and empty; -EINTR, -ECANCELED,
  * -ENOMEM; -EINVAL for no channel.
@@ -120,12 +122,12 @@ struct pl_chan_case {
  * @deadline_ns: as everywhere; one in the past polls
  *
  * If several are ready, one is chosen at random, each with the same chance.
- * A case whose channel is closed is ready; its result says -EPIPE.
+ * A case with a closed channel is ready; its result is -EPIPE.
  * Allocates nothing.
  *
- * Return: the index of the chosen case, whose result and item are set; or, and
- * nothing was sent or received, -ETIMEDOUT, -EINTR, -ECANCELED, -ENOMEM;
- * -EINVAL for an unknown operation.
+ * Return: the index of the chosen case, with its result and item set; or
+ * -ETIMEDOUT, -EINTR, -ECANCELED, -ENOMEM, and -EINVAL for an unknown
+ * operation, if nothing was sent or received.
  */
 PL_API int pl_chan_select(struct pl_chan_case *cases, size_t nr,
 			  uint64_t deadline_ns);

@@ -11,14 +11,14 @@ PL_BEGIN_DECLS
 
 typedef uint64_t pl_key_t;	/* index | version << 32; 0 is no key */
 
-/* So many keys at a time. */
+/* The maximal number of keys at a time. */
 #define PL_KEYS_MAX		1024
 
-/* So many times destructors are run for what destructors have set. */
+/* The maximal number of rounds of destructors, which may set values again. */
 #define PL_KEY_ROUNDS		4
 
 /**
- * pl_key_create() - a key under which everybody has a value of his own
+ * pl_key_create() - a key under which each task and thread has its own value
  * @out:  where to put the key
  * @dtor: called with each value but NULL in the task that has it, when that
  *        ends; or NULL
@@ -26,10 +26,10 @@ typedef uint64_t pl_key_t;	/* index | version << 32; 0 is no key */
  * Every value is NULL at first, whatever an earlier key of the same index
  * held.
  *
- * A destructor may do what a task may do.  It is no point of interruption or
- * cancellation: what blocks within it ignores pl_interrupt(), pl_cancel() and
- * the stop of the runtime, which waits for it.  pl_exit() ends the destructor;
- * the others are still run.
+ * A destructor may do everything that a task may do.  It is no point of
+ * interruption or cancellation: its blocking calls ignore pl_interrupt(),
+ * pl_cancel() and the stop of the runtime, which waits for it.  pl_exit() ends
+ * the destructor; the others are still run.
  *
  * Context: any thread.
  * Return: 0; -EAGAIN if there are PL_KEYS_MAX keys; -EINVAL.
@@ -37,10 +37,10 @@ typedef uint64_t pl_key_t;	/* index | version << 32; 0 is no key */
 PL_API int pl_key_create(pl_key_t *out, void (*dtor)(void *value));
 
 /**
- * pl_key_delete() - end of the key, never of what is kept under it
+ * pl_key_delete() - delete the key, and not the values
  *
- * The values are forgotten, and no destructor is called for them from now on;
- * one that has begun may still be running.
+ * The values are no longer accessible, and no destructor is called for them
+ * from now on; a destructor that has begun may still be running.
  *
  * Return: 0; -EINVAL if there is no such key any more.
  */

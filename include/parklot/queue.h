@@ -13,16 +13,16 @@ PL_BEGIN_DECLS
 struct pl_queue;
 
 /**
- * pl_queue_create() - a queue whose items are executed by @fn
+ * pl_queue_create() - a queue of items that @fn executes
  * @out: where to put it
  * @fn:  called with @nr items, one at least, in the order in which they were
  *       pushed; @batch is its own until it returns
  * @arg: passed to it
  *
- * @fn runs in a task, which is spawned when there is something to do and ends
- * when there is not.  No two calls of it overlap, and each sees what the ones
- * before have done.  It may do what a task may do, push included; pl_exit()
- * returns from it.
+ * @fn runs in a task, which is spawned when there are items and ends when the
+ * queue is empty.  No two calls of it overlap, and each sees the effects of
+ * those before it.  It may do everything that a task may do, push included;
+ * pl_exit() returns from it.
  *
  * Return: 0; -EINVAL; -ENOMEM.
  */
@@ -33,8 +33,8 @@ PL_API int pl_queue_create(struct pl_queue **out,
 /**
  * pl_queue_push() - let @item, which may be NULL, be executed
  *
- * Waits for nobody, neither for who executes nor for others who push.  After 0
- * the item will be executed, whatever comes; after anything else it will not.
+ * Does not wait, neither for @fn nor for other pushes.  If this returns 0, the
+ * item will be executed, whatever comes; otherwise it will not.
  *
  * Context: any thread.
  * Return: 0; -EPIPE if the queue is closed; -ENOMEM; what pl_spawn() says, if
@@ -46,15 +46,15 @@ PL_API int pl_queue_push(struct pl_queue *q, void *item);
 /**
  * pl_queue_push_urgent() - the same, before all that is not urgent
  *
- * That is what @fn has not been given yet.  Urgent items are executed in the
- * order in which they were pushed.
+ * Items that were passed to @fn already go first.  Urgent items are executed
+ * in the order in which they were pushed.
  */
 PL_API int pl_queue_push_urgent(struct pl_queue *q, void *item);
 
 /**
- * pl_queue_close() - nothing is pushed from now on
+ * pl_queue_close() - refuse to push from now on
  *
- * What was pushed before is still executed.  Does not wait.
+ * Items that were pushed before are still executed.  Does not wait.
  *
  * Return: 0; -EPIPE if it was closed before; -EINVAL for no queue.
  */
@@ -63,8 +63,8 @@ PL_API int pl_queue_close(struct pl_queue *q);
 /**
  * pl_queue_join() - wait until it is closed and all was executed; free it
  *
- * To be called once with success.  Whoever pushes or closes must have returned
- * when this does.
+ * To be called once with success.  All calls that push or close must have
+ * returned when this does.
  *
  * Return: 0, and the queue is gone; or it is not: -EINTR, -ECANCELED, -ENOMEM;
  * -EDEADLK from within the queue's own @fn; -EINVAL for no queue.

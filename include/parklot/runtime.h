@@ -18,16 +18,16 @@ enum pl_backend {
 
 /** enum pl_io - what tasks that wait for input and output wait by */
 enum pl_io {
-	PL_IO_NONE,		/* nobody has waited yet */
+	PL_IO_NONE,		/* no I/O has waited yet */
 	PL_IO_URING,		/* io_uring */
-	PL_IO_POLL,		/* epoll, as there is no io_uring to be had */
+	PL_IO_POLL,		/* epoll, as io_uring is not available */
 };
 
-/** enum pl_wait - how a worker sleeps whose tasks wait for input and output */
+/** enum pl_wait - how a worker sleeps while all its tasks wait for I/O */
 enum pl_wait {
-	PL_WAIT_NONE,		/* nobody has waited yet */
-	PL_WAIT_EVENTFD,	/* among its I/O; others write to an eventfd */
-	PL_WAIT_FUTEX,		/* the same; io_uring waits on a futex */
+	PL_WAIT_NONE,		/* no worker has slept so yet */
+	PL_WAIT_EVENTFD,	/* in its ring; others write to an eventfd */
+	PL_WAIT_FUTEX,		/* in its ring; io_uring waits on a futex */
 	PL_WAIT_PARK,		/* parked in the module, which polls its I/O */
 };
 
@@ -132,7 +132,7 @@ struct pl_stat {
 	uint64_t	steals;		/* tasks taken from another worker */
 	uint64_t	parks;		/* times a worker went to sleep */
 	uint64_t	wakes;		/* workers woken */
-	uint64_t	wakes_empty;	/* entered the kernel, woke nobody */
+	uint64_t	wakes_empty;	/* system calls that woke no worker */
 	uint64_t	timers_added;
 	uint64_t	timers_fired;
 	uint64_t	timers_deleted;
@@ -152,7 +152,7 @@ struct pl_stat {
 	uint64_t	blocks;		/* times a worker was found blocked */
 	uint64_t	all_blocked;	/* times all max_workers were */
 	uint32_t	io;		/* enum pl_io, of workers that run */
-	uint32_t	wait;		/* enum pl_wait, likewise */
+	uint32_t	wait;		/* enum pl_wait, of workers that run */
 };
 
 #define PL_STAT_INIT		PL__SIZED(struct pl_stat)
@@ -187,16 +187,16 @@ PL_API int pl_stat_worker(uint32_t i, struct pl_stat_worker *st);
 /**
  * pl_dump() - write what every task does to @fd, as text
  *
- * Its name, whether it runs, is ready or has not started, or else what it waits
- * for, for how long at most, and by what calls it came there; and what threads
- * wait for that are no tasks.  For who reads: what is said, and how, may change
- * from version to version.
+ * For each task: its name, and whether it runs, is ready or has not started; or
+ * the object that it waits for, the longest time that it will wait, and the
+ * calls that led there.  Threads that wait as tasks do are listed, too.  The
+ * text is for people, and may change from version to version.
  *
- * Nothing is stopped: each line is of a moment of its own.
+ * Nothing is stopped: each line is read at another moment.
  *
  * Context: any thread, also while all tasks wait for each other; a task keeps
  * its worker until it is written.  Not from a signal handler.
- * Return: 0; what write(2) said; -EPERM: the kernel does not let a process
+ * Return: 0; the error of write(2); -EPERM: the kernel does not let a process
  * read its own memory, by process_vm_readv(2).
  */
 PL_API int pl_dump(int fd);

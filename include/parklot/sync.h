@@ -27,13 +27,13 @@ struct pl_sem {
 	uint64_t	reserved;
 };
 
-/** struct pl_latch - a count to wait for the end of; zero-filled it is at 0 */
+/** struct pl_latch - wait until a count is 0; zero-filled it is 0 */
 struct pl_latch {
 	struct pl_word	word;
 	uint64_t	reserved;
 };
 
-/** struct pl_barrier - where so many meet; zero-filled it is for one */
+/** struct pl_barrier - participants wait for each other; zero-filled for one */
 struct pl_barrier {
 	struct pl_word	word;
 	uint64_t	state;
@@ -41,7 +41,7 @@ struct pl_barrier {
 	uint32_t	reserved;
 };
 
-/** struct pl_once - whether something was done that is to be done once */
+/** struct pl_once - whether a function was called that is to be called once */
 struct pl_once {
 	struct pl_word	word;
 	uint64_t	runner;
@@ -87,7 +87,7 @@ PL_API void pl_mutex_unlock(struct pl_mutex *m);
 /**
  * pl_cond_wait() - unlock @m, wait for a signal, lock @m again
  *
- * As with every condition variable the caller looks at its condition again.
+ * As with every condition variable the caller checks its condition again.
  *
  * Return: 0, -EINTR or -ECANCELED; @m is locked again in each case.
  */
@@ -97,13 +97,14 @@ PL_API int pl_cond_wait(struct pl_cond *c, struct pl_mutex *m);
 PL_API int pl_cond_wait_until(struct pl_cond *c, struct pl_mutex *m,
 			      uint64_t deadline_ns);
 
-/** pl_cond_signal() - let one waiter go, the longest waiting */
+/** pl_cond_signal() - wake the waiter that has waited longest */
 PL_API void pl_cond_signal(struct pl_cond *c);
 
 /**
- * pl_cond_broadcast() - let all waiters go
+ * pl_cond_broadcast() - wake all waiters
  *
- * One is woken, the others are moved to the mutex, which wakes them in turn.
+ * Wakes the first one, and moves the others to the mutex; each unlock then
+ * wakes one of them.
  */
 PL_API void pl_cond_broadcast(struct pl_cond *c);
 
@@ -120,10 +121,10 @@ PL_API int pl_sem_wait(struct pl_sem *s);
 PL_API int pl_sem_wait_until(struct pl_sem *s, uint64_t deadline_ns);
 
 /**
- * pl_sem_post() - add @nr units, and let as many waiters go
+ * pl_sem_post() - add @nr units, and wake as many waiters
  *
- * *@s is not touched once another can have the units.  Who comes running may
- * take a unit before one that was let go, who then waits on.
+ * *@s is not touched once another can have the units.  Another caller may take
+ * a unit before a woken waiter does, which then waits on.
  *
  * Return: 0; -EOVERFLOW, and no unit is added, above PL_SEM_MAX; -EINVAL.
  */
@@ -135,14 +136,14 @@ PL_API int pl_latch_init(struct pl_latch *l, uint32_t nr);
 /**
  * pl_latch_add() - @nr more to be done
  *
- * From 0 only while nobody waits: who still waits may have missed the 0.
+ * From 0 only while there are no waiters: one may have missed the 0.
  *
  * Return: 0; -EOVERFLOW, and nothing is added, above PL_LATCH_MAX; -EINVAL.
  */
 PL_API int pl_latch_add(struct pl_latch *l, uint32_t nr);
 
 /**
- * pl_latch_done() - one less; the last one lets all waiters go
+ * pl_latch_done() - subtract 1; at 0, wake all waiters
  *
  * *@l is not touched once a waiter can return.
  *
@@ -160,37 +161,38 @@ PL_API int pl_latch_wait_until(struct pl_latch *l, uint64_t deadline_ns);
 PL_API int pl_barrier_init(struct pl_barrier *b, uint32_t nr);
 
 /**
- * pl_barrier_wait() - wait until as many have come as the barrier is for
+ * pl_barrier_wait() - wait until all participants have arrived
  *
- * The next round begins at once: whoever was let go may come again.  Who is
- * interrupted or cancelled has not come, and the others wait on; once the
- * round is complete it returns 0 or 1 to each, and an interrupt stays pending.
- * *@b may be freed when all who came have returned.
+ * The next round begins at once: a participant that returns may arrive again.
+ * One that is interrupted or cancelled has not arrived, and the others wait on;
+ * once the round is complete each call returns 0 or 1, and an interrupt stays
+ * pending.  *@b may be freed when all participants have returned.
  *
- * Return: 1 to one of each round, 0 to the others; -EINTR, -ECANCELED, -ENOMEM,
- * -EINVAL.
+ * Return: 1 to one participant of each round, 0 to the others; -EINTR,
+ * -ECANCELED, -ENOMEM, -EINVAL.
  */
 PL_API int pl_barrier_wait(struct pl_barrier *b);
 
 /**
- * pl_once() - call @fn(@arg) if nobody has, or wait until it has returned
- * @o:   what it is to be done once for
- * @fn:  not called if it was by another call, with whatever function
+ * pl_once() - call @fn(@arg) the first time, else wait until that has returned
+ * @o:   one function is called for it
+ * @fn:  not called if another call, with whatever function, was first
  * @arg: passed to @fn
  *
  * Not a point of interruption or cancellation.  If a task ends in @fn by
- * pl_exit(), it is not done: one of those who wait calls its own @fn.  @fn
- * must not be left otherwise, by longjmp(), an exception or pthread_exit().
+ * pl_exit(), its call does not count: one of the waiters calls its own @fn.
+ * @fn must not be left otherwise, by longjmp(), an exception or pthread_exit().
  *
- * Return: 0, done; -EDEADLK from within its own @fn; -EINVAL.
+ * Return: 0: the function was called; -EDEADLK from within @fn; -EINVAL.
  */
 PL_API int pl_once(struct pl_once *o, void (*fn)(void *arg), void *arg);
 
 /**
  * pl_rwlock_rdlock() - lock, together with other readers
  *
- * Waits if a writer has the lock or waits for it, even for who has it as a
- * reader already: not recursive.  Not a point of interruption or cancellation.
+ * Waits if a writer has the lock or waits for it, even if the caller has it as
+ * a reader already: not recursive.  Not a point of interruption or
+ * cancellation.
  */
 PL_API void pl_rwlock_rdlock(struct pl_rwlock *l);
 
@@ -206,19 +208,20 @@ PL_API void pl_rwlock_rdunlock(struct pl_rwlock *l);
 /**
  * pl_rwlock_wrlock() - lock, alone
  *
- * Keeps out readers that come later.  Who unlocks hands the lock to all the
- * readers that wait by then, and the last of these to the next writer, in the
- * order in which they came.  Not a point of interruption or cancellation.
+ * Readers that arrive later wait.  The unlock hands the lock over to all
+ * readers that wait at that moment, and the last of these to the next writer,
+ * in the order in which they arrived.  Not a point of interruption or
+ * cancellation.
  */
 PL_API void pl_rwlock_wrlock(struct pl_rwlock *l);
 
-/** pl_rwlock_trywrlock() - 0, or -EBUSY if anybody has it */
+/** pl_rwlock_trywrlock() - 0, or -EBUSY if it would wait */
 PL_API int pl_rwlock_trywrlock(struct pl_rwlock *l);
 
 /**
  * pl_rwlock_wrlock_until() - the same as wrlock, or it gives up
  *
- * Readers who waited for it alone are let go then.
+ * Then readers that waited for this writer only get the lock.
  *
  * Return: 0, -ETIMEDOUT, -EINTR, -ECANCELED or -ENOMEM.
  */

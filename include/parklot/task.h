@@ -20,7 +20,7 @@ enum pl_stack {
 };
 
 #define PL_SPAWN_URGENT		(1U << 0) /* run it at once on this worker */
-#define PL_SPAWN_NOSIGNAL	(1U << 1) /* wake nobody before pl_flush() */
+#define PL_SPAWN_NOSIGNAL	(1U << 1) /* no notify before pl_flush() */
 
 /**
  * struct pl_spawn_opts - how a task is spawned

@@ -13,7 +13,7 @@ PL_BEGIN_DECLS
  * struct pl_word - a 32-bit word that can be waited on; bthread's butex
  *
  * The waiters are kept outside the word, by its address, so that it may be
- * freed as soon as the last waiter was let go.
+ * freed as soon as the last waiter was woken.
  */
 struct pl_word {
 	PL_ATOMIC_U32	value;
@@ -23,13 +23,14 @@ struct pl_word {
 /**
  * pl_word_wait() - wait as long as @w->value is @expected
  *
- * The comparison and going to sleep are one step to pl_word_wake(): whoever
- * changes the value and then wakes will wake us.  As with futexes the caller
- * looks at its condition again: where the memory was in use before, as this or
- * another object, a wake for that one may come late.
+ * The comparison and the beginning of the wait are one step to pl_word_wake():
+ * a caller that changes the value and then wakes, wakes all waiters that saw
+ * the old value.  As with futexes the caller checks its condition again: if the
+ * memory was in use before, as this or another object, a wake of that object
+ * may arrive late.
  *
  * Return: 0 when woken; -EAGAIN if the value differed; -ETIMEDOUT, -EINTR,
- * -ECANCELED; -ENOMEM if a deadline cannot be had.
+ * -ECANCELED; -ENOMEM if there is no memory for a deadline.
  */
 PL_API int pl_word_wait(struct pl_word *w, uint32_t expected,
 			uint64_t deadline_ns);
@@ -39,7 +40,7 @@ PL_API int pl_word_wait(struct pl_word *w, uint32_t expected,
  *
  * Does not touch *@w: only its address matters.
  *
- * Return: how many were woken.
+ * Return: the number of waiters woken.
  */
 PL_API int pl_word_wake(struct pl_word *w, uint32_t nr);
 
@@ -49,7 +50,7 @@ PL_API int pl_word_wake(struct pl_word *w, uint32_t nr);
  * Moved waiters keep their deadlines and wait as if they had called
  * pl_word_wait() on @to; no value is compared.
  *
- * Return: how many were woken or moved; -EINVAL if @from is @to.
+ * Return: the number of waiters woken or moved; -EINVAL if @from is @to.
  */
 PL_API int pl_word_requeue(struct pl_word *from, struct pl_word *to,
 			   uint32_t nr_wake, uint32_t nr_move);
