@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * attempt_hint: whether it pays to ask, by how it went before
+ * attempt_hint: whether a nonblocking attempt pays, learnt from earlier ones
  *
- * Each time in vain lets more times pass before the next one, up to 16.  Once
- * of use, it is asked again each time.  So who never gets anything asks 1 time
- * in 17, and who mostly does is hardly slowed by one time in vain.  As what
- * passes is even, who gets something each second time is found out.
+ * After each attempt that got EAGAIN more requests skip the attempt before the
+ * next one, up to 16.  After an attempt that succeeded none skips it.  So a
+ * descriptor that never succeeds costs 1 attempt in 17 requests, and one that
+ * mostly does is hardly slowed by a single EAGAIN.  The number of skips is
+ * even, so that a descriptor which succeeds every second time is found.
  */
 #ifndef PL_ATTEMPT_HINT_H
 #define PL_ATTEMPT_HINT_H
 
 #include "base/base.h"
 
-#define PL__ATTEMPT_SKIP_MAX	16	/* 2^n */
+#define PL__ATTEMPT_SKIP_MAX	16	/* a power of 2 */
 
-/* Of one thread.  Zero-filled it is to be asked. */
+/* Used by one thread.  Zero-filled it allows the first attempt. */
 struct pl__attempt_hint {
-	uint8_t			nr_pass;	/* after the last in vain */
-	uint8_t			nr_left;	/* of these */
+	uint8_t			nr_pass; /* skips after the last EAGAIN */
+	uint8_t			nr_left; /* skips of nr_pass still to come */
 };
 
-/* False: this time passes. */
+/* False: this request skips the attempt. */
 static inline bool pl__attempt_hint_allows(struct pl__attempt_hint *g)
 {
 	if (!g->nr_left)
@@ -29,7 +30,7 @@ static inline bool pl__attempt_hint_allows(struct pl__attempt_hint *g)
 	return false;
 }
 
-/* It was asked. */
+/* Records the result of an attempt. */
 static inline void pl__attempt_hint_learn(struct pl__attempt_hint *g,
 					  bool got_eagain)
 {
@@ -40,7 +41,7 @@ static inline void pl__attempt_hint_learn(struct pl__attempt_hint *g,
 	g->nr_left = g->nr_pass;
 }
 
-/* There is a reason to ask the next time. */
+/* The next attempt will probably succeed. */
 static inline void pl__attempt_hint_reset(struct pl__attempt_hint *g)
 {
 	g->nr_left = 0;

@@ -68,7 +68,7 @@ void pl__ring_stat(const struct pl__ring *r, struct pl__ring_stat *st)
 	st->enters = load_relaxed(&r->nr_enters);
 }
 
-static void remember(struct pl__ring *r, struct pl__ring_req *req)
+static void ring_list_req(struct pl__ring *r, struct pl__ring_req *req)
 {
 	struct pl__ring_bucket *b = pl__ring_bucket(r, req->fd);
 
@@ -94,10 +94,10 @@ static int ring_add_locked(struct pl__ring *r, struct pl__ring_req *req,
 	req->is_over = false;
 	list_init(&req->queue);
 	store_relaxed(&req->pending, 1);
-	remember(r, req);
+	ring_list_req(r, req);
 	ret = r->ops->add(r, req);
 	if (ret) {
-		pl__ring_forget(req);
+		pl__ring_unlist_req(req);
 		return ret;
 	}
 	counter_inc(&r->nr_added);
@@ -130,13 +130,18 @@ uint32_t pl__ring_finish(struct pl__ring *r, struct pl__ring_req *req)
 }
 
 /*
- * The attempt counts as a completion to come, so that the request's memory
- * stays until the kernel has looked for it:
+ * The cancel counts as a completion to come, so that the request's memory stays
+ * until the kernel has looked for the request:
  *
  *	canceller			owner
  *	pending++, unless it is 0	pending--	[cancel-b]
  *		    [cancel-a]		if (it was the last)
- *	tell the owner				done()
+ *	send the owner a message		done()
+ *
+ * Invariant: the kernel does not look for a request after its done().  Changes
+ * of `pending` have one order: either the canceller finds 0 and sends no
+ * message, or the owner's decrement is not the last.  Otherwise the cancel
+ * reads freed memory, or hits a later request at the same address.
  */
 void pl__ring_cancel(struct pl__ring_req *req)
 {
@@ -196,7 +201,7 @@ struct pl__ring_req *pl__ring_next_closed(const struct pl__ring_closed *m)
 	return NULL;
 }
 
-/* ---- the owner's, and in its place ---- */
+/* ---- polling: by the owner, and by thieves ---- */
 
 uint32_t pl__ring_poll(struct pl__ring *r)
 {

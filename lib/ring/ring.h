@@ -2,19 +2,23 @@
 /*
  * ring: what one worker waits for in the kernel
  *
- * Requests are gathered and submitted together when the owner polls or waits.
- * While that is held up, others poll in its place.  The lock says whose the
- * ring is right now: the owner's while it waits, too, so that nobody helps whom
- * a completion wakes anyway.  Knows done(), not tasks.
+ * Requests are gathered, and submitted together when the owner polls or waits.
+ * While the owner is stalled, thieves poll in its place.  The ring's lock says
+ * which thread uses the ring; the owner keeps it while it waits, so that no
+ * thief polls for an owner that a completion wakes anyway.  The ring knows
+ * done(), not tasks.
  *
- *	owner, who is to sleep		helper
- *	be found by wakers		(has the lock)
- *	lock				reap what the bell ended
+ *	owner that is about to sleep	thief
+ *	be listed for wakers		(has the lock)
+ *	lock				reap what the bell completed
  *	if (has_rung)	[rung-a]	has_rung = true		[rung-b]
  *		do not sleep		unlock
  *
- * The lock orders them.  What the owner reaps by itself, it looks at what that
- * stands for before it sleeps again; so only others leave has_rung set.
+ * Invariant: the owner does not sleep after a wakeup that a thief has reaped.
+ * The lock orders both accesses; otherwise the thief consumes the bell's
+ * completion, and the owner sleeps although it was woken.  When the owner
+ * itself reaps the bell, it checks what the bell stands for before it sleeps
+ * again; so has_rung stays set only by a thief.
  */
 #ifndef PL_RING_H
 #define PL_RING_H
@@ -31,57 +35,59 @@ struct io_uring_sqe;
 struct pl__ring;
 
 /*
- * Embedded by whoever wants one; must stay until done() was called.  L: under
- * the lock of its ring.
+ * A request, part of the submitter's memory; it stays until done() was called.
+ * L: the lock of its ring is held.  I: set when it is added.
  */
 struct pl__ring_req {
 	/* L: called once, with the result. */
 	void			(*done)(struct pl__ring_req *req, int res);
-	bool			got_eagain;	/* I: was just tried in vain */
-	struct pl__ring		*ring;		/* I: where it was added */
-	const struct io_uring_sqe *sqe;		/* I: what it asks for */
+	bool			got_eagain; /* I: an attempt just got EAGAIN */
+	struct pl__ring		*ring;	/* I: ring that it was added to */
+	const struct io_uring_sqe *sqe;		/* I: the operation */
 	struct pl__list		by_fd;		/* L: in its bucket */
-	int			fd;		/* I: -1: of no descriptor */
-	uint64_t		nr;		/* I: added before it */
-	int			verdict;	/* L: res if cancelled, or 0 */
+	int			fd;		/* I: its descriptor, or -1 */
+	uint64_t		nr;	/* I: number of requests before it */
+	int			verdict; /* L: result if cancelled, or 0 */
 	struct pl__link		link;		/* in ring->cancels */
-	_Atomic uint32_t	pending;	/* completions to come */
-	int			res;		/* L: of the request itself */
+	_Atomic uint32_t	pending; /* number of completions to come */
+	int			res;		/* L: its own result */
 	bool			is_over;	/* L: res is set */
-	struct pl__list		queue;		/* L: its kind's */
+	struct pl__list		queue;	/* L: in a list of its ring's kind */
 
-	/* Of ring_poll.c. */
+	/* Used by ring_poll.c. */
 	struct pl__sync_op	sync_op;	/* L */
-	uint32_t		round;		/* L: in which it was armed */
-	uint32_t		armed;		/* L: for what */
-	uint32_t		nr_eagain;	/* L: events of no use */
+	uint32_t		round;	/* L: round in which it was armed */
+	uint32_t		armed;	/* L: events that it was armed for */
+	/* L: events after which it got EAGAIN */
+	uint32_t		nr_eagain;
 };
 
 /*
- * enum pl_io as wanted; NONE: io_uring, unless it is not to be had for good.
- * enum pl_wait as wanted; NONE: what is best; PARK: the caller can.
- * -ENOSYS, -EPERM, -ENOMEM, ...: what io_uring_setup() said; -EOPNOTSUPP.
+ * Opens a ring.  @want: the configured enum pl_io; NONE: io_uring, or epoll
+ * where the kernel has no io_uring.  @way: the configured enum pl_wait; NONE:
+ * the best there is; PARK: the caller can park in the device.  Fails with what
+ * io_uring_setup() returned (-ENOSYS, -EPERM, -ENOMEM, ...), or -EOPNOTSUPP.
  */
 int pl__ring_open(struct pl__ring **out, enum pl_io want, enum pl_wait way);
 void pl__ring_close(struct pl__ring *r);
 
 /*
- * Owner: queues @sqe, which stays as long as @req, whose done and got_eagain
- * are set; -EAGAIN if the kernel takes no more now.  What was in vain, of a
- * socket, is tried when there is an event.  Files may block the caller, where
- * there is no io_uring.
+ * Owner: queues @sqe, which stays as long as @req; the caller has set done and
+ * got_eagain of @req.  -EAGAIN: the kernel takes no more now.  A socket request
+ * that got EAGAIN is tried again after an event.  A request on a file may block
+ * the caller where there is no io_uring.
  */
 int pl__ring_add(struct pl__ring *r, struct pl__ring_req *req,
 		 const struct io_uring_sqe *sqe);
 
 /*
- * Anybody who knows that @req was added and its done() was not seen: asks its
- * ring to cancel it.  done() comes all the same, and only after this request
- * can be mistaken for no later one.
+ * Any thread: asks the ring of @req to cancel it; @req was added, and the
+ * caller has not seen its done().  done() is called all the same, and not
+ * before the cancel can hit no later request at the same address.
  */
 void pl__ring_cancel(struct pl__ring_req *req);
 
-/* A descriptor was closed; @ring's owner is told. */
+/* A close message: a descriptor was closed, sent to the ring's owner. */
 struct pl__ring_closed {
 	struct pl__link		link;
 	struct pl__ring		*ring;
@@ -90,57 +96,60 @@ struct pl__ring_closed {
 };
 
 /*
- * Anybody: whether requests on @fd may be in flight, and how many were added
- * to the ring so far.
+ * Any thread: requests on @fd may be in flight in @r; and the number of
+ * requests that were added to @r so far.
  */
 bool pl__ring_may_have(struct pl__ring *r, int fd);
 uint64_t pl__ring_nr_added(struct pl__ring *r);
 
 /*
- * Anybody: ends all requests on @m->fd: with -EBADF those before which fewer
- * than @m->before were added; the others with -ERESTART, as they may be on
- * another file.  @m was allocated, and is freed.
+ * Any thread: ends all requests on @m->fd.  A request that was added after
+ * fewer than @m->before others ends with -EBADF; a later one ends with
+ * -ERESTART, as it may be on another file.  The ring frees @m, which was
+ * allocated.
  */
 void pl__ring_tell(struct pl__ring_closed *m);
 
-/* Owner: submits what was added, calls done() of what is complete: how many. */
+/* Owner: submits requests, calls done() for completions; returns how many. */
 uint32_t pl__ring_poll(struct pl__ring *r);
 
 /*
- * Anybody: the same for an owner who is held up, and sees to it that messages
- * to it make pl__ring_fd() readable.  False, and nothing: somebody is at it.
+ * Any thread: polls for a stalled owner, and arms the bell, so that messages to
+ * the owner make pl__ring_fd() readable.  False, with nothing done: another
+ * thread uses the ring.
  */
 bool pl__ring_poll_for_owner(struct pl__ring *r);
 
-/* Readable while there is something to be polled. */
+/* A descriptor that is readable while the ring has completions. */
 int pl__ring_fd(const struct pl__ring *r);
 
-/* The same, but submits only if completions cannot be had otherwise. */
+/* Owner: as pl__ring_poll(), but submits only if completions need that. */
 uint32_t pl__ring_reap(struct pl__ring *r);
 
 /*
- * Owner: submits, and sleeps until there is something to be polled or the
- * bell was rung since the caller last looked at what that stands for.
- * Calls no done() unless the ring is full.
+ * Owner: submits, and sleeps until there is a completion, or the bell was rung
+ * since the caller last checked what the bell stands for.  Calls done() only if
+ * the ring is full.
  */
 void pl__ring_wait(struct pl__ring *r, uint64_t deadline_ns);
 
 /*
- * Owner: the same for who sleeps elsewhere: submits, and says what becomes
- * readable in the ring's stead, and when to come back at the latest.  -1: do
- * not sleep.  After the sleep comes pl__ring_polled(), with whether that was
- * readable, or it is late.
+ * Owner: submits, and sleeps elsewhere.  Returns the descriptor that becomes
+ * readable in the ring's stead, or -1: do not sleep; lowers @deadline_ns to
+ * when the ring has to be polled at the latest.  After the sleep the owner
+ * calls pl__ring_polled(), with whether the descriptor was readable or the
+ * deadline has passed.
  */
 int pl__ring_pollfd(struct pl__ring *r, uint64_t *deadline_ns);
 void pl__ring_polled(struct pl__ring *r, bool is_ready);
 
-/* Requests are in flight, so that a sleeper must sleep in the ring. */
+/* Requests are in flight: the owner has to sleep in the ring. */
 bool pl__ring_is_busy(const struct pl__ring *r);
 
 enum pl_io pl__ring_kind(const struct pl__ring *r);
 enum pl_wait pl__ring_way(const struct pl__ring *r);
 
-/* Rung by others, it ends pl__ring_wait(). */
+/* The bell that ends pl__ring_wait() when another thread rings it. */
 struct pl__bell *pl__ring_bell(struct pl__ring *r);
 
 struct pl__ring_stat {
@@ -153,7 +162,10 @@ void pl__ring_stat(const struct pl__ring *r, struct pl__ring_stat *st);
 
 /* ---- for the kinds of rings ---- */
 
-/* All but close() with the lock. */
+/*
+ * Operations of one kind of ring; all but close() are called with the lock
+ * held.
+ */
 struct pl__ring_ops {
 	void (*close)(struct pl__ring *r);
 	int (*add)(struct pl__ring *r, struct pl__ring_req *req);
@@ -165,28 +177,32 @@ struct pl__ring_ops {
 	void (*polled)(struct pl__ring *r, bool is_ready);
 };
 
-/* Requests by descriptor, oldest first; zero-filled is empty. */
+/* Requests by descriptor, oldest first; a zero-filled bucket is empty. */
 #define PL__RING_BUCKETS	1024	/* a power of 2 */
 
 struct pl__ring_bucket {
 	struct pl__list		reqs;		/* L */
-	_Atomic uint32_t	nr;		/* L writes */
+	_Atomic uint32_t	nr;		/* L writes: requests in reqs */
 };
 
-/* Each begins with this.  L: under its lock.  A: atomic.  I: init only. */
+/*
+ * First member of each kind's ring.  L: its lock is held.  A: atomic.  I: set
+ * at init, then read-only.
+ */
 struct pl__ring {
 	const struct pl__ring_ops *ops;		/* I */
 	enum pl_io		kind;		/* I */
 	enum pl_wait		way;		/* I */
-	int			fd;		/* I: readable: poll */
+	int			fd; /* I: readable while it has completions */
 	struct pl__bell		bell;		/* A */
 	struct pl__lock		lock;
-	bool			has_rung;	/* L: the bell; not slept */
+	/* L: the bell rang; owner must not sleep */
+	bool			has_rung;
 	struct pl__inbox	cancels;	/* A: requests to cancel */
 	struct pl__inbox	closes;		/* A: struct pl__ring_closed */
-	_Atomic uint64_t	nr_added;	/* L writes, as the next two */
-	_Atomic uint64_t	nr_done;
-	_Atomic uint64_t	nr_enters;
+	_Atomic uint64_t	nr_added;	/* L writes: requests */
+	_Atomic uint64_t	nr_done;	/* L writes: completed */
+	_Atomic uint64_t	nr_enters;	/* L writes: system calls */
 	struct pl__ring_bucket	by_fd[PL__RING_BUCKETS];
 };
 
@@ -196,17 +212,22 @@ static inline struct pl__ring_bucket *pl__ring_bucket(struct pl__ring *r,
 	return &r->by_fd[(uint32_t)fd % PL__RING_BUCKETS];
 }
 
-/* What @req asked for is over, if its memory may still be needed. */
-static inline void pl__ring_forget(struct pl__ring_req *req)
+/*
+ * Removes @req, which has its result, from its bucket; its memory may stay in
+ * use.
+ */
+static inline void pl__ring_unlist_req(struct pl__ring_req *req)
 {
 	counter_add(&pl__ring_bucket(req->ring, req->fd)->nr, (uint32_t)-1);
 	list_del_init(&req->by_fd);
 }
 
-/* The next one that @m is to end, marked so; NULL: no more. */
+/* The next request that @m ends, with its verdict set; NULL: no more. */
 struct pl__ring_req *pl__ring_next_closed(const struct pl__ring_closed *m);
 
-/* One of the completions of @req has come: how many requests that ends. */
+/*
+ * A completion of @req has come; returns how many requests have ended, 0 or 1.
+ */
 uint32_t pl__ring_finish(struct pl__ring *r, struct pl__ring_req *req);
 
 /* ring_uring.c */

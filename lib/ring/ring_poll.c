@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * ring_poll: a ring where the kernel has none, of epoll and plain calls
+ * ring_poll: a ring for kernels without io_uring, of epoll and plain calls
  *
- * What is added is tried when the owner polls, reaps or waits; what would
- * block waits for its descriptor's events in the owner's own epoll, and is
- * tried again.  So the owner's one sleep is for all of it, as in a ring of the
- * kernel's, and for the eventfd.
+ * A request is tried when the owner polls, reaps or waits.  If it would block,
+ * it waits for its descriptor's events in the owner's epoll set, and is tried
+ * again.  So the owner sleeps once for all requests and the eventfd, as in an
+ * io_uring.
  *
  *	poll_add() --> fresh --try--> complete --> done()
  *		    ^  |  \
- *		    |  |   +--> later, if nobody would tell: a while
+ *		    |  |   +--> later, if no event tells: a while
  *	   an event +--+--> armed, in epoll
  *
- * A descriptor is armed for one event at a time, for all that wait for it; it
- * stays known to epoll, disarmed, until it is closed.
+ * A descriptor is armed for one event at a time, for all requests that wait for
+ * it; it stays known to epoll, disarmed, until it is closed.
  */
 #include "ring/ring.h"
 #include "base/sys.h"
@@ -24,22 +24,22 @@
 #include <sys/syscall.h>
 
 #define NR_EVENTS	32
-#define EVENT		UINT64_MAX	/* the eventfd */
+#define EVENT		UINT64_MAX	/* epoll's data for the eventfd */
 #define LATER_NS	(1000 * 1000)
-#define NR_EAGAIN_MAX	8	/* times told that it can, when it cannot */
+#define NR_EAGAIN_MAX	8	/* events in a row after which it got EAGAIN */
 
-/* L: under ring.lock. */
+/* L: ring.lock is held.  I: set at init, then read-only. */
 struct ring_poll {
 	struct pl__ring		ring;
 	int			epfd;		/* I */
-	uint32_t		round;		/* L: of trying */
-	struct pl__list		fresh;		/* L: to be tried */
-	struct pl__list		later;		/* L: the same, in a while */
-	struct pl__list		complete;	/* L: done() is to be called */
-	struct pl__list		calling;	/* L: its task makes the call */
+	uint32_t		round;	/* L: number of passes over fresh */
+	struct pl__list		fresh;		/* L: requests to try */
+	struct pl__list		later;	/* L: requests to try after a while */
+	struct pl__list		complete;	/* L: requests before done() */
+	struct pl__list		calling; /* L: requests in a blocking call */
 };
 
-/* A request that is in none of these queues waits for events. */
+/* A request in none of these lists waits for events. */
 
 static struct ring_poll *poll_of(struct pl__ring *r)
 {
@@ -67,15 +67,15 @@ static void poll_end(struct ring_poll *p, struct pl__ring_req *req, int res)
 {
 	req->res = res;
 	req->is_over = true;
-	pl__ring_forget(req);
+	pl__ring_unlist_req(req);
 	move_to(&p->complete, req);
 }
 
 /* ---- trying ---- */
 
 /*
- * What all want that wait for @fd; @armed: what it was armed for since the
- * last event that could have disarmed it, in this round.
+ * The events that requests on @fd wait for.  Adds to *@armed the events for
+ * which @fd was armed in this round, since no event can have disarmed it.
  */
 static uint32_t wanted(struct ring_poll *p, int fd, uint32_t *armed)
 {
@@ -124,8 +124,8 @@ static void wait_for_events(struct ring_poll *p, struct pl__ring_req *req)
 }
 
 /*
- * A datagram socket is writable, though the other end may take no more; and
- * nothing tells of a backlog that is full no longer.
+ * No event tells when to try again: a datagram socket is writable though its
+ * peer may take no more, and no event says that a backlog has room again.
  */
 static bool is_nobody_telling(struct pl__ring_req *req)
 {
@@ -160,7 +160,7 @@ static void try_fresh(struct ring_poll *p)
 	}
 }
 
-/* Here the task itself waits for a file, and so is known to block. */
+/* The task itself makes a call on a file, so sysmon can see that it blocks. */
 static int poll_add(struct pl__ring *r, struct pl__ring_req *req)
 {
 	struct ring_poll *p = poll_of(r);
@@ -177,7 +177,7 @@ static int poll_add(struct pl__ring *r, struct pl__ring_req *req)
 		list_add_tail(&req->queue, &p->fresh);
 		return 0;
 	}
-	/* Others may help with the rest meanwhile. */
+	/* Thieves may poll for the other requests meanwhile. */
 	list_add_tail(&req->queue, &p->calling);
 	pl__unlock(&r->lock);
 	pl__sync_op_would_block(&req->sync_op, &res);
@@ -188,7 +188,9 @@ static int poll_add(struct pl__ring *r, struct pl__ring_req *req)
 
 /* ---- messages ---- */
 
-/* What was not tried yet is so once: a deadline in the past polls. */
+/*
+ * A request that was not tried yet is tried once: a deadline in the past polls.
+ */
 static void poll_cancel(struct ring_poll *p, struct pl__ring_req *req)
 {
 	int res = -EAGAIN;
@@ -199,7 +201,7 @@ static void poll_cancel(struct ring_poll *p, struct pl__ring_req *req)
 	if (!req->is_over)
 		poll_end(p, req,
 			 req->sync_op.done ? req->sync_op.done : -ECANCELED);
-	/* The attempt, which counts as well. */
+	/* The cancel counts as a completion, too. */
 	pl__ring_finish(&p->ring, req);
 }
 
@@ -213,7 +215,10 @@ static void take_cancels(struct ring_poll *p)
 	}
 }
 
-/* A call that is being made ends by itself. */
+/*
+ * Ends the requests of a closed descriptor; a call that is being made ends
+ * itself.
+ */
 static void end_closed(struct ring_poll *p, struct pl__ring_req *req)
 {
 	if (req->sync_op.kind != PL__SYNC_OP_FILE)
@@ -250,7 +255,7 @@ static void take_event(struct ring_poll *p, int fd)
 	}
 }
 
-/* epoll's own timeout counts milliseconds. */
+/* Sleeps in ppoll(), as epoll's own timeout counts milliseconds. */
 static void poll_sleep_until(struct ring_poll *p, uint64_t deadline_ns)
 {
 	uint64_t now = deadline_ns ? pl__now_ns() : 0;
@@ -327,7 +332,7 @@ static uint32_t poll_poll(struct pl__ring *r)
 	return poll_complete_all(p);
 }
 
-/* False: something is complete. */
+/* False: a request is complete. */
 static bool may_sleep(struct ring_poll *p, uint64_t *deadline_ns)
 {
 	uint64_t soon;
@@ -385,7 +390,9 @@ static const struct pl__ring_ops poll_ops = {
 	.polled	= poll_polled,
 };
 
-/* Each write to it is an event of its own, so that it need not be read. */
+/*
+ * Edge-triggered: each write is an event, so that the eventfd need not be read.
+ */
 static int watch_eventfd(struct ring_poll *p)
 {
 	struct epoll_event ev = {

@@ -1,33 +1,37 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * ring_uring: a ring of the kernel's
+ * ring_uring: a ring of io_uring
  *
- * A request that is on its way from one of the kernel's hands to another, as
- * from its polls to its threads, is found by no cancel: then that is asked for
- * again in a while, until the request is over.
+ * No cancel finds a request that the kernel is just moving, as from its polls
+ * to its threads.  Then the cancel is made again after a while, until the
+ * request is over.
  *
- * The bell is an eventfd that the ring reads, or a futex that it waits on:
+ * The bell is an eventfd that the ring reads, or a futex on which the ring
+ * waits:
  *
- *	owner				who rings
- *	heard = nr_rung		[bell-b]	set state, or a message
- *	look at state, messages			nr_rung++	[bell-a]
+ *	owner				waker
+ *	heard = nr_rung		[bell-b]	set state, or send a message
+ *	check state, messages			nr_rung++	[bell-a]
  *	have the ring wait			futex_wake
  *	    while nr_rung == heard
  *
- * The kernel compares with what was heard when the last wait was over: so who
- * rings meanwhile, when nobody waits, is heard all the same.  Such a wait and
- * its address last until it is rung: so at the end the owner rings.
+ * Invariant: the ring does not wait after the bell was rung for what the owner
+ * has not checked.  The kernel compares nr_rung with the number that was read
+ * when the last wait ended: either the owner checks after the waker has set the
+ * state, or the kernel finds nr_rung changed.  Otherwise a waker that rings
+ * between two waits is not heard.  A wait in the ring and its address last
+ * until the bell is rung; so the owner rings before it closes the ring.
  *
- * Who parks in the device has it poll the ring.
+ * A worker that parks in the device has the device poll the ring.
  *
- * What waits for an event goes on in the thread that submitted it, wherever in
- * the kernel that is: if it sleeps, as a signal could wake it, it is sent back
- * to sleep afterwards.  So others can reap what was submitted by one that is
- * blocked.  A ring whose owner alone can (SINGLE_ISSUER, DEFER_TASKRUN) is no
- * faster here; and who parks in the device would not wake for what is left to
- * it to complete.  (An eventfd registered with such a ring is no way out: the
- * kernel puts off to write it while it is in another's, seen to hang with
- * Linux 6.12.)
+ * A request that waits for an event is carried on by the thread that submitted
+ * it, wherever in the kernel that thread is: if it sleeps so that a signal
+ * could wake it, it goes back to sleep afterwards.  So thieves can reap what a
+ * blocked worker submitted.  A ring of which only the owner can reap
+ * (SINGLE_ISSUER, DEFER_TASKRUN) is no faster here; and a worker that parks in
+ * the device would not wake for completions that are left to it.  (An eventfd
+ * registered with such a ring does not help: the kernel defers the write to it
+ * while it writes another eventfd; seen to hang with Linux 6.12.)
  */
 #include "base/inject.h"
 #include "ring/ring.h"
@@ -39,11 +43,11 @@
 #define NR_ENTRIES	256
 #define AGAIN_NS	(1000 * 1000)
 
-/* What a completion is of, in the low bits of its user_data. */
+/* The kind of a completion, in the low bits of its user_data. */
 #define TAG_REQ		0
-#define TAG_CANCEL	1	/* of the attempt to cancel that request */
+#define TAG_CANCEL	1	/* the cancel of that request */
 #define TAG_EVENT	2	/* the bell was rung */
-#define TAG_AGAIN	3	/* time to cancel again */
+#define TAG_AGAIN	3	/* time to retry cancels */
 #define TAG_MASK	3
 
 /* Linux 6.7; headers may be older. */
@@ -52,18 +56,23 @@
 #define FUTEX_PRIVATE	128
 #define FUTEX_ANY	0xffffffffU
 
-/* L: under ring.lock.  I: init only. */
+/* L: ring.lock is held.  I: set at init, then read-only. */
 struct uring {
 	struct pl__ring		ring;
 	struct io_uring		uring;		/* L */
-	bool			can_poll_first;	/* I: before it tries */
-	bool			is_event_armed;	/* L: it hears the bell */
-	bool			is_event_others; /* L: by a helper's request */
-	uint32_t		nr_heard;	/* L: of bell.nr_rung */
-	uint64_t		event;		/* what an eventfd reads into */
-	bool			is_again_armed;	/* L: a timeout is in flight */
-	bool			is_again_due;	/* L: it has passed */
-	struct pl__list		again;		/* L: to be cancelled again */
+	/* I: a request may poll before it tries */
+	bool			can_poll_first;
+	/* L: the ring waits for the bell */
+	bool			is_event_armed;
+	/* L: a thief submitted that wait */
+	bool			is_event_others;
+	uint32_t		nr_heard; /* L: bell.nr_rung, when last read */
+	uint64_t		event;	/* buffer for the eventfd's read */
+	/* L: the retry's timeout is in flight */
+	bool			is_again_armed;
+	/* L: the retry's timeout has passed */
+	bool			is_again_due;
+	struct pl__list		again;	/* L: requests to cancel again */
 };
 
 static struct uring *uring_of(struct pl__ring *r)
@@ -73,7 +82,10 @@ static struct uring *uring_of(struct pl__ring *r)
 
 static int setup(struct io_uring *uring)
 {
-	/* The best first: who computes is not interrupted. */
+	/*
+	 * The best first: with it no completion interrupts a task that
+	 * computes.
+	 */
 	static const unsigned int flags[] = {
 		IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG,
 		0,
@@ -89,14 +101,14 @@ static int setup(struct io_uring *uring)
 
 /* ---- completions ---- */
 
-/* A cancel that waits to be made again has nothing to find any more. */
+/* The request is over: a cancel that waits to be made again is dropped. */
 static uint32_t complete_request(struct uring *u, struct pl__ring_req *req,
 				 int res)
 {
 	req->res = req->verdict && (res == -ECANCELED || res == -EINTR) ?
 		   req->verdict : res;
 	req->is_over = true;
-	pl__ring_forget(req);
+	pl__ring_unlist_req(req);
 	if (unlikely(!list_empty(&req->queue))) {
 		list_del_init(&req->queue);
 		pl__ring_finish(&u->ring, req);
@@ -161,7 +173,10 @@ static uint32_t uring_complete_all(struct uring *u)
 
 /* ---- submission ---- */
 
-/* What the kernel has no memory for stays, to be submitted the next time. */
+/*
+ * Requests for which the kernel has no memory stay, and are submitted next
+ * time.
+ */
 static void uring_submit(struct uring *u)
 {
 	counter_inc(&u->ring.nr_enters);
@@ -174,7 +189,7 @@ static struct io_uring_sqe *get_sqe(struct uring *u)
 
 	if (likely(sqe))
 		return sqe;
-	/* Full of what was not submitted yet. */
+	/* The submission queue is full of requests that were not submitted. */
 	uring_submit(u);
 	uring_complete_all(u);
 	return io_uring_get_sqe(&u->uring);
@@ -210,7 +225,7 @@ static bool uring_cancel(struct uring *u, struct pl__ring_req *req)
 	return true;
 }
 
-/* Without an SQE to be had now, they wait for the next time. */
+/* A cancel for which there is no SQE waits for the next time. */
 static void add_cancels(struct uring *u)
 {
 	struct pl__link *l = pl__inbox_take(&u->ring.cancels), *next;
@@ -223,7 +238,7 @@ static void add_cancels(struct uring *u)
 	}
 }
 
-/* The cancel is one more completion to come, so that the request stays. */
+/* The cancel counts as one more completion, so that the request stays. */
 static bool cancel_closed(struct uring *u, struct pl__ring_closed *m)
 {
 	struct pl__ring_req *req;
@@ -308,7 +323,7 @@ static void arm_event(struct uring *u)
 	u->is_event_armed = true;
 }
 
-/* Completions that the kernel makes only while we are in it. */
+/* The kernel has completions that it makes only in a call of this thread. */
 static bool has_task_work(struct uring *u)
 {
 	return IO_URING_READ_ONCE(*u->uring.sq.kflags) &
@@ -339,7 +354,7 @@ static uint32_t uring_poll(struct pl__ring *r)
 	return uring_complete_all(u);
 }
 
-/* The next message will complete the event's read, if it has not yet. */
+/* Arms the bell, so that the next message makes the ring readable. */
 static uint32_t uring_poll_for_owner(struct pl__ring *r)
 {
 	struct uring *u = uring_of(r);
@@ -377,7 +392,10 @@ static void uring_sleep_until(struct uring *u, uint64_t deadline_ns)
 				deadline_ns == UINT64_MAX ? NULL : &ts, NULL));
 }
 
-/* Not a helper's, who may be held up in turn when it would complete. */
+/*
+ * The owner submits its own wait for the bell: that of a thief would complete
+ * in the thief's thread, which may stall in turn.
+ */
 static void arm_own_event(struct uring *u)
 {
 	if (unlikely(u->is_event_others)) {
@@ -393,7 +411,7 @@ static void uring_wait(struct pl__ring *r, uint64_t deadline_ns)
 
 	uring_take_messages(u);
 	arm_own_event(u);
-	/* Without a bell to hear nobody could wake us: only look. */
+	/* Without a bell no waker could end the sleep: only poll. */
 	if (u->is_event_armed && !u->ring.has_rung &&
 	    !io_uring_cq_ready(&u->uring))
 		uring_sleep_until(u, deadline_ns);
@@ -446,7 +464,7 @@ bool pl__ring_uring_has_futex(void)
 	return has;
 }
 
-/* By which others reach the owner. */
+/* Opens the bell, by which other threads reach the owner. */
 static int open_bell(struct uring *u)
 {
 	if (u->ring.way == PL_WAIT_FUTEX) {
@@ -491,7 +509,10 @@ int pl__ring_uring_open(struct pl__ring **out, enum pl_wait way)
 	ret = setup(&u->uring);
 	if (ret)
 		goto err_free;
-	/* Both came with Linux 5.19, and only the one is refused without. */
+	/*
+	 * IORING_SETUP_COOP_TASKRUN and polling first both came with Linux
+	 * 5.19, and an older kernel refuses only the flag.
+	 */
 	u->can_poll_first = u->uring.flags & IORING_SETUP_COOP_TASKRUN;
 	ret = open_bell(u);
 	if (ret)

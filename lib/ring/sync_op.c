@@ -12,7 +12,7 @@
 #include <sys/uio.h>
 
 #ifndef RWF_NOWAIT
-# define RWF_NOWAIT	0x00000008	/* musl 1.2.3 has none */
+# define RWF_NOWAIT	0x00000008	/* musl 1.2.3 lacks it */
 #endif
 
 static void *ptr(uint64_t addr)
@@ -26,7 +26,7 @@ static bool is_write(const struct io_uring_sqe *sqe)
 	       sqe->opcode == IORING_OP_WRITEV;
 }
 
-/* ---- whether, and for what, to wait ---- */
+/* ---- what an operation waits for ---- */
 
 static enum pl__sync_op_kind kind_of(int fd)
 {
@@ -65,7 +65,7 @@ void pl__sync_op_init(struct pl__sync_op *c, const struct io_uring_sqe *sqe)
 	}
 }
 
-/* The events that @fd has now, or -EBADF. */
+/* The events that are pending on @fd, or -EBADF. */
 static int sync_op_poll(int fd, uint32_t events)
 {
 	struct pollfd p = { .fd = fd, .events = (short)events };
@@ -86,7 +86,7 @@ static int poll_once(struct pl__sync_op *c)
 
 /* ---- reading and writing ---- */
 
-/* At -1: the file's own position. */
+/* Reads or writes at @offset; -1: at the file's own position. */
 static long sync_op_move(struct pl__sync_op *c, const struct iovec *iov,
 			 size_t nr, uint64_t offset, int flags)
 {
@@ -103,7 +103,10 @@ static long sync_op_move(struct pl__sync_op *c, const struct iovec *iov,
 			   offset);
 }
 
-/* What has no position is read and written all the same, as by io_uring. */
+/*
+ * Reads or writes at the offset, or without it if the file has none, as
+ * io_uring.
+ */
 static long move_anywhere(struct pl__sync_op *c, const struct iovec *iov,
 			  size_t nr, int flags)
 {
@@ -113,7 +116,7 @@ static long move_anywhere(struct pl__sync_op *c, const struct iovec *iov,
 					     flags) : ret;
 }
 
-/* No more than a pipe that is ready is sure to take. */
+/* Writes at most PIPE_BUF bytes, which a pipe that is ready can take. */
 static long write_a_little(struct pl__sync_op *c, const struct iovec *iov,
 			   size_t nr)
 {
@@ -181,7 +184,10 @@ static bool is_stream(int fd)
 	return type == SOCK_STREAM;
 }
 
-/* MSG_WAITALL: @ret is no more than a part, unless it is the end of all. */
+/*
+ * With MSG_WAITALL, adds @ret to the bytes done; -EAGAIN until all are, or the
+ * stream has ended.
+ */
 static long add_up(struct pl__sync_op *c, long ret, size_t want)
 {
 	if (!(c->sqe->msg_flags & MSG_WAITALL) ||
@@ -208,7 +214,10 @@ static long send_or_recv(struct pl__sync_op *c)
 	return add_up(c, ret, want);
 }
 
-/* The rest of the part of @msg in which byte @done is; how long all is. */
+/*
+ * Sets @rest to the rest of the part of @msg that byte @done is in; returns the
+ * sum of all parts.
+ */
 static size_t rest_of(const struct msghdr *msg, size_t done, struct iovec *rest)
 {
 	size_t i, at, total = 0;
@@ -245,7 +254,10 @@ static long by_message(struct pl__sync_op *c)
 	return add_up(c, ret, want);
 }
 
-/* Another may come first: so it stays as it is then, non-blocking. */
+/*
+ * Another thread may accept first, so the socket becomes non-blocking, and
+ * stays so.
+ */
 static long accept_one(struct pl__sync_op *c)
 {
 	const struct io_uring_sqe *sqe = c->sqe;
@@ -257,7 +269,10 @@ static long accept_one(struct pl__sync_op *c)
 			   ptr(sqe->addr2), sqe->accept_flags);
 }
 
-/* Called again it says how it went.  A full backlog is announced by nobody. */
+/*
+ * A second connect() returns the result of the first.  No event says that a
+ * full backlog has room again.
+ */
 static long connect_to(struct pl__sync_op *c)
 {
 	const struct io_uring_sqe *sqe = c->sqe;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * sync_op: what an SQE asks for, by the system call of that name
+ * sync_op: carries out an SQE by the system call of the same name
  *
- * For kernels that have no io_uring.  It is tried without blocking, and again
- * once the descriptor is ready, so that several may be after the same.  Only
- * files block, as they are always ready.  The descriptor's mode is let alone
- * as far as there is another way: MSG_DONTWAIT for sockets, RWF_NOWAIT for all
- * else, and where that is not known, a look by poll(2) first.  There is none to
- * accept and to connect; connecting sets it back at once.
+ * For kernels without io_uring.  The call is tried without blocking, and again
+ * when the descriptor is ready, so that several requests may wait for one
+ * descriptor.  Only calls on files block, as files are always ready.  The mode
+ * of the descriptor is left alone as far as possible: MSG_DONTWAIT for sockets,
+ * RWF_NOWAIT for everything else, and where the kernel does not know that,
+ * poll(2) first.  There is no such flag for accept and connect; connect sets
+ * the mode back at once.
  */
 #ifndef PL_SYNC_OP_H
 #define PL_SYNC_OP_H
@@ -17,7 +18,7 @@
 struct io_uring_sqe;
 
 enum pl__sync_op_kind {
-	PL__SYNC_OP_FILE,	/* never has to be waited for, but blocks */
+	PL__SYNC_OP_FILE,	/* files: always ready, but calls block */
 	PL__SYNC_OP_SOCKET,
 	PL__SYNC_OP_OTHER,	/* pipes, terminals, eventfds ... */
 };
@@ -25,14 +26,17 @@ enum pl__sync_op_kind {
 struct pl__sync_op {
 	const struct io_uring_sqe *sqe;
 	enum pl__sync_op_kind	kind;
-	uint32_t		events;	/* to be waited for; 0: none tells */
-	int			done;	/* bytes, for MSG_WAITALL */
+	/* poll events to wait for; 0: none tells */
+	uint32_t		events;
+	int			done;	/* bytes done so far, for MSG_WAITALL */
 };
 
 /* @sqe stays as long as @c. */
 void pl__sync_op_init(struct pl__sync_op *c, const struct io_uring_sqe *sqe);
 
-/* What it says; true: that it has to be tried again, once it has events. */
+/*
+ * Tries the call; false: *@res is its result; true: try again after c->events.
+ */
 bool pl__sync_op_would_block(struct pl__sync_op *c, int *res);
 
 #endif /* PL_SYNC_OP_H */
