@@ -4,8 +4,8 @@
  *
  *	idle worker			submitter
  *	nr_idle++		[idle-a]	queue a task
- *	nr_searching-- if it searched		full barrier	[idle-b]
- *	full barrier			if (nr_searching) leave it to it
+ *	nr_searching-- if it searched	full barrier	[idle-b]
+ *	full barrier			if (nr_searching) return
  *	look in every queue		if (nr_idle) signal the lots
  *	park
  *

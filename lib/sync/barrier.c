@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * barrier: rounds, in each of which so many have to come
+ * barrier: rounds, each of a fixed number of waiters
  *
- * The round and how many have come are one state, so that the last one to come
- * ends the round and opens the next in one step, and one who gives up takes
- * back its coming only from a round that is not over.
+ * One state holds the round and how many waiters have come.  So the last waiter
+ * to come ends the round and opens the next in one step, and a waiter that
+ * gives up takes back its coming only while its round lasts.
  *
- *	waiter				the last one
+ *	waiter				last waiter
  *	seen = word		[barrier-a]	state: next round
  *	if (the state has moved on)	word++		[barrier-b]
- *		go on			wake all
+ *		return			wake all
  *	wait while word is seen
  *
- * The state alone tells whether a round is over; the word is there to sleep
- * on.  If a waiter has read the new word, it reads the new state too; else it
- * does not fall asleep, or is woken.  The word belongs to no round, and so a
- * wake of one may find waiters of the next, who look again.
+ * Invariant: no waiter sleeps after its round is over.  The state alone tells
+ * whether a round is over; waiters sleep on the word.  A waiter that has read
+ * the new word reads the new state too; one that has read the old word finds it
+ * changed when it goes to sleep, or is woken.  Otherwise it sleeps through the
+ * end of its round.  The word belongs to no round, so a wake for one round may
+ * reach waiters of the next, which check the state again.
  */
 #include "wait/wait.h"
 #include "base/inject.h"
@@ -41,7 +43,7 @@ static bool barrier_cas(struct pl_barrier *b, uint64_t *from, uint64_t to)
 					   __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 
-/* True for the last one, who has ended @round. */
+/* True: the caller is the last waiter of @round, and has ended it. */
 static bool come(struct pl_barrier *b, uint32_t *round)
 {
 	uint64_t old = __atomic_load_n(&b->state, __ATOMIC_RELAXED), new;
@@ -55,7 +57,7 @@ static bool come(struct pl_barrier *b, uint32_t *round)
 	return is_last;
 }
 
-/* False if the round was over before. */
+/* False: the round was over before. */
 static bool take_back(struct pl_barrier *b, uint32_t round)
 {
 	uint64_t old = __atomic_load_n(&b->state, __ATOMIC_RELAXED);

@@ -3,7 +3,7 @@
 #include "base/inject.h"
 #include "base/sys.h"
 
-/* ---- who waits; L ---- */
+/* ---- waiting cases; L ---- */
 
 static void chan_append(struct pl__chan_queue *q, struct pl_chan_case *c)
 {
@@ -55,7 +55,7 @@ static bool chan_move(struct pl__chan_call *call, uint32_t to)
 	return atomic_compare_exchange_strong(&call->state, &waiting, to);
 }
 
-/* The one that waits longest and can be had. */
+/* Claims the longest waiting case that can be claimed; NULL: none. */
 static struct pl_chan_case *claim(struct pl_chan *ch, enum pl_chan_op op)
 {
 	struct pl__chan_call *call;
@@ -78,7 +78,7 @@ static struct pl_chan_case *claim(struct pl_chan *ch, enum pl_chan_op op)
 	return NULL;
 }
 
-void pl__chan_let_go(struct pl_chan_case *peer)
+void pl__chan_wake(struct pl_chan_case *peer)
 {
 	struct pl__chan_call *call = peer->waiting.call;
 
@@ -105,7 +105,7 @@ int pl__chan_wait(struct pl__chan_call *call, uint64_t deadline_ns)
 			return ret;
 		pl__interrupt_restore(ret);
 	}
-	/* [chan-b] pairs with [chan-b] in pl__chan_let_go(). */
+	/* [chan-b] pairs with [chan-b] in pl__chan_wake(). */
 	while (load_acquire(&call->state) != PL__CHAN_DONE)
 		if (pl__wait(&call->state, PL__CHAN_CLAIMED, PL_FOREVER,
 			     PL__WAIT_UNINTERRUPTIBLE |
@@ -150,7 +150,7 @@ static int try_send(struct pl_chan *ch, void *item, struct pl_chan_case **peer)
 	return 0;
 }
 
-/* The room that it makes is the longest waiting sender's. */
+/* The room goes to the longest waiting sender. */
 static int try_recv(struct pl_chan *ch, void **item, struct pl_chan_case **peer)
 {
 	bool had_item = ch->nr;
@@ -193,7 +193,7 @@ static int try_one(struct pl_chan_case *c, struct pl__chan_call *call)
 		pl__chan_list(c, call);
 	pl__unlock(&c->ch->lock);
 	if (peer)
-		pl__chan_let_go(peer);
+		pl__chan_wake(peer);
 	return ret;
 }
 
@@ -291,7 +291,7 @@ int pl_chan_destroy(struct pl_chan *ch)
 	return 0;
 }
 
-/* All that wait, claimed and chained; L. */
+/* Claims all waiting cases; returns them as a chain; L. */
 static struct pl_chan_case *claim_all(struct pl_chan *ch)
 {
 	struct pl_chan_case *all = NULL, *c;
@@ -321,7 +321,7 @@ int pl_chan_close(struct pl_chan *ch)
 
 	for (; all; all = next) {
 		next = all->waiting.next;
-		pl__chan_let_go(all);
+		pl__chan_wake(all);
 	}
 	return was_closed ? -EPIPE : 0;
 }

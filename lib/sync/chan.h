@@ -2,31 +2,35 @@
 /*
  * chan: what sends, receives and selects have in common
  *
- * Each is a *call* with one or more cases.  What cannot be done at once is
- * listed with its channel, case by case; a case is memory of the caller's, and
- * so is the call, whose state they wait on.  Whoever comes to the channel next
- * deals with those that are listed: takes an item from a sender, puts one into
- * the hands of a receiver.  A call that is listed in several places, or may
- * give up, is had by one only: who moves its state.
+ * Each is a *call* with one or more cases.  A call that cannot proceed lists
+ * its cases with their channels.  Cases and call are memory of the waiter,
+ * which waits on the call's state.  The next peer at the channel serves the
+ * listed cases: it takes an item from a sender, or gives one to a receiver.  A
+ * call that is listed with several channels, or may give up, is claimed by one
+ * thread only: the one that changes its state.
  *
  *	waiter				peer, with the channel's lock
  *	list the cases, in their locks	take the first case off the list
  *	wait while WAITING		WAITING -> CLAIMED	[chan-a]
- *	on a deadline, an interrupt:	    it is not: take the next one
+ *	on a deadline, an interrupt:	    failed: take the next case
  *	WAITING -> GONE		[chan-a]	move the item
- *	    unlist, say why		unlock
- *	    it was not: wait while	state = DONE		[chan-b]
+ *	    unlist, return the reason	unlock
+ *	    failed: wait while		state = DONE		[chan-b]
  *	    it is not DONE	[chan-b]	wake by the state's address
  *
- * So one outcome is reported, and the item moves if it is 0.  CLAIMED is there
- * for the channel's sake: not before the peer has unlocked it may the waiter
- * return, who may then free it.  DONE is the last thing that touches the
- * waiter's memory.  The claim takes all of the call's cases off this channel,
- * so that a call that was let go need not touch it; the select goes on to
- * unlist the cases that it has with others.
+ * Invariant: a call has one outcome, and its item moves if that is 0.  Both
+ * sides change `state` from WAITING by compare-and-swap, and one of them fails;
+ * otherwise an item is lost, or sent by a call that reported an error.
  *
- * A case is off the list before its call is looked at: if that is had by
- * somebody else, its memory is not ours from the moment the lock is dropped.
+ * CLAIMED protects the channel: the waiter, which may then free the channel,
+ * must not return before the peer has unlocked it.  The store of DONE is the
+ * peer's last access to the waiter's memory.  The claim takes all cases of the
+ * call off this channel, so that the call need not access the channel again; a
+ * select still unlists its cases from the other channels.
+ *
+ * The peer takes a case off the list before it reads the call: if another
+ * thread has claimed the call, its memory is not to be touched after the lock
+ * is dropped.
  */
 #ifndef PL_CHAN_H
 #define PL_CHAN_H
@@ -34,30 +38,33 @@
 #include "base/lock.h"
 #include "wait/wait.h"
 
-/* L: the channel's lock held. */
+/* L: the channel's lock is held. */
 struct pl__chan_queue {
-	struct pl_chan_case	*first;		/* L: longest waiting */
-	struct pl_chan_case	*last;		/* L */
+	struct pl_chan_case	*first;		/* L: longest waiting case */
+	struct pl_chan_case	*last;		/* L: last one to come */
 };
 
 /*
- * Receivers wait only while there are no items, senders only while there is
- * no room, nobody once it is closed.
+ * Receivers wait only while there are no items, senders only while there is no
+ * room, and none waits after the close.  L: lock is held.  I: set at init, then
+ * read-only.
  */
 struct pl_chan {
 	struct pl__lock		lock;
 	bool			is_closed;	/* L */
 	size_t			capacity;	/* I */
-	size_t			nr;		/* L: of items */
-	size_t			first;		/* L: the oldest of items */
-	uint64_t		rng;		/* L: whose turn it is */
-	struct pl__chan_queue	waiting[2];	/* L: by enum pl_chan_op */
-	void			*items[];	/* L: a ring */
+	size_t			nr;		/* L: number of items */
+	size_t			first;	/* L: index of the oldest item */
+	uint64_t		rng;		/* L: random, for selects */
+	struct pl__chan_queue	waiting[2]; /* L: cases by enum pl_chan_op */
+	void			*items[];	/* L: circular buffer */
 };
 
 enum { PL__CHAN_WAITING, PL__CHAN_CLAIMED, PL__CHAN_DONE, PL__CHAN_GONE };
 
-/* I: set before it is listed.  C: who has claimed it, until it is DONE. */
+/*
+ * I: set before it is listed.  C: the thread that has claimed it, until DONE.
+ */
 struct pl__chan_call {
 	_Atomic uint32_t	state;
 	struct pl_chan_case	*cases;		/* I */
@@ -66,18 +73,19 @@ struct pl__chan_call {
 };
 
 /*
- * Does @c if that can be done at once: 0, -EPIPE, or -EAGAIN.  *@peer, unless
- * NULL, is to be let go once all locks are dropped; L.
+ * Carries out @c without waiting: 0, -EPIPE, or -EAGAIN.  The caller wakes
+ * *@peer, unless NULL, by pl__chan_wake() after it has dropped all locks; L.
  */
 int pl__chan_try(struct pl_chan_case *c, struct pl_chan_case **peer);
-void pl__chan_let_go(struct pl_chan_case *peer);
+void pl__chan_wake(struct pl_chan_case *peer);
 
 void pl__chan_list(struct pl_chan_case *c, struct pl__chan_call *call); /* L */
 void pl__chan_unlist(struct pl_chan_case *c);	/* takes the lock */
 
 /*
- * Waits until @call is done (0, and one was chosen) or may not wait any longer:
- * then it is nobody's, and its cases are to be unlisted.
+ * Waits until @call is DONE (0, and call->chosen is set), or returns the reason
+ * why it gave up: then no peer can claim @call, and the caller unlists its
+ * cases.
  */
 int pl__chan_wait(struct pl__chan_call *call, uint64_t deadline_ns);
 

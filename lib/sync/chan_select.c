@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * select: one of several cases, as soon as one can be done
+ * select: one of several cases, as soon as one can proceed
  *
- * All their channels are locked together, in order of address, so that two
- * selects do not cross: what is ready, or that nothing is and all are listed,
- * is one step to everybody else.  Nobody can claim us while we look for one to
- * claim, so no two have to be claimed at once.
+ * A select locks all its channels at once, in order of address, so that two
+ * selects cannot deadlock.  Whether it finds a case that can proceed, or finds
+ * none and lists all, is one step to other threads.  No peer can claim the
+ * select's call while it looks for a call to claim, so two calls never have to
+ * be claimed in one step.
  *
- * The orders, of locks and of turns, are kept in the cases, whose nth fields
- * say which case is the nth.
+ * The orders of locks and of turns are kept in the cases: nth_lock and nth_turn
+ * of case n hold the index of the nth case.
  */
 #include "sync/chan.h"
 
-/* Shell's sort: of few it is an insertion sort. */
+/* Shell sort; for few cases it is an insertion sort. */
 static void order_locks(struct pl_chan_case *cases, size_t nr)
 {
 	uint32_t nth, prev;
@@ -35,7 +36,10 @@ static void order_locks(struct pl_chan_case *cases, size_t nr)
 	}
 }
 
-/* The nth channel to lock; NULL: none, or it is the one before. */
+/*
+ * The nth channel to lock; NULL: the case has none, or has that of the one
+ * before.
+ */
 static struct pl_chan *nth_to_lock(struct pl_chan_case *cases, size_t n)
 {
 	struct pl_chan *ch = cases[cases[n].waiting.nth_lock].ch;
@@ -69,7 +73,7 @@ static void unlock_all(struct pl_chan_case *cases, size_t nr)
 	}
 }
 
-/* Of a channel that is locked. */
+/* A random number, of a channel that is locked. */
 static uint64_t select_next_random(struct pl_chan *ch)
 {
 	ch->rng ^= ch->rng << 13;
@@ -78,7 +82,9 @@ static uint64_t select_next_random(struct pl_chan *ch)
 	return ch->rng;
 }
 
-/* All are shuffled as far as they are looked at; their index, or -EAGAIN. */
+/*
+ * Tries the cases in random order, shuffling as it goes; the index, or -EAGAIN.
+ */
 static int try_in_turn(struct pl_chan_case *cases, size_t nr,
 		       struct pl_chan_case **peer)
 {
@@ -111,7 +117,7 @@ static void list_all(struct pl_chan_case *cases, size_t nr,
 			pl__chan_list(&cases[i], call);
 }
 
-/* But those of @done, which may be gone. */
+/* Unlists all cases but those of channel @done, which may have been freed. */
 static void unlist_all(struct pl_chan_case *cases, size_t nr,
 		       struct pl_chan *done)
 {
@@ -137,7 +143,7 @@ static int try_all(struct pl_chan_case *cases, size_t nr,
 		list_all(cases, nr, call);
 	unlock_all(cases, nr);
 	if (peer)
-		pl__chan_let_go(peer);
+		pl__chan_wake(peer);
 	return ret;
 }
 

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * cond: a sequence that each signal moves on
+ * cond: a sequence that each signal increments
  *
  *	waiter, with the mutex		signaller
  *	seq = c->seq		[cond-a]	c->seq++	[cond-b]
  *	unlock				wake one
  *	wait while c->seq is seq
  *
- * Who waits has read the sequence under the mutex, so that a signal for what
- * changed after that finds it asleep or keeps it awake.
+ * Invariant: a waiter is signalled for each change that it did not see.  The
+ * waiter reads the sequence under the mutex; so a signal for a change made
+ * afterwards either finds it asleep, or makes the value differ so that it does
+ * not sleep.  Otherwise the waiter misses the signal.
  *
- * A broadcast wakes one waiter and moves the others to the mutex.  Each of
- * them locks it as one who has slept, so its unlock wakes the next.
+ * A broadcast wakes one waiter and moves the others to the mutex.  Each of them
+ * locks it as a thread that has slept, so its unlock wakes the next.
  */
 #include "sync/mutex.h"
 #include "base/inject.h"
@@ -41,7 +43,7 @@ int pl_cond_wait_until(struct pl_cond *c, struct pl_mutex *m,
 	return ret == -EAGAIN ? 0 : ret;
 }
 
-/* From here on a waiter may return and free the condition variable. */
+/* Increments the sequence; from here on a waiter may return and free *@c. */
 static void move_on(struct pl_cond *c)
 {
 	/* [cond-b] pairs with [cond-a] in pl_cond_wait_until(). */

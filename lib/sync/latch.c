@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * latch: a count, and whether somebody waits for it to be 0
+ * latch: a count, and a mark that it is waited for
  *
- *	waiter				whoever is done last
+ *	waiter				last to be done
  *	set WAITED_FOR beside the	count and mark := 0	[latch-b]
  *	count, which is not 0	[latch-a]	if (it was marked)
- *	wait while both are the same		wake all
+ *	wait while both are unchanged		wake all
  *
- * Changes of one word have one order: the last one sees the mark, or the
- * waiter the 0.  That change is the last touch of the latch by whoever is
- * done, so that a waiter may free it.
+ * Invariant: no waiter sleeps while the count is 0.  Changes of one word have
+ * one order: either the last thread to be done sees the mark, or the waiter
+ * sees the 0; otherwise the waiter sleeps for ever.  That change is the
+ * thread's last access to the latch, so that a waiter may free it.
  */
 #include "wait/wait.h"
 #include "base/inject.h"

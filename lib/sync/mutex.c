@@ -2,17 +2,21 @@
 /*
  * mutex: free, locked, or locked and perhaps waited for
  *
- * The kernel's futexes' classic: who waits leaves "waited for" behind, and
- * whoever unlocks that wakes one.  A waker knows the word's address only, so
- * that the mutex may be freed by whoever locked it next.  Who comes running
- * may lock before the one that was woken.
+ * The classic of the kernel's futexes: a waiter leaves WAITED_FOR behind, and
+ * the unlocker that finds it wakes one waiter.  The unlocker then knows the
+ * word only by its address, so the next thread that locks the mutex may free
+ * it.  A thread that does not sleep may lock it before the waiter that was
+ * woken.
  *
  *	locker				unlocker
  *	old = value := WAITED_FOR [mutex-a]	old = value := FREE [mutex-b]
  *	if (old is not FREE)		if (old is WAITED_FOR)
  *		wait while WAITED_FOR		wake one
  *
- * Exchanges of one word have one order: whichever comes second sees the first.
+ * Invariant: no locker sleeps on a free mutex.  Exchanges of one word have one
+ * order: either the unlocker's comes second and returns WAITED_FOR, or the
+ * locker's comes second and returns FREE.  Otherwise the locker sleeps for
+ * ever.
  */
 #include "sync/mutex.h"
 #include "base/inject.h"
@@ -33,10 +37,10 @@ static bool mutex_trylock(struct pl_mutex *m)
 }
 
 /*
- * For who has not waited yet: it locks without the mark that others wait.
- * Whoever has it on another processor may be about to unlock.  Each time we
- * stay away twice as long, some microseconds in all, so that those who spin do
- * not take the line from who has the lock.
+ * For a locker that has not slept: it locks without the mark that others wait.
+ * The owner, on another processor, may be about to unlock.  The pauses double,
+ * some microseconds in all, so that spinners do not take the cache line from
+ * the owner.
  */
 static bool mutex_spin(struct pl_mutex *m)
 {
@@ -74,7 +78,7 @@ void pl_mutex_lock(struct pl_mutex *m)
 {
 	if (likely(mutex_trylock(m)) || mutex_spin(m))
 		return;
-	/* No memory to wait with is no reason not to wait. */
+	/* The lock cannot fail for want of memory to wait with: try again. */
 	while (pl__mutex_lock_contended(m, PL_FOREVER,
 					PL__WAIT_UNINTERRUPTIBLE))
 		pl_yield();

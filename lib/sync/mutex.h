@@ -8,8 +8,8 @@
 #include "wait/wait.h"
 
 /*
- * Locks as somebody who has slept, so that the next unlock wakes another.
- * 0, or what pl__wait() says, but -EAGAIN.
+ * Locks as a thread that has slept, so that the next unlock wakes another.  0,
+ * or what pl__wait() returns except -EAGAIN.
  */
 int pl__mutex_lock_contended(struct pl_mutex *m, uint64_t deadline_ns,
 			     uint32_t flags);

@@ -1,23 +1,28 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * once: a function is called by the first, and waited for by the others
+ * once: the first caller calls a function, the others wait for its end
  *
- *	waiter				whoever runs the function
+ *	waiter				runner
  *	RUNNING -> WAITED_FOR	[once-a]	old = word := DONE	[once-b]
  *	wait while WAITED_FOR		if (old is WAITED_FOR)
  *						wake all
  *
- * Changes of one word have one order: whichever comes second sees the first.
+ * Invariant: no waiter sleeps after DONE.  Changes of one word have one order:
+ * either the runner's comes second and it sees WAITED_FOR, or the waiter's
+ * comes second, fails and sees DONE.  Otherwise the waiter sleeps for ever.
  *
- * A task that leaves the function by pl_exit() has not done it: the word is
- * NEW again, and all who waited are woken, of whom one calls its own.
+ * A task that leaves the function by pl_exit() has not done it: the word
+ * becomes NEW again, all waiters are woken, and one of them calls its own
+ * function.
  */
 #include "wait/wait.h"
 #include "base/inject.h"
 
 enum { NEW, RUNNING, WAITED_FOR, DONE };
 
-/* A name among all tasks and threads; a task's has an odd version. */
+/*
+ * Identifies the caller among all tasks and threads; a task's version is odd.
+ */
 static uint64_t caller(void)
 {
 	pl_task_t t = pl_self();
@@ -33,7 +38,7 @@ static bool once_cas(struct pl_once *o, uint32_t from, uint32_t to)
 						       memory_order_relaxed);
 }
 
-/* *@o may be freed from here on. */
+/* Publishes @state; another thread may free *@o from here on. */
 static void settle(struct pl_once *o, uint32_t state)
 {
 	/* [once-b] pairs with [once-a] in wait_for_it(). */
@@ -45,7 +50,7 @@ static void settle(struct pl_once *o, uint32_t state)
 		pl__wake(&o->word.value, UINT32_MAX);
 }
 
-/* A function that is left by pl_exit() comes back here, and the task exits. */
+/* pl_exit() in the function returns here, and then the task exits. */
 static void run_in(struct pl__task *t, struct pl_once *o,
 		   void (*fn)(void *arg), void *arg)
 {
@@ -80,7 +85,7 @@ static void wait_for_it(struct pl_once *o)
 	    load_relaxed(&o->word.value) != WAITED_FOR)
 		return;
 	PL_INJECT("once-a");
-	/* No memory to wait with is no reason not to wait. */
+	/* The wait cannot fail for want of memory: try again. */
 	if (pl__wait(&o->word.value, WAITED_FOR, PL_FOREVER,
 		     PL__WAIT_UNINTERRUPTIBLE | PL__FOR_ONCE) == -ENOMEM)
 		pl_yield();
@@ -95,7 +100,9 @@ int pl_once(struct pl_once *o, void (*fn)(void *arg), void *arg)
 			once_run(o, fn, arg);
 			return 0;
 		}
-		/* Whoever wrote our name there is us, further up the stack. */
+		/*
+		 * Only this caller, further up its stack, wrote its own number.
+		 */
 		if (__atomic_load_n(&o->runner, __ATOMIC_RELAXED) == caller())
 			return -EDEADLK;
 		wait_for_it(o);

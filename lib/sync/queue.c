@@ -1,33 +1,36 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * queue: an inbox whose head also says who has to look into it
+ * queue: an inbox with a head that also says which thread has to look into it
  *
- * The head is a pointer to the newest entry, with two bits: BUSY, there is a
- * task that executes, or is about to; CLOSED.  All that is decided is decided
- * by exchanging this one word.
+ * The head is a pointer to the newest entry, with two bits: BUSY, a task
+ * executes entries, or is about to; CLOSED.  Each decision is an atomic change
+ * of this one word.
  *
  *	pusher				the queue's task
  *	reserve a task, unless BUSY	take all entries	[queue-a]
  *	push the entry, BUSY on		execute them
  *	    [queue-a]	[queue-b]	no more entries: BUSY off [queue-b]
- *	it was not BUSY: commit		else again
+ *	was not BUSY: commit		else repeat
  *	    the task, else cancel it
  *
- * Who sets BUSY has a task in hand, in which nothing can fail any more; so what
- * others push behind it, who are told that all is well, is executed for
- * certain.  Whose reservation fails has let nobody see anything.
+ * Invariant: after a push that returned 0 the entry is executed.  The pusher
+ * that sets BUSY has reserved a task, and nothing can fail any more; so entries
+ * that other pushers add behind it, which return 0, are executed, too.  A
+ * pusher that fails to reserve has published nothing.  Otherwise an entry stays
+ * in the queue without a task.
  *
  *	closer				the queue's task
  *	CLOSED on	[queue-c]	BUSY off	[queue-c]
- *	it was not BUSY: the end	it was CLOSED: the end
+ *	was not BUSY: the end		was CLOSED: the end
  *
- * The end comes once: it lets the joiner go, who frees the queue.  Nobody else
- * touches the queue after his exchange.
+ * Invariant: the end comes once.  It wakes the joiner, which frees the queue;
+ * so no other thread accesses the queue after its own change of the head.
+ * Otherwise the joiner waits for ever, or the queue is freed twice.
  *
- * Entries are taken all at once, newest first, as from every inbox here, so
- * that there is no moment at which a pusher that was preempted holds up who
- * executes; bthread's is pushed to by an unconditional exchange, and waits for
- * those.  Urgent ones are told apart when they are taken.
+ * The task takes all entries at once, newest first, as from every inbox of the
+ * library, so a preempted pusher never delays it; bthread's pushers use an
+ * unconditional exchange, and its consumer waits for them.  Urgent entries are
+ * sorted out when they are taken.
  */
 #include "base/inject.h"
 #include "ds/mpsc.h"
@@ -50,22 +53,22 @@ struct entry {
 _Static_assert(_Alignof(struct entry) > FLAGS, "flags lie below the pointer");
 
 struct pl_queue {
-	_Atomic uintptr_t	head;		/* A: newest entry | flags */
-	_Atomic uint32_t	ended;		/* A: the joiner's word */
-	_Atomic pl_task_t	task;		/* A: which executes */
+	_Atomic uintptr_t	head;	/* A: newest entry | BUSY | CLOSED */
+	_Atomic uint32_t	ended;	/* A: 1 at the end; the joiner waits */
+	_Atomic pl_task_t	task;		/* A: the task that executes */
 	void			(*fn)(void **, size_t, void *); /* I */
 	void			*arg;		/* I */
 };
 
-/* Taken and not yet executed, oldest first. */
+/* Entries taken and not yet executed, oldest first. */
 struct todo {
 	struct pl__link		*first;
-	struct pl__link		**last;		/* its next, or first */
+	struct pl__link		**last;	/* next of the last entry, or first */
 };
 
-/* What the task has; it is all on its stack. */
+/* The state of the queue's task, on its stack. */
 struct batch {
-	struct todo		todo[2];	/* urgent ones, others */
+	struct todo		todo[2]; /* urgent entries, other entries */
 	size_t			nr;
 	void			*items[BATCH_MAX];
 };
@@ -83,7 +86,7 @@ static void todo_init(struct todo *todo)
 	todo->last = &todo->first;
 }
 
-/* @newest and all behind it, turned round. */
+/* Sorts in @newest and all entries behind it, oldest first. */
 static void sort_in(struct batch *b, struct pl__link *newest)
 {
 	struct pl__link *oldest = NULL, *next, **last;
@@ -110,7 +113,10 @@ static void take_all(struct pl_queue *q, struct batch *b)
 
 	if (!(head & ~FLAGS))
 		return;
-	/* [queue-a] pairs with [queue-a] in push_entry(): they are complete. */
+	/*
+	 * [queue-a] pairs with [queue-a] in push_entry(): the entries are
+	 * complete.
+	 */
 	head = atomic_fetch_and_explicit(&q->head, FLAGS, memory_order_acquire);
 	PL_INJECT("queue-a");
 	sort_in(b, (struct pl__link *)(head & ~FLAGS));
@@ -139,22 +145,22 @@ static bool next_batch(struct pl_queue *q, struct batch *b)
 	return b->nr;
 }
 
-/* From here on the joiner may free it. */
+/* Wakes the joiner, which may free the queue from here on. */
 static void queue_end(struct pl_queue *q)
 {
 	store_release(&q->ended, 1);
 	pl__wake(&q->ended, UINT32_MAX);
 }
 
-/* False: there is more.  After true the queue is somebody else's. */
+/* False: there are more entries.  After true *@q belongs to another thread. */
 static bool go_idle(struct pl_queue *q)
 {
 	uintptr_t head = load_relaxed(&q->head) & FLAGS;
 
 	/*
-	 * [queue-b] pairs with [queue-b] in push_entry(): who executes next
-	 * sees what we did.  [queue-c] pairs with [queue-c] in
-	 * pl_queue_close(): one of both sees the other.
+	 * [queue-b] pairs with [queue-b] in push_entry(): the next task sees
+	 * what this one did.  [queue-c] pairs with [queue-c] in
+	 * pl_queue_close(): the later of the two changes brings the end.
 	 */
 	if (!atomic_compare_exchange_strong(&q->head, &head, head & ~BUSY))
 		return false;
@@ -165,8 +171,8 @@ static bool go_idle(struct pl_queue *q)
 }
 
 /*
- * Others on this worker have their turn after each batch that was full.  Not
- * inlined, so that pl_exit() finds *@b in memory.
+ * Yields to other tasks of this worker after each full batch.  Not inlined, so
+ * that pl_exit() finds *@b in memory.
  */
 static __pl_noinline void execute(struct pl_queue *q, struct batch *b)
 {
@@ -187,15 +193,15 @@ static void queue_run(void *arg)
 	todo_init(&b.todo[0]);
 	todo_init(&b.todo[1]);
 	store_relaxed(&q->task, pl__task_handle(t));
-	/* What fn leaves by pl_exit() is the call, not the queue. */
+	/* pl_exit() in fn ends that call, not the queue. */
 	t->stack->user.exit_to = &here;
 	(void)setjmp(here);
 	do {
 		execute(q, &b);
 		/*
-		 * Who shares this worker may have more for us: a turn for him
-		 * spares half of the spawns where the two alternate.  To linger
-		 * for longer costs more than it spares.
+		 * A pusher on this worker may have more entries: to let it run
+		 * once saves half of the spawns where the two alternate.
+		 * Waiting for longer costs more than it saves.
 		 */
 		pl_yield();
 	} while (!go_idle(q));
@@ -204,7 +210,7 @@ static void queue_run(void *arg)
 
 /* ---- pushing ---- */
 
-/* What it has reserved is *@t; to be committed if *@is_first. */
+/* Pushes @e; reserves *@t if needed, to be committed if *@is_first. */
 static int push_entry(struct pl_queue *q, struct entry *e, struct pl__task **t,
 		      bool *is_first)
 {
@@ -267,7 +273,7 @@ int pl_queue_push_urgent(struct pl_queue *q, void *item)
 	return push(q, item, true);
 }
 
-/* ---- its begin and end ---- */
+/* ---- creation and end ---- */
 
 int pl_queue_create(struct pl_queue **out,
 		    void (*fn)(void **batch, size_t nr, void *arg), void *arg)

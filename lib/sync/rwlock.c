@@ -1,39 +1,42 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * rwlock: many readers or one writer, handed on from phase to phase
+ * rwlock: many readers or one writer, passed from phase to phase
  *
- * A word: WRITER or how many READERS have the lock, and WAITED_FOR exactly as
- * long as somebody is queued, in one of two queues under a lock of their own.
- * With that mark no one comes in, and the last to leave does not let the lock
- * go but hands it on, so that it is never free while it is waited for:
+ * A word: WRITER or the number of READERS that have the lock, and WAITED_FOR
+ * exactly while a waiter is queued, in one of two queues under a lock of their
+ * own.  While WAITED_FOR is set no thread enters, and the last to leave does
+ * not free the lock but passes it on, so that it is never free while a thread
+ * waits:
  *
- * - a writer hands it to all readers that are queued, else to a writer;
- * - the last reader hands it to the writer that waits longest;
+ * - a writer passes it to all readers that are queued, else to a writer;
+ * - the last reader passes it to the writer that has waited longest;
  * - readers are queued behind readers only while a writer is queued: when the
- *   last queued writer gives up, they all come in.
+ *   last queued writer gives up, all of them enter.
  *
- * So nobody starves: once who has the lock has left it, a reader waits for one
- * writer at most; a writer for those before it, and for the readers that were
- * queued as each of these left.  Only who has the lock is ever woken.
+ * So no thread starves: once the owner has left, a reader waits for one writer
+ * at most; a writer for the writers before it, and for the readers that were
+ * queued as each of these left.  Only a new owner is ever woken.
  *
- *	waiter, in the queues' lock	the last to leave
- *	if it is held, add		drop the lock, if there	[rwlock-b]
+ *	waiter, in the queues' lock	last owner
+ *	if it is locked, add		free the lock, if there	[rwlock-b]
  *		WAITED_FOR	[rwlock-a]	is no WAITED_FOR;
  *	be queued			else, in the queues' lock:
- *					take off whom it goes to,
- *					word = theirs
+ *					take the new owner off,
+ *					word = the new owner's
  *
- * Changes of one word have one order: either who leaves sees the mark, or the
- * waiter that the lock is free.  Then, out of the queues' lock:
+ * Invariant: no waiter is queued for a free lock.  Changes of one word have one
+ * order: either the owner that leaves sees WAITED_FOR, or the waiter finds the
+ * lock free.  Otherwise the waiter sleeps for ever.  Then, outside of the
+ * queues' lock:
  *
- *	waiter				who hands it on
+ *	waiter				last owner
  *	wait while QUEUED		state = HAS_IT		[rwlock-c]
- *	go on			[rwlock-d]	wake, by address
+ *	return			[rwlock-d]	wake, by address
  *
- * The queues' lock is let go before that, and *@l not touched again: those to
- * whom it went are still within their calls, so nobody frees it before.  One
- * of them whose deadline passes finds out in the queues' lock, and waits for
- * HAS_IT all the same, since its waiter has to stay until then.
+ * The last owner drops the queues' lock before that, and does not access *@l
+ * again: the new owners are still within their calls, so none frees it earlier.
+ * A new owner that times out now notices it in the queues' lock, and waits
+ * for HAS_IT all the same, as its rw_waiter has to stay until then.
  */
 #include "wait/wait.h"
 #include "base/inject.h"
@@ -44,15 +47,15 @@
 
 enum { QUEUED, HAS_IT };
 
-/* Q: queues' lock.  On the stack of who waits. */
+/* A waiter, on its own stack.  Q: the queues' lock is held.  A: atomic. */
 struct rw_waiter {
-	struct pl__list		list;	/* Q: then of who hands it on */
-	uint32_t		phase;	/* Q: a reader is queued in this one */
+	struct pl__list		list;	/* Q: in a queue, or the new owners */
+	uint32_t		phase;	/* Q: phase in which a reader came */
 	bool			is_taken; /* Q: a writer, off its queue */
-	_Atomic uint32_t	state;	/* A */
+	_Atomic uint32_t	state;	/* A: QUEUED or HAS_IT */
 };
 
-/* What one takes of the word, and what of it keeps one out. */
+/* The word's bits that a reader or writer adds, and those that keep it out. */
 struct share {
 	uint32_t		mine;
 	uint32_t		against;
@@ -61,7 +64,7 @@ struct share {
 static const struct share reader = { 1, WRITER | WAITED_FOR };
 static const struct share writer = { WRITER, UINT32_MAX };
 
-/* ---- queues: a ring each, of which the object knows the first ---- */
+/* ---- queues: circular lists, of which the lock knows the first entry ---- */
 
 static struct pl__lock *queues_of(struct pl_rwlock *l)
 {
@@ -90,15 +93,15 @@ static void dequeue(struct pl__list **first, struct rw_waiter *wt)
 }
 
 /*
- * All of them become @taken, which is empty, in one step: their phase is over.
- * Returns how many.
+ * Moves all queued readers to @taken, which is empty, in one step: their phase
+ * is over.  Returns how many.
  */
 static uint32_t take_readers(struct pl_rwlock *l, struct pl__list *taken)
 {
 	uint32_t nr = l->nr_readers;
 
 	if (nr) {
-		/* Their ring has it for a head from now on. */
+		/* From now on @taken is the head of their list. */
 		list_add_tail(taken, l->readers);
 		l->readers = NULL;
 		l->nr_readers = 0;
@@ -130,9 +133,9 @@ static void rwlock_wake(struct pl__list *taken)
 	}
 }
 
-/* ---- coming ---- */
+/* ---- locking ---- */
 
-/* The word, from *@from; or false, and *@from is what it is. */
+/* Changes the word from *@from to @to; false: *@from is the value found. */
 static bool rwlock_cas(struct pl_rwlock *l, uint32_t *from, uint32_t to)
 {
 	return atomic_compare_exchange_weak(&l->word.value, from, to);
@@ -149,7 +152,7 @@ static bool rwlock_take(struct pl_rwlock *l, const struct share *s)
 	return true;
 }
 
-/* In the queues' lock: takes it, or sees to it that it is handed on. */
+/* In the queues' lock: takes the lock, or makes sure that it is passed on. */
 static bool take_or_mark(struct pl_rwlock *l, const struct share *s)
 {
 	uint32_t v = load_relaxed(&l->word.value);
@@ -162,7 +165,7 @@ static bool take_or_mark(struct pl_rwlock *l, const struct share *s)
 	return !(v & s->against);
 }
 
-/* True: it has the lock; else it is queued as @wt. */
+/* True: the caller has the lock; else it is queued as @wt. */
 static bool take_or_queue(struct pl_rwlock *l, const struct share *s,
 			  struct rw_waiter *wt)
 {
@@ -189,7 +192,7 @@ static bool is_let_in(struct rw_waiter *wt)
 
 static void wait_through(struct rw_waiter *wt)
 {
-	/* No memory to wait with is no reason not to wait. */
+	/* The lock cannot fail for want of memory to wait with: try again. */
 	while (!is_let_in(wt))
 		if (pl__wait(&wt->state, QUEUED, PL_FOREVER,
 			     PL__WAIT_UNINTERRUPTIBLE |
@@ -199,7 +202,7 @@ static void wait_through(struct rw_waiter *wt)
 
 /* ---- giving up ---- */
 
-/* In the queues' lock: as if @wt had never come, but for the mark. */
+/* In the queues' lock: takes @wt off its queue, but leaves WAITED_FOR. */
 static bool unqueue(struct pl_rwlock *l, const struct share *s,
 		    struct rw_waiter *wt)
 {
@@ -217,8 +220,8 @@ static bool unqueue(struct pl_rwlock *l, const struct share *s,
 }
 
 /*
- * In the queues' lock: the mark goes with the last one, and readers that wait
- * for no writer any more come in.
+ * In the queues' lock: clears WAITED_FOR after the last waiter; lets readers
+ * enter that no longer wait for a writer.
  */
 static void after_unqueue(struct pl_rwlock *l, struct pl__list *taken)
 {
@@ -229,7 +232,7 @@ static void after_unqueue(struct pl_rwlock *l, struct pl__list *taken)
 	atomic_fetch_add(&l->word.value, take_readers(l, taken) - WAITED_FOR);
 }
 
-/* False: too late, it has the lock. */
+/* False: too late, the caller has the lock. */
 static bool rwlock_give_up(struct pl_rwlock *l, const struct share *s,
 			   struct rw_waiter *wt)
 {
@@ -263,9 +266,11 @@ static int wait_until(struct pl_rwlock *l, const struct share *s,
 	return 0;
 }
 
-/* ---- leaving ---- */
+/* ---- unlocking ---- */
 
-/* In the queues' lock, by the last one: nobody else moves the word now. */
+/*
+ * In the queues' lock, by the last owner: no other thread changes the word now.
+ */
 static void hand_on(struct pl_rwlock *l, const struct share *s,
 		    struct pl__list *taken)
 {
@@ -280,7 +285,7 @@ static void hand_on(struct pl_rwlock *l, const struct share *s,
 	atomic_store(&l->word.value, v);
 }
 
-/* False if meanwhile nobody waits any more, or others have the lock too. */
+/* False: by now no waiter is left, or other readers have the lock too. */
 static bool hand_on_if_last(struct pl_rwlock *l, const struct share *s)
 {
 	struct pl__list taken = PL__LIST_INIT(taken);
@@ -313,7 +318,7 @@ static void rwlock_leave(struct pl_rwlock *l, const struct share *s)
 	}
 }
 
-/* ---- what is public ---- */
+/* ---- public functions ---- */
 
 static void rwlock_lock(struct pl_rwlock *l, const struct share *s)
 {
@@ -331,7 +336,10 @@ static int rwlock_lock_until(struct pl_rwlock *l, const struct share *s,
 
 	if (ret || rwlock_take(l, s))
 		return ret;
-	/* Who only looks keeps nobody out. */
+	/*
+	 * A caller that only tries, with a deadline in the past, keeps no other
+	 * out.
+	 */
 	if (deadline_ns != PL_FOREVER && deadline_ns <= pl__now_ns())
 		return -ETIMEDOUT;
 	if (take_or_queue(l, s, &wt))

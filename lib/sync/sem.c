@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * sem: units, and whether somebody may wait for one
+ * sem: units, and a mark that a taker may wait for one
  *
  *	taker				poster
  *	no unit: set WAITED_FOR	[sem-a]	add units, clear it	[sem-b]
- *	wait while it is all there is	if (it was set)
- *						wake as many
+ *	wait while the word is only	if (it was set)
+ *		WAITED_FOR			wake as many
  *
- * Changes of one word have one order: the poster sees the mark, or the taker
- * the unit.  The poster's change is its last touch of the semaphore, which
- * whoever takes the unit may free.
+ * Invariant: no taker sleeps while there are units and no wake is due.  Changes
+ * of one word have one order: either the poster sees the mark, or the taker
+ * sees the unit.  Otherwise the taker sleeps although a unit is there.  The
+ * poster's change is its last access to the semaphore, which the taker of the
+ * unit may free.
  *
- * A poster clears the mark for all but wakes some, so that the next poster may
- * find no mark though others wait.  Whoever was woken makes up for it: it
- * leaves the mark as it takes a unit, or as it finds none and waits again; and
- * if it leaves units, wakes one more.
+ * A poster clears the mark of all takers but wakes only some, so the next
+ * poster may find no mark though takers wait.  A taker that was woken makes up
+ * for it: it leaves the mark as it takes a unit, or as it finds none and waits
+ * again; and if it leaves units, it wakes one more.
  */
 #include "wait/wait.h"
 #include "base/inject.h"
@@ -22,7 +24,7 @@
 #define WAITED_FOR	(PL_SEM_MAX + 1U)
 #define UNITS		PL_SEM_MAX
 
-/* Takes a unit and leaves @mark; false if there is none. */
+/* Takes a unit and leaves @mark; false: there is none. */
 static bool sem_take(struct pl_sem *s, uint32_t mark)
 {
 	uint32_t old = load_relaxed(&s->word.value);
@@ -40,7 +42,7 @@ static bool sem_take(struct pl_sem *s, uint32_t mark)
 	return true;
 }
 
-/* Leaves the mark that somebody waits; false if there are units. */
+/* Leaves the mark that a taker waits; false: there are units. */
 static bool mark_waited_for(struct pl_sem *s)
 {
 	uint32_t old = 0;

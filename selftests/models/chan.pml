@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * chan: whoever waits is had by one, and what it waits with is touched by
- * nobody afterwards (lib/sync/chan.c: claim(), pl__chan_let_go(), pl__chan_wait();
+ * nobody afterwards (lib/sync/chan.c: claim(), pl__chan_wake(), pl__chan_wait();
  * lib/sync/chan_select.c; the drawing of chan.h).
  *
  * Two selects wait to receive from channels 0 and 1, from 0 by two cases; one of
