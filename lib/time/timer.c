@@ -7,14 +7,14 @@
 #include "time/timer_impl.h"
 
 #define TIMERS_MAX	(1U << 26)
-#define SWEEP_NR	256	/* looked at by one adder, under the lock */
-#define PULL_NR		4096	/* a longer list is pulled at leisure */
+#define SWEEP_NR	256	/* visits of one adder, under the lock */
+#define PULL_NR		4096	/* the thread pulls a longer list when it can */
 
 void pl__timers_kick(struct pl__timers *t, uint64_t ns)
 {
 	uint64_t next;
 
-	/* [timer-a], [timer-b] pair with the thread's, in sleep_until(). */
+	/* [timer-a], [timer-b] pair with those in timer_sleep_until(). */
 	atomic_fetch_add(&t->seq, 1);
 	PL_INJECT("timer-a");
 	next = atomic_load(&t->next_ns);
@@ -22,12 +22,16 @@ void pl__timers_kick(struct pl__timers *t, uint64_t ns)
 		if (next <= ns)
 			return;
 		PL_INJECT("timer-b");
-		/* From here on others need not wake it for a later one. */
+		/*
+		 * From here on other adders need not wake the thread for a
+		 * later deadline.
+		 */
 	} while (!atomic_compare_exchange_weak(&t->next_ns, &next, ns));
 	PL_INJECT("timer-b");
 	/*
-	 * Once more: by now the thread may have seen the first, fired for us
-	 * and be about to sleep again, on a next_ns that is ours.
+	 * Again: by now the thread may have seen the first increment, fired
+	 * this timer, and be about to sleep on the next_ns that was stored
+	 * here.
 	 */
 	atomic_fetch_add(&t->seq, 1);
 	pl__futex_wake(&t->seq, 1);
@@ -50,7 +54,10 @@ static struct pl__slab_obj *detach_first(struct bucket *b)
 	return obj;
 }
 
-/* The dead among the oldest go, the living queue up again; L. */
+/*
+ * L: frees the dead of the oldest timers, moves the living to the end of the
+ * list.
+ */
 static void sweep(struct pl__timers *t, struct bucket *b)
 {
 	uint32_t i = b->nr < SWEEP_NR ? b->nr : SWEEP_NR;
@@ -68,7 +75,10 @@ static void sweep(struct pl__timers *t, struct bucket *b)
 	}
 }
 
-/* Returns when the thread must hear of it, or UINT64_MAX; L. */
+/*
+ * L: lists @r; returns the deadline that the thread must learn of, or
+ * UINT64_MAX.
+ */
 static uint64_t enlist(struct pl__timers *t, struct bucket *b,
 		       struct pl__timer *r)
 {
@@ -84,7 +94,10 @@ static uint64_t enlist(struct pl__timers *t, struct bucket *b,
 		ns = r->deadline_ns;
 		store_relaxed(&b->earliest_ns, ns);
 	}
-	/* So that no pull takes long when it must be made. */
+	/*
+	 * The list is long: the thread pulls it soon, so that no pull takes
+	 * long.
+	 */
 	if (unlikely(b->nr == PULL_NR)) {
 		ns = 0;
 		store_relaxed(&b->is_long, true);
@@ -118,7 +131,7 @@ pl_timer_t pl__timer_arm(struct pl__timers *t, struct pl__timer *r,
 	b = &t->buckets[bucket];
 	id = set(r, bucket, deadline_ns, fn, arg);
 
-	/* It may run and be gone as soon as the lock is dropped. */
+	/* Once the lock is dropped, the timer may run and be freed. */
 	pl__lock(&b->lock);
 	news_ns = enlist(t, b, r);
 	pl__unlock(&b->lock);
@@ -141,7 +154,7 @@ pl_timer_t pl__timer_add(struct pl__timers *t, uint32_t bucket,
 	b = &t->buckets[bucket];
 
 	pl__lock(&b->lock);
-	/* First what its own sweep has freed. */
+	/* Prefers memory that the bucket's own sweep has freed. */
 	r = pl__timer_reserve(t, &b->cache);
 	if (likely(r)) {
 		id = set(r, bucket, deadline_ns, fn, arg);
@@ -163,7 +176,7 @@ static uint64_t nr_dead_in_heap(struct pl__timers *t)
 	return nr - load_relaxed(&t->reclaimed);
 }
 
-/* Only now and then is it counted whether half the heap is dead. */
+/* Counts only now and then whether half of the heap is dead. */
 static void died_heaped(struct pl__timers *t, struct bucket *b)
 {
 	uint64_t nr = atomic_fetch_add_explicit(&b->died_heaped, 1,
@@ -187,7 +200,7 @@ int pl__timer_del(struct pl__timers *t, pl_timer_t id)
 
 	if (!r || state_of(listed) != LISTED)
 		return -ENOENT;
-	/* Before: afterwards it may be another timer. */
+	/* Read before: after the change the slot may be another timer. */
 	b = &t->buckets[load_relaxed(&r->bucket)];
 
 	PL_INJECT("timer-c");
@@ -264,7 +277,10 @@ int pl__timers_start(struct pl__timers **out, uint32_t nr_buckets,
 	}
 
 	t->nr_buckets = nr_buckets;
-	/* Ahead of those before us, whose versions moved by 4 in 20 ns. */
+	/*
+	 * Above the versions of a runtime before this one: those grow by 4 in
+	 * 20 ns.
+	 */
 	t->first_version = (uint32_t)pl__now_ns() & ~STATE_MASK;
 	t->thread_start = thread_start;
 	t->arg = arg;
@@ -305,7 +321,9 @@ void pl__timers_stop(struct pl__timers *t)
 	free_timers(t);
 }
 
-/* pthread_self() is const to the compiler: not to be merged into a task. */
+/*
+ * The compiler takes pthread_self() for const: must not be inlined in a task.
+ */
 __pl_noinline bool pl__timers_is_thread(struct pl__timers *t)
 {
 	return load_relaxed(&t->self) == pthread_self();
@@ -320,7 +338,9 @@ struct pl__timer *pl__timer_reserve(struct pl__timers *t,
 		return NULL;
 	if (unlikely(!load_relaxed(&r->version)))
 		store_relaxed(&r->version, t->first_version);
-	/* A slot is in the heap once at most: so all of them have room. */
+	/*
+	 * A slot is in the heap at most once: so there is room for all of them.
+	 */
 	if (likely(pl__heap_reserve(&t->heap, r->obj.slot + 1)))
 		return r;
 	pl__slab_free(&t->slab, c, r);
@@ -337,7 +357,10 @@ static uint64_t busy_ns_of(struct pl__timers *t)
 {
 	uint64_t ns;
 
-	/* The thread takes the lock before it ends: it can still be asked. */
+	/*
+	 * The thread takes the lock before it ends, so that its clock can be
+	 * read.
+	 */
 	pl__lock(&t->exit_lock);
 	ns = t->exited ? t->busy_ns : pl__thread_cpu_ns(t->thread);
 	pl__unlock(&t->exit_lock);
@@ -350,7 +373,10 @@ void pl__timers_stat(struct pl__timers *t, uint64_t *added, uint64_t *fired,
 	struct bucket *b;
 	uint64_t ended;
 
-	/* Ends before beginnings: else there were fewer than none alive. */
+	/*
+	 * Reads ends before beginnings: otherwise the number alive could be
+	 * negative.
+	 */
 	*added = *deleted = 0;
 	*fired = load_acquire(&t->fired);
 	for (b = t->buckets; b < t->buckets + t->nr_buckets; b++)
@@ -374,7 +400,7 @@ bool pl__timer_deadline(struct pl__timers *t, pl_timer_t id,
 		return false;
 	version = load_relaxed(&r.version);
 	*deadline_ns = r.deadline_ns;
-	/* The handle has the generation, with LISTED. */
+	/* The handle has the generation, and the state LISTED. */
 	return (version ^ (uint32_t)(id >> 32)) <= STATE_MASK &&
 	       state_of(version) != IDLE;
 }

@@ -2,17 +2,19 @@
 /*
  * timer: calls a function on a thread of its own, at a deadline
  *
- * Made for deadlines that are mostly taken back: adding and deleting touch
- * nothing that all callers share.  A timer is added to one of some buckets,
- * in O(1); deleted by one compare-and-swap; and only if it lives until its
- * bucket's turn comes does the thread order it in its heap.  What is dead is
- * reclaimed soon, whatever its deadline, so that memory is bounded by what
- * lives: each add to a bucket sees to it that no more than 64 more are dead
- * than living in it, the thread that no more than half its heap is, or 64 a
- * bucket; and no bucket keeps more than some 4096 that nobody sees to.
+ * Made for deadlines that are mostly deleted: adding and deleting touch nothing
+ * that all callers share.  A timer is added to one of several buckets, in O(1),
+ * and deleted by one compare-and-swap.  Only if it is alive when its bucket's
+ * turn comes does the thread put it in its heap.
  *
- * Adding is in two steps for those who must not fail in the second:
- * pl__timer_reserve() takes all the memory there is to take.
+ * Dead timers are reclaimed soon, whatever their deadlines, so that the living
+ * bound the memory.  Each add to a bucket ensures that at most 64 more timers
+ * in it are dead than alive; the thread ensures that at most half of its heap
+ * is dead, or 64 for each bucket; and it pulls a bucket that has more than
+ * about 4096 timers.
+ *
+ * A caller that must not fail later adds in two steps: pl__timer_reserve()
+ * takes all the memory that a timer needs.
  */
 #ifndef PL_TIMER_H
 #define PL_TIMER_H
@@ -30,7 +32,7 @@ struct pl__timer;
  * pl__timers_start() - start a timer thread
  * @nr_buckets:   1 to PL__TIMER_BUCKETS_MAX
  * @thread_start: called first in the thread, or NULL
- * @arg:          passed to it
+ * @arg:          its argument
  *
  * Return: 0, -EINVAL, -ENOMEM or -EAGAIN.
  */
@@ -38,10 +40,10 @@ int pl__timers_start(struct pl__timers **out, uint32_t nr_buckets,
 		     void (*thread_start)(void *arg), void *arg);
 
 /**
- * pl__timers_batch() - let timers that call @fn share what comes after it
+ * pl__timers_batch() - let timers that call @fn share an end
  *
- * @end is called by the thread after one or a few of them in a row: before it
- * calls anything else, looks into buckets, sleeps or ends.
+ * The thread calls @end after one or a few of them in a row: before it calls
+ * anything else, looks in buckets, sleeps or ends.
  *
  * Context: once, before such a timer is armed.
  */
@@ -49,10 +51,10 @@ void pl__timers_batch(struct pl__timers *t, void (*fn)(void *arg),
 		      void (*end)(void));
 
 /**
- * pl__timers_halt() - end the thread; no callback runs once this returned
+ * pl__timers_halt() - end the thread; no callback runs after the return
  *
- * Timers may go on to be added and deleted, also while this runs; they stay
- * pending for ever.
+ * Other threads may still add and delete timers, also while this runs; such
+ * timers stay pending for ever.
  *
  * Context: not the timer thread; one caller at a time.
  */
@@ -61,15 +63,15 @@ void pl__timers_halt(struct pl__timers *t);
 /**
  * pl__timers_stop() - pl__timers_halt(), then free everything
  *
- * Context: as above, and nobody else uses @t any more.
+ * Context: not the timer thread; no other thread uses @t any more.
  */
 void pl__timers_stop(struct pl__timers *t);
 
 /**
- * pl__timers_remind() - let @fn be called by the thread at @deadline_ns
+ * pl__timers_remind() - let the thread call @fn at @deadline_ns
  *
- * Takes no memory, for those who have to come back when there is some.  There
- * is one reminder, so that all name the same @fn: the earliest stands.
+ * Takes no memory, for callers that retry when there is memory again.  There is
+ * one reminder, so all callers name the same @fn; the earliest deadline stands.
  */
 void pl__timers_remind(struct pl__timers *t, uint64_t deadline_ns,
 		       void (*fn)(void));
@@ -81,7 +83,7 @@ bool pl__timers_is_thread(struct pl__timers *t);
  * pl__timer_reserve() - take the memory that a timer needs
  * @c: the caller's cache, or NULL
  *
- * Return: to be armed or released; NULL: no memory.
+ * Return: a reservation, to be armed or released; NULL: no memory.
  */
 struct pl__timer *pl__timer_reserve(struct pl__timers *t,
 				    struct pl__slab_cache *c);
@@ -91,12 +93,12 @@ void pl__timer_release(struct pl__timers *t, struct pl__slab_cache *c,
 		       struct pl__timer *r);
 
 /**
- * pl__timer_arm() - let @fn(@arg) be called at @deadline_ns; cannot fail
+ * pl__timer_arm() - let the thread call @fn(@arg) at @deadline_ns; cannot fail
  * @r:           a reservation; not the caller's any more
  * @bucket:      the fewer callers share one the better; taken modulo their
  *               number
- * @deadline_ns: if it has passed, @fn is called as soon as may be, but never
- *               from here; PL_FOREVER: never
+ * @deadline_ns: if it has passed, the thread calls @fn as soon as possible, but
+ *               never from here; PL_FOREVER: never
  *
  * Timers are called in the order of their deadlines, one at a time, never
  * early.  Only a timer that is armed more than 50 ms after its deadline may
@@ -118,25 +120,25 @@ pl_timer_t pl__timer_add(struct pl__timers *t, uint32_t bucket,
 			 void *arg);
 
 /**
- * pl__timer_del() - take a timer back
+ * pl__timer_del() - delete a timer
  *
- * Return: 0: it will not be called; -EBUSY: it is being called now (also when
- * asked from its own callback); -ENOENT: it was called or deleted, and what
- * its callback did is seen.
+ * Return: 0: it will not be called; -EBUSY: it is being called now (also from
+ * its own callback); -ENOENT: it was called or deleted, and the caller sees
+ * what its callback did.
  */
 int pl__timer_del(struct pl__timers *t, pl_timer_t id);
 
 /**
- * pl__timer_deadline() - when a timer that was armed would be called
+ * pl__timer_deadline() - the deadline of an armed timer
  *
- * For who looks at others: it may be called or deleted meanwhile.
+ * For dumps of other tasks: the timer may be called or deleted meanwhile.
  *
- * Return: false: it is no more.
+ * Return: false: it is not armed any more.
  */
 bool pl__timer_deadline(struct pl__timers *t, pl_timer_t id,
 			uint64_t *deadline_ns);
 
-/** pl__timers_stat() - counters; exact when nobody adds, deletes or fires */
+/** pl__timers_stat() - counters; exact when no thread adds, deletes or fires */
 void pl__timers_stat(struct pl__timers *t, uint64_t *added, uint64_t *fired,
 		     uint64_t *deleted, uint64_t *busy_ns, uint32_t *alive);
 

@@ -7,10 +7,10 @@
 #include "base/probe.h"
 #include "ctx/self.h"
 
-/* Timers of long ago hold up one that is due for no longer than this. */
+/* Timers of long ago delay a timer that is due for no longer than this. */
 #define LATE_MAX_NS	(100 * 1000 * 1000)
 
-/* One state on, unless a deleter is first. */
+/* Moves the timer one state on; false: a deleter was first. */
 static bool advance(struct pl__timer *r, enum timer_state from)
 {
 	uint32_t version = load_relaxed(&r->version);
@@ -18,18 +18,25 @@ static bool advance(struct pl__timer *r, enum timer_state from)
 	if (state_of(version) != from)
 		return false;
 	PL_INJECT("timer-c");
-	/* [timer-c] pairs with pl__timer_del(): one of both gets it. */
+	/*
+	 * [timer-c] pairs with pl__timer_del(): only one of the two succeeds.
+	 */
 	return atomic_compare_exchange_strong(&r->version, &version,
 					      version + 1);
 }
 
-/* Frees it if it is dead; counts as due at floor_ns if it is before. */
+/*
+ * Puts @r in the heap, due at floor_ns at the earliest; frees it if it is dead.
+ */
 static bool to_heap(struct pl__timers *t, struct pl__timer *r)
 {
 	uint64_t ns = r->deadline_ns;
 
 	if (!advance(r, LISTED)) {
-		/* [timer-d] pairs with pl__timer_del(): it is done with r. */
+		/*
+		 * [timer-d] pairs with pl__timer_del(): the deleter does not
+		 * access r any more.
+		 */
 		PL_BUG_ON(!is_dead(r));
 		pl__slab_free(&t->slab, &t->cache, r);
 		return false;
@@ -38,7 +45,7 @@ static bool to_heap(struct pl__timers *t, struct pl__timer *r)
 	return true;
 }
 
-/* All of a bucket goes to the heap, at its earliest's behest. */
+/* Moves all timers of a bucket to the heap. */
 static void pull(struct pl__timers *t, struct bucket *b, uint64_t now)
 {
 	struct pl__slab_obj *obj, *next;
@@ -71,7 +78,10 @@ static void pull(struct pl__timers *t, struct bucket *b, uint64_t now)
 	pl__unlock(&b->lock);
 }
 
-/* Leaves in buckets only what is later than the heap's first; how late? */
+/*
+ * Pulls all buckets with timers before the heap's first; returns the earliest
+ * deadline that is left in a bucket.
+ */
 static uint64_t pull_early(struct pl__timers *t, uint64_t now)
 {
 	uint64_t ns, left = UINT64_MAX;
@@ -98,8 +108,9 @@ static bool is_due_by(struct bucket *b, uint64_t ns)
 }
 
 /*
- * To a time before @now, which was read before any bucket is locked.  What is
- * due by then and in a bucket goes to the heap first, with its own deadline.
+ * Raises floor_ns to a time before @now, which was read before any bucket is
+ * locked.  First pulls the timers that are due by then, with their own
+ * deadlines.
  */
 static void raise_floor(struct pl__timers *t, uint64_t now)
 {
@@ -112,14 +123,14 @@ static void raise_floor(struct pl__timers *t, uint64_t now)
 	t->floor_ns = floor_ns;
 }
 
-/* Whether old timers, which count as due at floor_ns, hold up others. */
+/* Old timers, which count as due at floor_ns, delay others for too long. */
 static bool floor_is_low(struct pl__timers *t, uint64_t next, uint64_t now)
 {
 	return next < now && now - next > LATE_MAX_NS &&
 	       now - t->floor_ns > LATE_MAX_NS;
 }
 
-/* One at a time: something may be due after each. */
+/* Pulls one long bucket; one at a time, as a timer may be due after each. */
 static bool pull_long(struct pl__timers *t, uint64_t now)
 {
 	struct bucket *b;
@@ -186,12 +197,14 @@ static void fire(struct pl__timers *t, struct pl__timer *r)
 	counter_inc(&t->fired);
 	call(t, r);
 	PL_INJECT("timer-d");
-	/* [timer-d] pairs with pl__timer_del(): what fn did is seen. */
+	/*
+	 * [timer-d] pairs with pl__timer_del(): the deleter sees what fn did.
+	 */
 	store_release(&r->version, load_relaxed(&r->version) + 1);
 	pl__slab_free(&t->slab, &t->cache, r);
 }
 
-/* Returns when it is due. */
+/* Calls the reminder if it is due; returns its deadline. */
 static uint64_t remind(struct pl__timers *t)
 {
 	uint64_t ns = atomic_load(&t->remind_ns);
@@ -208,7 +221,7 @@ static uint64_t earliest(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* What is due at @now and not after @left; false: seq has changed. */
+/* Fires what is due at @now and not after @left; false: seq has changed. */
 static bool fire_due(struct pl__timers *t, uint32_t seq, uint64_t now,
 		     uint64_t left)
 {
@@ -217,7 +230,7 @@ static bool fire_due(struct pl__timers *t, uint32_t seq, uint64_t now,
 
 	do {
 		fire(t, pl__heap_pop(&t->heap));
-		/* [timer-a]: there may be an earlier one now. */
+		/* [timer-a]: an earlier timer may have been added. */
 		same = load_acquire(&t->seq) == seq;
 		next = pl__heap_deadline(&t->heap);
 	} while (same && next <= now && next <= left);
@@ -226,8 +239,8 @@ static bool fire_due(struct pl__timers *t, uint32_t seq, uint64_t now,
 }
 
 /*
- * Fires what is due, in order, until there is nothing, or seq changes.
- * Returns what to sleep until; 0: not at all.
+ * Fires what is due, in order, until nothing is or seq changes.  Returns until
+ * when to sleep; 0: do not sleep.
  */
 static uint64_t timer_run(struct pl__timers *t, uint32_t seq)
 {
@@ -242,7 +255,10 @@ static uint64_t timer_run(struct pl__timers *t, uint32_t seq)
 		PL_INJECT("pulled");
 		if (next > now) {
 			now = pl__now_ns();
-			/* An earlier one may have come before this now. */
+			/*
+			 * A timer that was added before this `now' may be
+			 * earlier.
+			 */
 			if (next <= now)
 				continue;
 			if (pull_long(t, now))
@@ -286,7 +302,10 @@ void *pl__timers_thread(void *arg)
 	pl__self_end_orphan();
 
 	for (;;) {
-		/* [timer-a] pairs with pl__timers_kick(): we see its news. */
+		/*
+		 * [timer-a] pairs with pl__timers_kick(): the thread sees the
+		 * adder's earliest_ns.
+		 */
 		seq = load_acquire(&t->seq);
 		PL_INJECT("timer-a");
 		if (load_relaxed(&t->stopping))
