@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#define CHUNK_SIZE	(512UL << 10)	/* about; mapped, touched when carved */
+#define CHUNK_SIZE	(512UL << 10)	/* bytes, about; touched when carved */
 #define CACHE_MAX	(2 * PL__SLAB_BATCH)
 
 int pl__slab_init(struct pl__slab *s, size_t obj_size, uint32_t max)
@@ -46,7 +46,7 @@ uint32_t pl__slab_abandon(struct pl__slab *s)
 	return load_relaxed(&s->nr_slots);
 }
 
-/* The chunk in which the next slot lies; L. */
+/* L: the chunk in which the next slot is. */
 static char *next_chunk(struct pl__slab *s, uint32_t slot)
 {
 	uint32_t i = slot >> s->shift;
@@ -59,7 +59,7 @@ static char *next_chunk(struct pl__slab *s, uint32_t slot)
 	return chunk;
 }
 
-/* A chain of up to @nr new objects, of one chunk; L. */
+/* L: a chain of up to @nr new objects, all of one chunk. */
 static struct pl__slab_obj *carve(struct pl__slab *s, uint32_t nr,
 				  uint32_t *carved)
 {
@@ -84,12 +84,15 @@ static struct pl__slab_obj *carve(struct pl__slab *s, uint32_t nr,
 		obj->slot = first + i;
 	}
 	PL_INJECT("slab-a");
-	/* [slab-a] pairs with pl__slab_get(): what it finds is complete. */
+	/*
+	 * [slab-a] pairs with pl__slab_get(): an object found there is
+	 * complete.
+	 */
 	store_release(&s->nr_slots, first + nr);
 	return head;
 }
 
-/* The first object of the batch in front, its chain behind it; L. */
+/* L: the first object of the first batch, its chain behind it. */
 static struct pl__slab_obj *pop_batch(struct pl__slab *s)
 {
 	struct pl__slab_obj *head;
@@ -109,7 +112,7 @@ static void push_batch(struct pl__slab *s, struct pl__slab_obj *head)
 	pl__unlock(&s->lock);
 }
 
-/* Up to a batch's worth of singles, as a chain; L. */
+/* L: up to a batch of single objects, as a chain. */
 static struct pl__slab_obj *pop_singles(struct pl__slab *s, uint32_t *nr)
 {
 	struct pl__slab_obj *head = s->singles, *last = head;
@@ -169,7 +172,10 @@ void *pl__slab_alloc(struct pl__slab *s, struct pl__slab_cache *c)
 	return obj;
 }
 
-/* Keeps the newest, whose memory is warm, and gives up the rest. */
+/*
+ * Keeps the newest objects, which are warm in the caches; gives the rest to the
+ * slab.
+ */
 static void spill(struct pl__slab *s, struct pl__slab_cache *c)
 {
 	struct pl__slab_obj *last = c->head, *rest;

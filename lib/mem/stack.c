@@ -14,37 +14,40 @@
 # define MADV_POPULATE_READ	22
 #endif
 
-#define AREA_SIZE	(4UL << 20)	/* or one stack, if that is larger */
+#define AREA_SIZE	(4UL << 20)	/* bytes; or one larger stack */
 #define AREA_NR_MAX	64
 #define CACHE_BYTES	(4UL << 20)	/* of stacks in a worker's cache */
 #define CACHE_NR_MAX	32
-#define WARM_NR_MAX	1024		/* more are given back in time */
-#define NR_AT_ONCE	16		/* trimmed under a lock */
-#define NR_A_STEP	512		/* of aging, which takes a rest then */
+#define WARM_NR_MAX	1024		/* with more, aging gives some back */
+#define NR_AT_ONCE	16		/* stacks trimmed under one lock */
+#define NR_A_STEP	512		/* stacks per step of aging */
 #define STEP_NS		(1000 * 1000)
 
-/* L: pool's lock held.  I: set at init, then read-only. */
+/* L: the pool's lock is held.  I: set at init, then read-only. */
 struct pl__stack_area {
 	struct pl__list		list;		/* L: in areas or full */
 	char			*base;		/* I */
-	uint64_t		idle;		/* L: a bit each */
-	uint64_t		dirty;		/* L: idle, but has memory */
-	uint64_t		guarded;	/* I: have a guard page */
-	uint32_t		valgrind[];	/* I: under valgrind only */
+	uint64_t		idle;	/* L: a bit for each idle stack */
+	uint64_t		dirty;	/* L: idle stacks that have memory */
+	uint64_t		guarded; /* I: stacks with a guard page */
+	/* I: valgrind's ids, under valgrind only */
+	uint32_t		valgrind[];
 };
 
 struct pl__stack_pool {
 	struct pl__lock		lock __pl_cacheline;
-	struct pl__stack	*warm;		/* L: last put first */
-	_Atomic uint32_t	nr_warm;	/* L; read without */
-	uint32_t		nr_low;		/* L: least since last look */
-	uint32_t		nr_unused;	/* who ages: to be given back */
-	struct pl__list		areas;		/* L: some idle; dirty first */
-	struct pl__list		full;		/* L: none idle */
-	size_t			size;		/* I: of a stack */
-	uint32_t		cls;		/* I */
+	struct pl__stack	*warm;		/* L: stacks, last put first */
+	_Atomic uint32_t	nr_warm; /* changed under lock; read without */
+	uint32_t		nr_low;	/* L: least nr_warm since last aging */
+	/* aging thread: warm ones to give back */
+	uint32_t		nr_unused;
+	struct pl__list		areas;	/* L: with idle stacks; dirty first */
+	struct pl__list		full;		/* L: without idle stacks */
+	size_t			size; /* I: bytes of a stack, with its guard */
+	uint32_t		cls;		/* I: enum pl_stack */
 	uint32_t		nr_per_area;	/* I */
-	uint32_t		nr_cached;	/* I: at most in a cache */
+	/* I: most stacks in a worker's cache */
+	uint32_t		nr_cached;
 };
 
 static size_t page_size = 4096;
@@ -60,7 +63,7 @@ void pl__stack_force_guard(enum pl__stack_guard guard)
 
 /* ---- guards ---- */
 
-/* Each takes two mappings; half of all there may be are ours to use. */
+/* Each takes two mappings; the library uses at most half of the process's. */
 static int64_t mprotects_allowed(void)
 {
 	char text[32];
@@ -80,7 +83,7 @@ static bool is_by_mprotect(void)
 }
 
 /*
- * Emulators say yes to any advice and do nothing: a guard is one only if it
+ * Emulators accept any advice and do nothing: a page is a guard only if it
  * cannot be read.
  */
 static bool can_guard_install(void)
@@ -131,7 +134,8 @@ static uint64_t all_of(const struct pl__stack_pool *p)
 				      (1ULL << p->nr_per_area) - 1;
 }
 
-static void area_grind(struct pl__stack_pool *p, struct pl__stack_area *a)
+static void area_add_to_valgrind(struct pl__stack_pool *p,
+				 struct pl__stack_area *a)
 {
 	uint32_t i;
 
@@ -154,7 +158,9 @@ static struct pl__stack_area *area_new(struct pl__stack_pool *p)
 		pl__free(a);
 		return NULL;
 	}
-	/* A page a task is the point; a huge one would be 500 tasks'. */
+	/*
+	 * Each task is to use single pages; a huge page would serve 500 tasks.
+	 */
 	pl__advise(a->base, area_size(p), MADV_NOHUGEPAGE);
 	for (i = 0; i < p->nr_per_area; i++) {
 		if (guard(a->base + i * p->size))
@@ -163,7 +169,7 @@ static struct pl__stack_area *area_new(struct pl__stack_pool *p)
 			atomic_fetch_add(&nr_unguarded, 1);
 	}
 	if (on_valgrind)
-		area_grind(p, a);
+		area_add_to_valgrind(p, a);
 	a->idle = all_of(p);
 	return a;
 }
@@ -203,7 +209,7 @@ static struct pl__stack *stack_at(struct pl__stack_pool *p,
 
 /* ---- pools ---- */
 
-/* Under the pool's lock, which is dropped while the kernel maps. */
+/* Under the pool's lock, which is dropped during the mapping. */
 static struct pl__stack_area *area_with_idle(struct pl__stack_pool *p)
 {
 	struct pl__stack_area *a;
@@ -257,11 +263,14 @@ static struct pl__stack *pool_get(struct pl__stack_pool *p)
 	else
 		a = get_cold(p, &i);
 	pl__unlock(&p->lock);
-	/* Its first page is faulted in here, with the lock dropped. */
+	/*
+	 * The first page of the stack is faulted in here, with the lock
+	 * dropped.
+	 */
 	return a ? stack_at(p, a, i) : st;
 }
 
-/* From @first to @last, @nr of them. */
+/* Puts the chain of @nr stacks from @first to @last on the warm list. */
 static void pool_put(struct pl__stack_pool *p, struct pl__stack *first,
 		     struct pl__stack *last, uint32_t nr)
 {
@@ -272,7 +281,7 @@ static void pool_put(struct pl__stack_pool *p, struct pl__stack *first,
 	pl__unlock(&p->lock);
 }
 
-/* Keeps the @keep put last. */
+/* Gives all but the @keep stacks that were put last to the pool. */
 static void cache_flush(struct pl__stacks *s, struct pl__stack_cache *c,
 			uint32_t cls, uint32_t keep)
 {
@@ -316,7 +325,9 @@ void pl__stack_cache_drain(struct pl__stacks *s, struct pl__stack_cache *c)
 		cache_flush(s, c, cls, 0);
 }
 
-/* What idle stacks of other classes hold may be enough for one of this. */
+/*
+ * Memory of idle stacks of other classes may be enough for a stack of this one.
+ */
 static struct pl__stack *get_trimmed(struct pl__stacks *s,
 				     struct pl__stack_cache *c, uint32_t cls)
 {
@@ -343,12 +354,16 @@ struct pl__stack *pl__stack_get(struct pl__stacks *s,
 /* ---- giving back ---- */
 
 /*
- * Each of these does a little under the lock and says whether to go on, so
- * that who wants a stack meanwhile waits for microseconds.  No stack is ever
- * out of both lists and areas: who looks for one must not miss it.
+ * Each of these does a little under the lock and returns whether to go on, so
+ * that a thread that wants a stack meanwhile waits for microseconds.  A stack
+ * is always in the warm list or in its area: a thread that looks for one must
+ * not miss it.
  */
 
-/* Warm stacks to their areas, where they are bits: how many, @most at most. */
+/*
+ * Gives up to @most warm stacks to their areas, where each is a bit; returns
+ * how many.
+ */
 static uint32_t cool_down_some(struct pl__stack_pool *p, uint32_t most)
 {
 	struct pl__stack_area *a;
@@ -388,7 +403,10 @@ static size_t clean_some(struct pl__stack_pool *p, struct pl__stack_area *a)
 	return given;
 }
 
-/* An area that nobody uses is unmapped, of another the idle stacks cleaned. */
+/*
+ * Unmaps an area without used stacks, or gives back the memory of idle stacks
+ * in another.
+ */
 static bool trim_some(struct pl__stack_pool *p, size_t *given)
 {
 	struct pl__stack_area *a, *unused = NULL;
@@ -438,7 +456,7 @@ size_t pl__stacks_trim(struct pl__stacks *s)
 	return given;
 }
 
-/* What was warm all the time since the last look has been of no use. */
+/* Stacks that were warm all the time since the last look were of no use. */
 static void stack_look(struct pl__stack_pool *p)
 {
 	pl__lock(&p->lock);
@@ -447,7 +465,7 @@ static void stack_look(struct pl__stack_pool *p)
 	pl__unlock(&p->lock);
 }
 
-/* One step; whether there is more to give back. */
+/* One step of aging; true: there is more to give back. */
 static bool age_some(struct pl__stack_pool *p)
 {
 	uint32_t nr, left = NR_A_STEP;
@@ -487,7 +505,7 @@ uint64_t pl__stacks_unguarded(struct pl__stacks *s)
 	return load_relaxed(&nr_unguarded);
 }
 
-/* ---- a runtime's ---- */
+/* ---- all pools of a runtime ---- */
 
 static void stack_atfork_child(void)
 {

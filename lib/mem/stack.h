@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * stack: what tasks run on
+ * stack: the stacks of tasks
  *
- * Stacks of a class are cut from areas, one mapping for many, so that a
- * million of them fit the kernel's limit on mappings.  A stack in use or in a
- * list has its struct at its own upper end, in the page that its first frames
- * touch anyway.  One that was given back to its area is only an index there,
- * and its memory may be the kernel's again.
+ * Stacks of a class are cut from areas, one mapping for many, so that a million
+ * of them fit the kernel's limit on mappings.  A stack in use or in a list has
+ * its struct at its own upper end, in the page that its first frames touch
+ * anyway.  A stack that was given back to its area is only an index there, and
+ * its memory may be the kernel's again.
  *
  *	area --> a worker's cache <--> warm list --> area --> unmapped
  *
  * The lowest page is a guard: by MADV_GUARD_INSTALL where the kernel has it,
- * which costs no mapping; else by mprotect() as long as that takes no more
- * than half the mappings there may be.  Beyond that it is a page that nobody
- * uses, so that a small overflow does no harm, and its highest words, which
- * must stay zero, are looked at on each switch away.  To read them costs no
- * memory: the kernel's page of zeroes stands there.
+ * which costs no mapping; else by mprotect() as long as that takes at most half
+ * of the mappings that the process may have.  Further stacks have a canary
+ * instead: their lowest page is not used, so that a small overflow does no
+ * harm, and its highest words, which must stay zero, are checked on each switch
+ * away.  Reading them costs no memory: the kernel maps its page of zeroes
+ * there.
  */
 #ifndef PL_STACK_H
 #define PL_STACK_H
@@ -31,66 +32,68 @@
 
 struct pl__stack_area;
 
-/* O: who has it in hand. */
+/* O: owner: the task that runs on the stack, or the thread that took it. */
 struct pl__stack_user {
-	char			name[16];	/* O: of the task */
-	jmp_buf			*exit_to;	/* O: for pl_exit(), or NULL */
+	char			name[16];	/* O: name of the task */
+	jmp_buf			*exit_to; /* O: target of pl_exit(), or NULL */
 };
 
-/* The same. */
+/* O: owner: the task that runs on the stack, or the thread that took it. */
 struct pl__stack {
-	struct pl__stack	*next;		/* O: in a list */
-	void			*base;		/* lowest byte to be used */
-	size_t			size;		/* its class's, guard and all */
+	struct pl__stack	*next; /* O: next in a cache or the warm list */
+	void			*base;		/* lowest usable byte */
+	size_t			size;		/* bytes, with the guard page */
 	uint32_t		cls;
-	uint32_t		index;		/* in its area */
+	uint32_t		index;		/* number within its area */
 	struct pl__stack_area	*area;
-	const uint64_t		*canary;	/* NULL: a guard instead */
+	/* words to check; NULL: it has a guard */
+	const uint64_t		*canary;
 	struct pl__stack_user	user;
 } __pl_aligned(64);
 
 struct pl__stack_pool;
 
-/* One a runtime. */
+/* The stacks of a runtime. */
 struct pl__stacks {
-	struct pl__stack_pool	*pools;		/* I: one a class */
-	uint64_t		look_ns;	/* who ages: looks then */
+	struct pl__stack_pool	*pools;		/* I: one for each class */
+	/* aging thread: time of its next look */
+	uint64_t		look_ns;
 };
 
-/* Used by one thread at a time; zero-filled is empty. */
+/* Used by one thread at a time; a zero-filled cache is empty. */
 struct pl__stack_cache {
 	struct pl__stack	*head[PL__STACK_CLASSES];
 	uint32_t		nr[PL__STACK_CLASSES];
 };
 
-/* Sizes are rounded up to pages; -EINVAL out of bounds, -ENOMEM. */
+/* Rounds sizes up to pages; 0, -EINVAL: out of bounds, -ENOMEM. */
 int pl__stacks_init(struct pl__stacks *s, const size_t size[3]);
 
-/* All stacks are back, and caches drained. */
+/* After all stacks were put back and all caches drained. */
 void pl__stacks_fini(struct pl__stacks *s);
 
-/* NULL: no memory.  @c may be NULL. */
+/* A stack of class @cls; NULL: no memory.  @c may be NULL. */
 struct pl__stack *pl__stack_get(struct pl__stacks *s,
 				struct pl__stack_cache *c, uint32_t cls);
 void pl__stack_put(struct pl__stacks *s, struct pl__stack_cache *c,
 		   struct pl__stack *st);
 void pl__stack_cache_drain(struct pl__stacks *s, struct pl__stack_cache *c);
 
-/* Whether more are warm than it is worth to keep, if nobody uses them. */
+/* True: more stacks are warm than it is worth to keep. */
 bool pl__stacks_is_trim_due(struct pl__stacks *s);
 
 /*
- * Gives back, a little each time, what nobody has used for a while, when there
- * is much of it: how many ns until it is to be called again; UINT64_MAX: until
- * trimming is due.  By one thread at a time.
+ * Gives back, a little at a time, stacks that no task used for a while, if
+ * there are many.  Returns after how many ns to call it again; UINT64_MAX: when
+ * trimming is due.  Called by one thread at a time.
  */
 #define PL__STACKS_AGE_NS	(100 * 1000 * 1000ULL)
 uint64_t pl__stacks_age(struct pl__stacks *s, uint64_t now_ns);
 
-/* Gives the memory of all warm stacks back to the kernel: how many bytes. */
+/* Gives the memory of all warm stacks back to the kernel; returns bytes. */
 size_t pl__stacks_trim(struct pl__stacks *s);
 
-/* How many have no guard page. */
+/* Number of stacks without a guard page. */
 uint64_t pl__stacks_unguarded(struct pl__stacks *s);
 
 #define PL__STACK_NR_CANARIES	8
@@ -98,7 +101,7 @@ uint64_t pl__stacks_unguarded(struct pl__stacks *s);
 void __attribute__((noreturn)) pl__stack_die(const struct pl__stack *st);
 void pl__stack_check_canary(const struct pl__stack *st);
 
-/* At each switch away from @st. */
+/* Called at each switch away from @st. */
 static inline void pl__stack_check(const struct pl__stack *st)
 {
 	if (unlikely(st->canary))
@@ -106,21 +109,21 @@ static inline void pl__stack_check(const struct pl__stack *st)
 }
 
 /*
- * Who runs here: the upper room says, from a signal handler.  The stack, or
- * NULL, and its task's name and handle.
+ * Set by lib/sched, called in a signal handler: the stack that the thread runs
+ * on, or NULL, with its task's name and handle.
  */
 typedef const struct pl__stack *(*pl__stack_running_fn)(const char **name,
 							uint64_t *handle);
 void pl__stack_on_overflow(pl__stack_running_fn running);
 
 /*
- * A worker thread: lets it say so when it hits a guard, on a signal stack of
- * its own.  Faults that are no guard's go to whoever handled them before.
+ * Makes a worker thread report that it hit a guard page, on a signal stack of
+ * its own.  Faults elsewhere go to the handler that was installed before.
  */
 int pl__stack_thread_init(void **sigstack);
 void pl__stack_thread_fini(void *sigstack);
 
-/* For tests: what to make do with.  Before pl__stacks_init(). */
+/* For tests: forces a kind of guard.  Called before pl__stacks_init(). */
 enum pl__stack_guard {
 	PL__STACK_GUARD_BEST,
 	PL__STACK_GUARD_MPROTECT,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * stack_guard: a task that ran out of stack dies with a line that names it, and
- * so does one that comes upon a bug of ours
+ * stack_guard: a task that overflows its stack dies with a line that names it,
+ * and so does a task that hits a bug of the library
  */
 #include "mem/stack.h"
 #include "base/atfork.h"
@@ -12,14 +12,14 @@
 
 #define SIGSTACK_SIZE	(64 << 10)
 
-static pl__stack_running_fn who_runs;
+static pl__stack_running_fn running_fn;
 static struct sigaction before;
 static struct pl__lock install_lock;
 static bool is_installed;
 
 void pl__stack_on_overflow(pl__stack_running_fn running)
 {
-	who_runs = running;
+	running_fn = running;
 }
 
 static void say(const struct pl__stack *st, const char *name, uint64_t handle)
@@ -48,7 +48,7 @@ void pl__bug(const char *file, uint32_t line, const char *what)
 	pl__sigsafe_number(&l, line, 10);
 	pl__sigsafe_put(&l, ": ");
 	pl__sigsafe_put(&l, what);
-	if (who_runs && who_runs(&name, &handle)) {
+	if (running_fn && running_fn(&name, &handle)) {
 		pl__sigsafe_put(&l, ", in task '");
 		pl__sigsafe_put(&l, name);
 		pl__sigsafe_put(&l, "' (");
@@ -65,8 +65,8 @@ void pl__stack_die(const struct pl__stack *st)
 	const char *name = "?";
 	uint64_t handle = 0;
 
-	if (who_runs)
-		who_runs(&name, &handle);
+	if (running_fn)
+		running_fn(&name, &handle);
 	say(st, name, handle);
 	pl__die_by(SIGSEGV);
 }
@@ -78,7 +78,7 @@ static bool is_guard(const struct pl__stack *st, uintptr_t addr)
 	return !st->canary && addr < base && addr >= base - pl__page_size();
 }
 
-/* Not ours: as it would have been without us. */
+/* Not a guard page: behaves as if the library had no handler. */
 static void pass_on(int sig, siginfo_t *info, void *context)
 {
 	if (before.sa_flags & SA_SIGINFO) {
@@ -87,7 +87,9 @@ static void pass_on(int sig, siginfo_t *info, void *context)
 		   before.sa_handler != SIG_IGN) {
 		before.sa_handler(sig);
 	} else {
-		/* A fault comes again at once; what was sent does not. */
+		/*
+		 * A fault comes again at once; a signal that was sent does not.
+		 */
 		signal(sig, SIG_DFL);
 		if (info->si_code <= 0)
 			raise(sig);
@@ -98,7 +100,8 @@ static void on_fault(int sig, siginfo_t *info, void *context)
 {
 	const char *name = "?";
 	uint64_t handle = 0;
-	const struct pl__stack *st = who_runs ? who_runs(&name, &handle) : NULL;
+	const struct pl__stack *st = running_fn ? running_fn(&name, &handle) :
+						  NULL;
 
 	if (!st || !is_guard(st, (uintptr_t)info->si_addr)) {
 		pass_on(sig, info, context);
@@ -114,10 +117,10 @@ static void install(void)
 
 	sa.sa_sigaction = on_fault;
 	sigemptyset(&sa.sa_mask);
-	/* Ours asks for the one before as soon as it stands. */
+	/* on_fault() reads the previous handler as soon as it is installed. */
 	pl__lock(&install_lock);
 	if (!is_installed && !sigaction(SIGSEGV, NULL, &old)) {
-		/* A fork may have come between the two of these. */
+		/* A fork() may have happened between these two statements. */
 		if (old.sa_sigaction != on_fault)
 			before = old;
 		is_installed = !sigaction(SIGSEGV, &sa, NULL);

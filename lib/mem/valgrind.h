@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * valgrind: valgrind is told of stacks, if its header is there
+ * valgrind: tells valgrind of stacks, if its header is there
  *
- * It takes a stack pointer that moves a little for calls and returns: a switch
- * to a stack nearby would leave the other one's frames invalid to it.
+ * Valgrind takes a stack pointer that moves a little for calls and returns:
+ * after a switch to a stack nearby it would take the other stack's frames for
+ * invalid.
  */
 #ifndef PL_VALGRIND_H
 #define PL_VALGRIND_H
@@ -23,7 +24,7 @@ static inline bool pl__valgrind_is_on(void)
 	return RUNNING_ON_VALGRIND;
 }
 
-/* A name for the stack, to be given back. */
+/* Registers a stack; returns its id, for the removal. */
 static inline uint32_t pl__valgrind_add(const char *low, size_t size)
 {
 	return (uint32_t)VALGRIND_STACK_REGISTER(low, low + size - 1);
