@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Pages that cannot be swapped are charged as io_uring charges those that it
- * pins: to the user's locked pages, against RLIMIT_MEMLOCK of the process that
- * does the SETUP, unless that has CAP_IPC_LOCK; and to the process, whose
- * status shows them as VmPin. The memory cgroup is charged besides, by the
- * allocations themselves.
+ * Pages that cannot be swapped are charged as io_uring charges the pages that
+ * it pins: to the user's locked pages, against RLIMIT_MEMLOCK of the process
+ * that does the SETUP, unless it has CAP_IPC_LOCK; and to the process, which
+ * shows them as VmPin in its status. The allocations themselves charge the
+ * memory cgroup.
  *
- * account_locked_vm() would charge the process alone: a user could pin as
- * much as the limit in each of its processes. What counts for each user
- * namespace apart (ucounts) is not exported to modules, so that containers
- * with one user id in common share the limit, as they do for io_uring.
+ * account_locked_vm() would charge the process alone: a user could pin as much
+ * as the limit in each of its processes. The counts of user namespaces
+ * (ucounts) are not exported to modules, so containers that share a user id
+ * share the limit, as they do for io_uring.
  */
 #include <linux/atomic.h>
 #include <linux/capability.h>
@@ -25,7 +25,7 @@
 #include "charge.h"
 #include "inject.h"
 
-/* Without a lock, so that no user waits for another one. */
+/* Takes no lock, so that no user waits for another one. */
 static int user_charge(struct user_struct *user, unsigned long nr_pages)
 {
 	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
@@ -41,18 +41,18 @@ static int user_charge(struct user_struct *user, unsigned long nr_pages)
 }
 
 /**
- * parklot_charge_take() - charge the caller
+ * parklot_charge_take() - charge the caller for pages
  * @charge:   zeroed
- * @nr_pages: how many it is going to pin
+ * @nr_pages: the number of pages that the caller is going to pin
  *
- * Return: 0, or -ENOMEM if the user may not pin so many more.
+ * Return: 0, or -ENOMEM if the user may not pin that many more.
  */
 int parklot_charge_take(struct parklot_charge *charge, unsigned long nr_pages)
 {
 	struct user_struct *user = NULL;
 	int err;
 
-	/* Whether it is or not is nothing for the log. */
+	/* A missing capability is normal: the audit log need not have it. */
 	if (!has_capability_noaudit(current, CAP_IPC_LOCK)) {
 		user = current_user();
 		err = user_charge(user, nr_pages);
@@ -70,7 +70,7 @@ int parklot_charge_take(struct parklot_charge *charge, unsigned long nr_pages)
 
 /**
  * parklot_charge_return() - undo parklot_charge_take()
- * @charge: after that, or zeroed
+ * @charge: after parklot_charge_take(), or zeroed
  *
  * Context: any that may sleep.
  */

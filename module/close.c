@@ -12,12 +12,12 @@
 #include "lot.h"
 #include "space.h"
 
-/* Under one hold of a table's lock at most so many numbers are looked at. */
+/* Numbers of descriptors looked at in one hold of a table's lock, at most. */
 #define PARKLOT_FILES_AT_ONCE	256
 
 /*
- * A descriptor of @file in @files, from number @fd on: that, or -1. Not by
- * iterate_fd(), which looks at all unused numbers that follow in one hold.
+ * Returns the first descriptor of @file in @files, from number @fd on, or -1.
+ * iterate_fd() would look at all unused numbers that follow in one hold.
  */
 static int close_find_fd(struct files_struct *files, const struct file *file,
 			 unsigned int fd)
@@ -42,8 +42,9 @@ static int close_find_fd(struct files_struct *files, const struct file *file,
 }
 
 /*
- * Begins where the last search ended, so that a table full of duplicates is
- * closed in linear time. A duplicate that is moved meanwhile may be missed.
+ * Does @files have a descriptor of @file? Begins where the last search ended,
+ * so that a table full of duplicates is closed in linear time. A duplicate that
+ * is moved meanwhile may be missed.
  */
 static bool close_table_has(struct files_struct *files,
 			    struct parklot_space *space,
@@ -62,13 +63,13 @@ static bool close_table_has(struct files_struct *files,
 }
 
 /**
- * parklot_close_was_last() - was the descriptor closed that a parker came by?
- * @lot:	   where it is going to park
- * @nr_interrupts: the lot's, looked at before
- * @file:	   by which it came
+ * parklot_close_was_last() - did the parker's table lose its last descriptor?
+ * @lot:	   the lot on which the caller is going to park
+ * @nr_interrupts: the lot's, read before
+ * @file:	   the file of the space
  *
- * So it is if the caller's table of descriptors has none of this space any
- * more: then no thread with the same table can wake it.
+ * If the caller's table of descriptors has no descriptor of @file, no thread
+ * with the same table can wake the caller.
  *
  *	park				close
  *	n = nr_interrupts [close-b]	the descriptor leaves the table
@@ -76,16 +77,19 @@ static bool close_table_has(struct files_struct *files,
  *	full barrier	  [close-d]	if (the opener's table || has_others)
  *	if (not in the table)		    if (not in the table), under lock:
  *	    return			        nr_interrupts++	[close-a]
- *	under lock:			        everybody off the list
+ *	under lock:			        all sleepers off the list
  *	    if (nr_interrupts == n)
  *		onto the list
  *
- * A close that the look at n missed is met under the lock; one that it saw
- * has emptied the table before. Only a parker by another table than the
- * opener's writes has_others: it sees the empty table, or the close sees
+ * A close that comes after the read of n is found under the lock; a close that
+ * comes before it has emptied the table. Only a parker by another table than
+ * the opener's writes has_others: it sees the empty table, or the close sees
  * has_others. A close before SETUP's end interrupts no lot: so the first park
- * on each lot looks as well, and has the same barrier behind its look at the
- * lots. By the opener's table the others look only after a close.
+ * on each lot looks for its descriptor as well, after the same barrier behind
+ * its read of the space's lots. Later parks by the opener's table look for it
+ * only after a close.
+ *
+ * Return: true if the caller must not park.
  */
 bool parklot_close_was_last(struct parklot_lot *lot, u32 nr_interrupts,
 			    struct file *file)
@@ -97,7 +101,11 @@ bool parklot_close_was_last(struct parklot_lot *lot, u32 nr_interrupts,
 		WRITE_ONCE(space->has_others, true);
 	else if (nr_interrupts == READ_ONCE(lot->nr_settled))
 		return false;
-	/* [close-d] pairs with [close-c] in parklot_close_done(). */
+	/*
+	 * [close-d] pairs with [close-c] in parklot_close_done(): has_others is
+	 * written before the table is read. Otherwise the close may find no
+	 * other parkers, while this one finds the closed descriptor and sleeps.
+	 */
 	smp_mb();
 	PARKLOT_INJECT("close-d");
 	if (!close_table_has(files, space, file))
@@ -108,22 +116,26 @@ bool parklot_close_was_last(struct parklot_lot *lot, u32 nr_interrupts,
 }
 
 /**
- * parklot_close_done() - a descriptor was closed
- * @file:  of it
- * @files: the table that it is not in any more, or NULL if it was in none
+ * parklot_close_done() - interrupt the sleepers if the last descriptor is gone
+ * @file:  the file of the closed descriptor
+ * @files: the table that the descriptor left, or NULL if it was in none
  *
- * If none is left there, the space's sleepers are interrupted. Those who
- * parked by another table, which has one, park again.
+ * If @files has no other descriptor of @file, the space's sleepers are
+ * interrupted. Those that parked by another table, which has one, park again.
  *
- * To look for the last one takes as long as the table is: that is spared to
- * spaces without lots, of which a user may have as many as there are
- * descriptors. Of the others RLIMIT_MEMLOCK allows few.
+ * The search for the last descriptor takes time in proportion to the table.
+ * Spaces without lots are spared the search: a user may have as many of them as
+ * descriptors. RLIMIT_MEMLOCK allows few of the others.
  */
 void parklot_close_done(struct file *file, struct files_struct *files)
 {
 	struct parklot_space *space = file->private_data;
 
-	/* [close-c] pairs with [close-d] in parklot_close_was_last(). */
+	/*
+	 * [close-c] pairs with [close-d] in parklot_close_was_last(): the
+	 * descriptor leaves the table before has_others is read. Otherwise a
+	 * parker by another table than the opener's could sleep for ever.
+	 */
 	smp_mb();
 	PARKLOT_INJECT("close-c");
 	if (!files || !parklot_space_lots(space) ||

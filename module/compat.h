@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What older kernels lack. Tested by presence: what is no macro is looked
- * for by Kbuild, which then defines PARKLOT_HAS_*.
+ * Replacements for functions that older kernels lack, chosen by presence, not
+ * by version: macros are tested here; Kbuild looks for other names and defines
+ * PARKLOT_HAS_*.
  */
 #ifndef PARKLOT_COMPAT_H
 #define PARKLOT_COMPAT_H
@@ -17,19 +18,19 @@
 
 #include "refuse.h"
 
-/* The floor, which dkms.conf has too, as a pattern: this came with 6.1. */
+/* The oldest kernel, as in dkms.conf, where it is a pattern: 6.1 has this. */
 #ifndef TASK_FREEZABLE
 #error "parklot needs Linux 6.1 or later"
 #endif
 
 /*
- * Charged to the caller's cgroup. A caller is told that there is no memory: it
- * is not killed for it, and the log says nothing.
+ * Charged to the caller's cgroup. If there is no memory the call fails; the
+ * caller is not killed, and the log says nothing.
  */
 #define PARKLOT_GFP \
 	(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
 
-/* What a class is asked by: not constant in 6.1.192. */
+/* The device that a class's callback gets: not constant in 6.1.192. */
 #ifdef PARKLOT_HAS_CONST_DEVNODE
 #define DEVNODE_CONST	const
 #else
@@ -58,8 +59,8 @@ hrtimer_setup(struct hrtimer *timer,
 #endif
 
 /*
- * Not in 6.1.192, where a sleeping task is never left on its run queue for a
- * while, as it is since.
+ * Not in 6.1.192, where a sleeping task leaves its run queue at once. Later
+ * kernels may leave it there for a while.
  */
 #ifndef PARKLOT_HAS_TASK_IS_RUNNABLE
 static inline bool task_is_runnable(struct task_struct *task)
@@ -69,12 +70,12 @@ static inline bool task_is_runnable(struct task_struct *task)
 #endif
 
 /*
- * Runs @task on this processor, if it may run here. The flags are the
+ * Wakes @task on this processor, if it may run here. The flags are the
  * scheduler's own (kernel/sched/sched.h), but default_wake_function() lets them
  * pass since the commit that brought complete_on_current_cpu(), which is not
- * exported. Kbuild looks for that, and has their values from wake-flags.sh. Not
- * in 6.1.192: there, and in kernels of which the values are not known,
- * PARKLOT_FEAT_HANDOFF is not offered.
+ * exported. Kbuild looks for that name, and takes the flags' values from
+ * wake-flags.sh. PARKLOT_FEAT_HANDOFF is not offered on 6.1.192, which lacks
+ * it, nor on kernels for which the values are not known.
  */
 static inline void wake_up_here(struct task_struct *task)
 {
@@ -89,7 +90,7 @@ static inline void wake_up_here(struct task_struct *task)
 }
 
 #ifdef PARKLOT_HAS_URING
-/* Two results in 6.12.95, one here. */
+/* 6.12.95 takes two results, this kernel one. */
 static inline void uring_done(struct io_uring_cmd *cmd, int res,
 			      unsigned int issue_flags)
 {
@@ -100,7 +101,7 @@ static inline void uring_done(struct io_uring_cmd *cmd, int res,
 #endif
 }
 
-/* What a callback in the task gets: the command in 6.12.95. */
+/* The argument of a callback in the task: the command in 6.12.95. */
 #ifdef PARKLOT_HAS_URING_FROM_TW
 #define URING_CALLBACK(name, fn) \
 	static void name(struct io_tw_req req, io_tw_token_t tw) \

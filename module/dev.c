@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * From descriptors to spaces: what user space may ask, checked, and what it
- * gets back. Everything is checked before anything is done. That outputs can
- * be written is checked by writing what is there, so that a bad pointer is
- * noticed while nothing has happened yet, and a call that fails changes
- * nothing.
+ * The device's calls: from descriptors to spaces. All of a call is checked
+ * before anything is done. Outputs are proved writable by writing what is
+ * there, so that a bad pointer is noticed while nothing has happened yet, and a
+ * call that fails changes nothing.
  */
 #include <linux/err.h>
 #include <linux/file.h>
@@ -60,7 +59,7 @@ static long ioctl_setup(struct parklot_space *space,
 			      usetup, size);
 	if (err)
 		return err;
-	/* Now, since there is no second try. */
+	/* Checked now, since a SETUP cannot be repeated. */
 	if (put_user(setup.counters_size, &usetup->counters_size) ||
 	    put_user(setup.words_size, &usetup->words_size))
 		return -EFAULT;
@@ -73,14 +72,14 @@ static long ioctl_setup(struct parklot_space *space,
 	return 0;
 }
 
-/* One PARK, checked. */
+/* A PARK that has been checked. */
 struct parklot_park_call {
 	struct parklot_lots	*lots;
 	struct parklot_lot	*lot;
 	struct parklot_poll	poll;
 };
 
-/* On success parklot_poll_put() has to be called. */
+/* On success the caller has to call parklot_poll_put(). */
 static int park_prepare(struct parklot_park_call *call,
 			struct parklot_lots *lots,
 			const struct parklot_park *park)
@@ -92,7 +91,7 @@ static int park_prepare(struct parklot_park_call *call,
 	return parklot_poll_get(&call->poll, park);
 }
 
-/* The sleep itself, which for a worker is not blocking. */
+/* Sleeps; a worker's sleep here does not count as blocking. */
 static int park_sleep(struct parklot_park_call *call,
 		      struct parklot_park_args *args)
 {
@@ -131,9 +130,13 @@ static int park_run(struct parklot_park_call *call, struct file *file,
 	};
 	int reason;
 
-	/* Interrupted by a close in another table: that is not the end. */
+	/* A close in another table interrupts as well: then park again. */
 	do {
-		/* [close-b] pairs with [close-a] in parklot_lot_interrupt(). */
+		/*
+		 * [close-b] pairs with [close-a] in parklot_lot_interrupt():
+		 * the number is read before the table. Otherwise a close in
+		 * between would be missed in both, and the thread would sleep.
+		 */
 		args.nr_interrupts = smp_load_acquire(&lot->nr_interrupts);
 		if (parklot_close_was_last(lot, args.nr_interrupts, file))
 			return PARKLOT_INTERRUPTED;
@@ -173,7 +176,7 @@ static long ioctl_wake(struct parklot_lots *lots,
 	return min(parklot_wake_user(lots, uwake, size), 0);
 }
 
-/* The wakes of a WAKE_PARK, whose park is good. */
+/* Does the wakes of a WAKE_PARK; the park has been checked. */
 static int wake_first(struct parklot_lots *lots,
 		      const struct parklot_wake_park *both,
 		      struct parklot_wake_park __user *uboth)
@@ -214,7 +217,7 @@ static long ioctl_wake_park(struct file *file, struct parklot_lots *lots,
 	if (err)
 		goto out;
 	err = park_run(&call, file, &both.park);
-	/* The wakes are done: nothing is restarted from here. */
+	/* The wakes are done, so the call must not be restarted. */
 	if (err < 0)
 		err = PARKLOT_INTERRUPTED;
 	err = put_user(err, &uboth->park.reason);
@@ -255,7 +258,7 @@ static long ioctl_worker(struct parklot_lots *lots, bool joins,
 	return parklot_worker_leave(lots->pool, worker.slot);
 }
 
-/* What there is only with a crew. A thread that has joined may leave always. */
+/* The calls of a crew. A worker may leave even if crews are masked. */
 static long ioctl_of_crew(struct parklot_lots *lots, unsigned int cmd,
 			  const void __user *uarg)
 {
@@ -307,7 +310,10 @@ static long parklot_ioctl(struct file *file, unsigned int cmd,
 	}
 }
 
-/* Whole, shared, not executable; the counters not writable, now or later. */
+/*
+ * Maps an area: whole, shared, never executable; the counters are not writable,
+ * now or later.
+ */
 static int parklot_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	struct parklot_space *space = file->private_data;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Features: what was built, less what the administrator, or a test, does not
- * want. What is going on when a bit is taken away goes on.
+ * Features: those that were built, less those that the administrator, or a
+ * test, does not want. If a bit is taken away, calls in progress go on.
  */
 #include <linux/moduleparam.h>
 
@@ -12,7 +12,9 @@ module_param(features, ulong, 0644);
 MODULE_PARM_DESC(features, "offer of PARKLOT_FEAT_* only these (bits)");
 
 /**
- * parklot_features() - PARKLOT_FEAT_* that may be used now
+ * parklot_features() - the PARKLOT_FEAT_* that may be used now
+ *
+ * Return: their bits.
  */
 u64 parklot_features(void)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What this kernel and this module can do, as QUERY says it. Kbuild finds
- * out what can be built (PARKLOT_HAS_*); what cannot is not called either,
- * since the compiler knows that parklot_is_built() is false.
+ * The features of this kernel and this module, as QUERY reports them. Kbuild
+ * finds out which can be built (PARKLOT_HAS_*). Others are not called either:
+ * the compiler knows that parklot_is_built() is false.
  */
 #ifndef PARKLOT_FEATURE_H
 #define PARKLOT_FEATURE_H
@@ -38,7 +38,7 @@ static __always_inline bool parklot_is_built(u64 feature)
 	return PARKLOT_BUILT & feature;
 }
 
-/* May it be used now? */
+/* May the feature be used now? */
 static __always_inline bool parklot_has(u64 feature)
 {
 	return parklot_is_built(feature) && parklot_features() & feature;

@@ -8,7 +8,7 @@
 
 #include "inject.h"
 
-/* A spin holds up a CPU: whatever the parameter says, no longer than this. */
+/* The longest delay, whatever the parameter says: a spin occupies a CPU. */
 #define PARKLOT_INJECT_MAX_US	2000U
 
 static unsigned int inject_seed = 1;
@@ -27,7 +27,7 @@ MODULE_PARM_DESC(inject_at, "one point only, or all (debug build)");
 
 static atomic_t parklot_injected = ATOMIC_INIT(0);
 
-/* Half of the passages are not delayed: races need both sides' luck. */
+/* Delays half of the passages: races need the luck of both sides. */
 void parklot_inject(const char *point)
 {
 	unsigned int us = min(READ_ONCE(inject_us), PARKLOT_INJECT_MAX_US);

@@ -439,9 +439,9 @@ u32 parklot_lot_wake(struct parklot_lot *lot, u32 nr,
  * @lot: the lot on which a waker has counted the lost sleeper
  *
  * A thread that is being killed, or a command of a ring that has ended, does
- * not look for the work that it was woken for. If all threads of a process die, no
- * thread needs the wake; it matters to processes that share their memory, and
- * to other rings.
+ * not look for the work that it was woken for. If all threads of a process die,
+ * no thread needs the wake; it matters to processes that share their memory,
+ * and to other rings.
  *
  * Context: may sleep.
  */

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /dev/parklot comes with the module and goes with it. An open file holds
- * the module, and so does a thread that joined a crew.
+ * /dev/parklot comes with the module and goes with it. An open file holds the
+ * module, and so does a thread that joined a crew.
  *
- * It is no misc device: these are opened one at a time, under a mutex of the
- * whole machine's. An opener that looks for memory, or is preempted, would
- * keep all others waiting.
+ * It is not a misc device: misc_open() takes a mutex of the whole machine. An
+ * opener that looks for memory, or is preempted, would keep all others waiting.
  */
 #include <linux/cdev.h>
 #include <linux/device.h>
@@ -21,9 +20,9 @@
 #include "worker.h"
 
 /*
- * For everybody, as futex(2) is: a space reaches only the threads of the
- * process that opened it, its memory is charged to the opener's cgroup and
- * user. There is nothing to guard by a group.
+ * Any user may open the device, as any user may call futex(2): a space reaches
+ * only the threads of the process that opened it, and its memory is charged to
+ * the opener's cgroup and user. So a group would guard nothing.
  */
 static char *parklot_devnode(DEVNODE_CONST struct device *device, umode_t *mode)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Parking and polling at a time. The parker is on the wait queues of the file,
- * and on his lot, and whoever comes first wakes him; he looks at both.
+ * and on its lot. Either side wakes it; it then looks at both.
  *
- *	parker				whom the file is ready by
+ *	parker				waker of the file
  *	triggered = 0	[poll-a]	the file is ready
  *	is the file ready?		triggered = 1
  *	state = TASK_INTERRUPTIBLE	wake
@@ -12,7 +12,7 @@
  *	schedule()
  *
  * The right half is the kernel's own __pollwake(), with its barriers. The file
- * is held while the park lasts, as poll(2) does: to close its last descriptor
+ * is held while the park lasts, as poll(2) does: closing its last descriptor
  * ends neither.
  */
 #include <linux/file.h>
@@ -29,7 +29,11 @@ static struct parklot_poll *poll_of(struct parklot_wake_source *source)
 	return container_of(source, struct parklot_poll, source);
 }
 
-/* [poll-b] pairs with [poll-a]: behind the barrier of set_current_state(). */
+/*
+ * [poll-b] pairs with [poll-a] in is_ready(): `triggered' is read after
+ * set_current_state(), a full barrier. Otherwise the file's waker may find the
+ * task running, and the task sleeps although the file is ready.
+ */
 static bool has_fired(struct parklot_wake_source *source)
 {
 	PARKLOT_INJECT("poll-b");
@@ -42,16 +46,20 @@ static bool is_ready(struct parklot_wake_source *source)
 	struct poll_wqueues *wait = &poll->wait;
 	__poll_t wanted = wait->pt._key;
 
-	/* [poll-a] pairs with [poll-b] in has_fired(). */
+	/*
+	 * [poll-a] pairs with [poll-b] in has_fired(): `triggered' is cleared
+	 * before the file is asked. Otherwise an event in between would be
+	 * neither in the answer nor in `triggered', and would be lost.
+	 */
 	smp_store_mb(wait->triggered, 0);
 	PARKLOT_INJECT("poll-a");
 	return vfs_poll(poll->file, &wait->pt) & wanted;
 }
 
 /**
- * parklot_poll_get() - hold the file that @park names, if it does
+ * parklot_poll_get() - get the file that @park names, if any
  * @poll: on the caller's stack
- * @park: as user space wants it
+ * @park: from user space, not checked
  *
  * Return: 0, -EINVAL, -EBADF, or -EOPNOTSUPP.
  */
@@ -76,12 +84,12 @@ int parklot_poll_get(struct parklot_poll *poll,
 }
 
 /**
- * parklot_poll_start() - look, and have the parker woken from now on
+ * parklot_poll_start() - ask the file, which wakes the parker from now on
  * @poll: with a file, from parklot_poll_get()
  *
  * Context: may sleep.
- * Return: 0, PARKLOT_POLLED if it is ready, or -ENOMEM. In each case
- * parklot_poll_stop() has to be called.
+ * Return: 0, PARKLOT_POLLED if the file is ready, or -ENOMEM. In each case the
+ * caller has to call parklot_poll_stop().
  */
 int parklot_poll_start(struct parklot_poll *poll)
 {
@@ -99,7 +107,7 @@ int parklot_poll_start(struct parklot_poll *poll)
 }
 
 /**
- * parklot_poll_stop() - the parker is awake
+ * parklot_poll_stop() - leave the file's wait queues
  * @poll: from parklot_poll_start()
  */
 void parklot_poll_stop(struct parklot_poll *poll)
@@ -108,8 +116,8 @@ void parklot_poll_stop(struct parklot_poll *poll)
 }
 
 /**
- * parklot_poll_put() - undo parklot_poll_get()
- * @poll: from there, where it was successful
+ * parklot_poll_put() - undo a successful parklot_poll_get()
+ * @poll: from parklot_poll_get()
  */
 void parklot_poll_put(struct parklot_poll *poll)
 {

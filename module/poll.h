@@ -10,9 +10,9 @@
 struct file;
 struct parklot_park;
 
-/* All of it is the parker's own, on his stack. */
+/* Belongs to the parker, and lies on its stack. */
 struct parklot_poll {
-	struct file		*file;		/* held; NULL: nothing polled */
+	struct file		*file;		/* referenced, or NULL: none */
 	struct parklot_wake_source source;
 	struct poll_wqueues	wait;
 };

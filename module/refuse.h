@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Configurations that parklot is not built for. Includes nothing, so that
- * scripts/test/test-kbuild can ask it.
+ * Configurations for which parklot is not built. Includes no other header, so
+ * that scripts/test/test-kbuild can preprocess it alone.
  */
 #ifndef PARKLOT_REFUSE_H
 #define PARKLOT_REFUSE_H
 
 /*
- * User space and the kernel write the same pages by addresses of their own, and
- * nothing is flushed between. Kernels before 6.9 do not say where that fails.
+ * User space and the kernel write the same pages by addresses of their own,
+ * without a flush in between. Kernels before 6.9 do not say where that fails.
  */
 #if defined(CONFIG_ARCH_HAS_CPU_CACHE_ALIASING) || \
 	defined(CONFIG_CPU_CACHE_ALIASING) || \
@@ -20,7 +20,7 @@
 #error "parklot needs data caches without aliases"
 #endif
 
-/* What charge.c counts in is there if anything of this is. */
+/* charge.c counts in user_struct.locked_vm, which one of these brings. */
 #if !defined(CONFIG_NET) && !defined(CONFIG_IO_URING)
 #error "parklot charges pages to user_struct.locked_vm: CONFIG_NET has that"
 #endif

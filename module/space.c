@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Spaces: who owns one, and what it is made of.
+ * Spaces: their owners and their parts.
  *
- * A space is made at open and is empty until SETUP gives it the lots
- * and the two areas of shared pages. They are published once and live as
- * long as the space, which lives as long as the open file: calls in flight and
- * mappings hold it. So nothing here is counted, and nothing is freed under a
- * sleeper.
+ * A space is made at open and is empty until SETUP gives it its lots and the
+ * two areas of shared pages, struct parklot_lots. These are published once and
+ * live as long as the space, which lives as long as the open file: calls in
+ * flight and mappings hold the file. So nothing here has a count of references,
+ * and nothing is freed under a sleeper.
  *
  *	setup				any other call
  *	make the lots			lots = space->lots	[setup-b]
- *	space->lots = lots  [setup-a]	if (lots) use it
+ *	space->lots = lots  [setup-a]	if (lots) use them
  */
 #include <linux/atomic.h>
 #include <linux/build_bug.h>
@@ -35,10 +35,10 @@
 #include "space.h"
 #include "worker.h"
 
-/* A power of two: kmalloc() aligns that to its size. */
+/* A power of two: kmalloc() aligns such a size to itself. */
 static_assert(!(sizeof(struct parklot_lots) &
 		(sizeof(struct parklot_lots) - 1)));
-/* A line each, and the same for programs of 32 bits. */
+/* One line each; the offsets are the same for programs of 32 bits. */
 static_assert(sizeof(struct parklot_counters) == PARKLOT_LINE);
 static_assert(sizeof(struct parklot_words) == PARKLOT_LINE);
 static_assert(sizeof(struct parklot_lot_counters) == PARKLOT_LINE);
@@ -47,7 +47,7 @@ static_assert(sizeof(struct parklot_lot_words) == PARKLOT_LINE);
 static_assert(sizeof(struct parklot_worker_words) == PARKLOT_LINE);
 static_assert(offsetof(struct parklot_park, deadline_ns) % 8 == 0);
 
-/* Results go where the first version has them: a caller has at least that. */
+/* Results lie in the part that the first version has: each caller has that. */
 static_assert(offsetofend(struct parklot_query, features) ==
 	      PARKLOT_QUERY_SIZE_VER0);
 static_assert(offsetofend(struct parklot_setup, words_size) ==
@@ -74,19 +74,19 @@ static void area_free(struct parklot_area *area)
 }
 
 /*
- * Spaces with a crew are freed, and no longer charged, a grace period after
- * their close. A SETUP that may not pin as much waits for those first.
+ * A space with a crew is freed, and its charge returned, a grace period after
+ * its close. A SETUP that may not pin enough waits for those spaces first.
  */
 static DECLARE_WAIT_QUEUE_HEAD(deferred_wait);
-static atomic_t nr_deferred = ATOMIC_INIT(0);	/* so far */
-static atomic_t nr_freed = ATOMIC_INIT(0);	/* of these */
+static atomic_t nr_deferred = ATOMIC_INIT(0);	/* spaces, so far */
+static atomic_t nr_freed = ATOMIC_INIT(0);	/* deferred ones, freed */
 
 static u32 area_nr_pages(u32 nr_lines)
 {
 	return DIV_ROUND_UP(nr_lines * PARKLOT_LINE, PAGE_SIZE);
 }
 
-/* Room for @nr_lines; on failure area_free() undoes what was done. */
+/* Allocates @nr_lines; on failure the caller calls area_free(). */
 static int area_alloc(struct parklot_area *area, u32 nr_lines)
 {
 	u32 nr_pages = area_nr_pages(nr_lines);
@@ -105,7 +105,7 @@ static int area_alloc(struct parklot_area *area, u32 nr_lines)
 	return 0;
 }
 
-/* Line @nr as the kernel maps it: no line crosses a page. */
+/* Returns line @nr in the kernel's mapping; no line crosses a page. */
 static void *area_line(const struct parklot_area *area, u32 nr)
 {
 	u32 offset = nr * PARKLOT_LINE;
@@ -127,21 +127,21 @@ static void lots_free(struct parklot_lots *lots)
 	kfree(lots);
 }
 
-/* A power of two, since only these are sure to be aligned. */
+/* A power of two, since only such sizes are sure to be aligned. */
 static size_t lot_array_size(u32 nr_lots)
 {
 	return roundup_pow_of_two(nr_lots * sizeof(struct parklot_lot));
 }
 
-/* The processors of a crew: none without workers. */
+/* Returns the number of processors' lines: 0 without workers. */
 static u32 lots_nr_cpus(u32 nr_workers)
 {
 	return nr_workers ? nr_cpu_ids : 0;
 }
 
 /*
- * What lots take: the areas, with a pointer a page; lots; slots; processors,
- * with two pointers each.
+ * Returns the number of pages to charge: both areas, with a pointer for each
+ * page; lots; slots; processors, with two pointers each.
  */
 static unsigned long lots_nr_pages(u32 nr_lots, u32 nr_workers)
 {
@@ -154,7 +154,7 @@ static unsigned long lots_nr_pages(u32 nr_lots, u32 nr_workers)
 	return nr + DIV_ROUND_UP(size, PAGE_SIZE);
 }
 
-/* 0 workers are no crew. */
+/* Creates the pool, unless there are 0 workers. */
 static int lots_create_pool(struct parklot_lots *lots, u32 nr_workers)
 {
 	struct parklot_pool *pool;
@@ -176,15 +176,21 @@ static int lots_create_pool(struct parklot_lots *lots, u32 nr_workers)
 }
 
 /*
- * Waits for as many spaces as were to be freed. Those of other users are among
- * them, and so the wait is for grace periods, not for their memory.
+ * Charges the caller. If that fails, waits until as many spaces are freed as
+ * are deferred now, and tries again. Spaces of other users are among them: the
+ * wait is for grace periods, not for the memory of other users.
  */
 static int lots_charge(struct parklot_lots *lots, unsigned long nr_pages)
 {
 	int deferred = atomic_read(&nr_deferred);
 	int freed, err;
 
-	/* [charge-a] pairs with [charge-b] in space_free_deferred(). */
+	/*
+	 * [charge-a] pairs with [charge-b] in space_free_deferred(): nr_freed
+	 * is read before the charge is tried. Otherwise a space that is freed
+	 * in between would count as freed before, although its pages made the
+	 * charge fail, and SETUP would fail without a second try.
+	 */
 	freed = atomic_read_acquire(&nr_freed);
 	PARKLOT_INJECT("charge-a");
 	err = parklot_charge_take(&lots->charge, nr_pages);
@@ -211,7 +217,7 @@ static struct parklot_lots *lots_create(u32 nr_lots, u32 nr_workers)
 		lots_free(lots);
 		return ERR_PTR(err);
 	}
-	/* The caller is told if it cannot be had, and need not fill the log. */
+	/* A failure is reported to the caller, and need not fill the log. */
 	lots->lot = kvzalloc(lot_array_size(nr_lots),
 			     PARKLOT_GFP);
 	if (!lots->lot ||
@@ -226,17 +232,17 @@ static struct parklot_lots *lots_create(u32 nr_lots, u32 nr_workers)
 		parklot_lot_init(&lots->lot[i],
 				 area_line(&lots->counters, 1 + i),
 				 area_line(&lots->words, 1 + i));
-		/* So that the first park looks for its descriptor. */
+		/* No nr_interrupts so far: the first park looks for its fd. */
 		lots->lot[i].nr_settled = ~0U;
 	}
 	return lots;
 }
 
 /**
- * parklot_space_create() - an empty space of the calling process
+ * parklot_space_create() - make an empty space for the calling process
  *
- * Return: the space, or an error pointer: -ENOMEM, or -EINVAL from a kernel
- * thread.
+ * Return: the space, or an error pointer: -ENOMEM, or -EINVAL if the caller is
+ * a kernel thread.
  */
 struct parklot_space *parklot_space_create(void)
 {
@@ -248,7 +254,7 @@ struct parklot_space *parklot_space_create(void)
 	if (!space)
 		return ERR_PTR(-ENOMEM);
 	mutex_init(&space->setup_lock);
-	/* Not its memory, only its identity: the pointer is not used again. */
+	/* Holds the identity, not the memory: the address is not reused. */
 	space->mm = current->mm;
 	mmgrab(space->mm);
 	space->files = current->files;
@@ -271,15 +277,16 @@ static void space_free_deferred(struct work_struct *work)
 
 	space_free(space);
 	/*
-	 * [charge-b] pairs with [charge-a] in lots_charge(): a caller that was
-	 * refused because of this space sees the count change.
+	 * [charge-b] pairs with [charge-a] in lots_charge(): the charge is
+	 * returned before nr_freed is raised. So a caller that was refused
+	 * because of this space sees the count change, and tries again.
 	 */
 	atomic_inc_return(&nr_freed);
 	PARKLOT_INJECT("charge-b");
 	wake_up_all(&deferred_wait);
 }
 
-/* Does a notifier of the scheduler's still use the crew? */
+/* Does a notifier still use the pool? */
 static bool space_is_in_use(struct parklot_space *space)
 {
 	struct parklot_lots *lots = space->lots;
@@ -289,11 +296,11 @@ static bool space_is_in_use(struct parklot_space *space)
 }
 
 /**
- * parklot_space_destroy() - free @space, now or soon
- * @space: no call is in flight on it and nothing of it is mapped
+ * parklot_space_destroy() - free @space, now or after a grace period
+ * @space: no call is in flight on it, and no area is mapped
  *
- * Context: does not wait for a grace period, of which many closes in a row
- * would take one each.
+ * Context: does not wait for the grace period: many closes in a row would wait
+ * for one each.
  */
 void parklot_space_destroy(struct parklot_space *space)
 {
@@ -308,12 +315,12 @@ void parklot_space_destroy(struct parklot_space *space)
 
 /**
  * parklot_space_setup() - make the lots and the shared pages
- * @space: any
- * @setup: what is wanted; the sizes are filled in
+ * @space: any space of the caller's
+ * @setup: from user space, not checked; the sizes are filled in
  *
- * Return: 0, -EBUSY the second time, -EINVAL, -EOPNOTSUPP if workers are
- * wanted and cannot be had, -ENOMEM, for want of memory or of leave to pin it,
- * or -EINTR if the caller is killed.
+ * Return: 0, -EBUSY the second time, -EINVAL, -EOPNOTSUPP if @setup asks for
+ * workers and crews are not available, -ENOMEM, for want of memory or of leave
+ * to pin it, or -EINTR if the caller is killed.
  */
 int parklot_space_setup(struct parklot_space *space,
 			struct parklot_setup *setup)
@@ -331,7 +338,11 @@ int parklot_space_setup(struct parklot_space *space,
 	lots = space->lots ? ERR_PTR(-EBUSY) :
 			     lots_create(setup->nr_lots, setup->nr_workers);
 	if (!IS_ERR(lots))
-		/* [setup-a] pairs with [setup-b] in parklot_space_lots(). */
+		/*
+		 * [setup-a] pairs with [setup-b] in parklot_space_lots(): the
+		 * lots are made before they are published. Otherwise another
+		 * thread could use lots that are not initialized.
+		 */
 		smp_store_release(&space->lots, lots);
 	mutex_unlock(&space->setup_lock);
 	if (IS_ERR(lots))
@@ -343,8 +354,8 @@ int parklot_space_setup(struct parklot_space *space,
 }
 
 /**
- * parklot_space_interrupt() - send everybody home who is parked in @space
- * @space: any
+ * parklot_space_interrupt() - end all sleeps in @space
+ * @space: any space
  */
 void parklot_space_interrupt(struct parklot_space *space)
 {
@@ -358,8 +369,8 @@ void parklot_space_interrupt(struct parklot_space *space)
 }
 
 /**
- * parklot_lots_join() - the caller joins the crew
- * @lots: whose
+ * parklot_lots_join() - make the caller a worker of the crew
+ * @lots: the space's lots
  * @slot: any number
  *
  * Return: 0, -EINVAL if there is no such slot, -EBUSY if it is taken or the
@@ -380,9 +391,11 @@ int parklot_lots_join(struct parklot_lots *lots, u32 slot)
 }
 
 /**
- * parklot_lots_show() - what goes on, more or less, for fdinfo
- * @lots: whose
- * @seq:  where to
+ * parklot_lots_show() - write the statistics to fdinfo
+ * @lots: the space's lots
+ * @seq:  the file
+ *
+ * The numbers are read while they change, and need not fit together.
  */
 void parklot_lots_show(struct parklot_lots *lots, struct seq_file *seq)
 {

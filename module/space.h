@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A space: one process's lots and the pages it shares with the kernel. Knows
- * no descriptor and touches no user memory.
+ * A space: the lots of one process, and the pages that it shares with the
+ * kernel. It knows no descriptor and touches no user memory.
  */
 #ifndef PARKLOT_SPACE_H
 #define PARKLOT_SPACE_H
@@ -28,33 +28,33 @@ struct seq_file;
 
 /* Whole zeroed pages, charged to the caller. I: set at init. */
 struct parklot_area {
-	u32			nr_pages;	/* I */
-	struct page		**pages;	/* I */
+	u32			nr_pages;	/* I: number of pages */
+	struct page		**pages;	/* I: the pages */
 };
 
 /*
- * What SETUP makes. I: set at init. Every call reads that; the statistics,
- * which each waker writes, have a line of their own.
+ * The result of SETUP. I: set at init. Each call reads the first part; the
+ * statistics, which each waker writes, have a line of their own.
  */
 struct parklot_lots {
-	u32			nr_lots;	/* I */
-	struct parklot_lot	*lot;		/* I: nr_lots */
-	struct parklot_area	counters;	/* I */
-	struct parklot_area	words;		/* I */
+	u32			nr_lots;	/* I: number of lots */
+	struct parklot_lot	*lot;		/* I: array of nr_lots */
+	struct parklot_area	counters;	/* I: written by the kernel */
+	struct parklot_area	words;		/* I: written by the process */
 	struct parklot_pool	*pool;		/* I: or NULL: no crew */
-	/* WAKEs, with a park or not. */
+	/* Number of WAKEs, with a park or without. */
 	atomic_long_t		nr_batches ____cacheline_aligned_in_smp;
-	atomic_long_t		nr_empty;	/* ... that woke nobody */
-	struct parklot_charge	charge;		/* I: for all of it */
+	atomic_long_t		nr_empty;	/* WAKEs without a wakee */
+	struct parklot_charge	charge;		/* I: for all allocations */
 };
 
-/* I: set at init.  S: setup_lock held. */
+/* I: set at init. S: setup_lock held. */
 struct parklot_space {
-	struct mm_struct	*mm;		/* I: whose, grabbed */
+	struct mm_struct	*mm;		/* I: the owner's, grabbed */
 	const void		*files;		/* I: the opener's table: see
 						 * parklot_close_was_last() */
 	bool			has_others;	/* parkers by another table */
-	unsigned int		fd_hint;	/* a descriptor seen last */
+	unsigned int		fd_hint;	/* descriptor found last */
 	struct mutex		setup_lock;
 	struct parklot_lots	*lots;		/* S: once, by [setup-a] */
 	struct rcu_work		free_work;	/* after close, with a crew */
@@ -71,7 +71,7 @@ void parklot_lots_show(struct parklot_lots *lots, struct seq_file *seq);
 
 /**
  * parklot_space_is_own() - does @space belong to the calling process?
- * @space: any
+ * @space: any space
  */
 static inline bool parklot_space_is_own(const struct parklot_space *space)
 {
@@ -79,22 +79,25 @@ static inline bool parklot_space_is_own(const struct parklot_space *space)
 }
 
 /**
- * parklot_space_lots() - what SETUP made
- * @space: any
+ * parklot_space_lots() - get the result of SETUP
+ * @space: any space
  *
- * Return: it, or NULL before SETUP.
+ * Return: the lots, or NULL before SETUP.
  */
 static inline struct parklot_lots *
 parklot_space_lots(struct parklot_space *space)
 {
 	PARKLOT_INJECT("setup-b");
-	/* [setup-b] pairs with [setup-a] in parklot_space_setup(). */
+	/*
+	 * [setup-b] pairs with [setup-a] in parklot_space_setup(): a caller
+	 * that sees the pointer sees initialized lots.
+	 */
 	return smp_load_acquire(&space->lots);
 }
 
 /**
- * parklot_lots_get() - the lot that user space calls @nr
- * @lots: whose
+ * parklot_lots_get() - find the lot that user space calls @nr
+ * @lots: the space's lots
  * @nr:   any number
  *
  * Return: the lot, or NULL.

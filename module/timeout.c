@@ -2,20 +2,20 @@
 /*
  * Timeouts of parked commands.
  *
- * A timer of the kernel's for each command would end all commands of one
- * deadline in one soft interrupt, which lets no thread run meanwhile, however
- * many commands there are. So each processor has a queue, ordered by deadline,
- * and one timer for the first of it. The timer ends a few and is started anew
- * for the rest: between two of its soft interrupts threads run.
+ * With an hrtimer for each command, one soft interrupt would end all commands
+ * of one deadline, however many there are, and no thread could run meanwhile.
+ * So each processor has a queue, ordered by deadline, and one timer for its
+ * first entry. The timer ends a few commands and is started anew for the
+ * others: between two of its soft interrupts threads run.
  *
  * Invariant, under the queue's lock: while a queue is not empty its timer is
  * started, for the first deadline at the latest, or timeouts_fire() is about
- * to take the lock. A cancel leaves the timer alone, which then finds nothing
- * due.
+ * to take the lock. A cancel does not touch the timer, which may then find no
+ * timeout that is due.
  *
- * The lock is held while a timeout is claimed, so that a canceller, which takes
- * it as well, may free the timeout afterwards. The lots' locks are taken
- * inside.
+ * The lock is held while a timeout is claimed, and a canceller takes it as
+ * well, so it may free the timeout afterwards. The lots' locks are taken inside
+ * this lock.
  */
 #include <linux/hrtimer.h>
 #include <linux/ktime.h>
@@ -26,21 +26,21 @@
 #include "compat.h"
 #include "timeout.h"
 
-/* One soft interrupt, and one hold of the lock, ends so many. */
+/* Timeouts ended by one soft interrupt, in one hold of the lock, at most. */
 #define TIMEOUTS_AT_ONCE	8
 
 /* L: lock held. */
 struct parklot_timeouts {
 	raw_spinlock_t		lock;
-	struct timerqueue_head	queue;		/* L */
-	struct hrtimer		timer;		/* L: to start */
+	struct timerqueue_head	queue;		/* L: by deadline */
+	struct hrtimer		timer;		/* L: started for the first */
 };
 
 static DEFINE_PER_CPU(struct parklot_timeouts, timeouts);
 
 /*
- * Not for a time that is over: the soft interrupt that fires timers would fire
- * this timer again before it ends.
+ * Starts the timer for a time in the future only: the soft interrupt that fires
+ * timers would fire this one again before it ends.
  */
 static void timeouts_restart(struct parklot_timeouts *timeouts, ktime_t now)
 {
@@ -92,7 +92,7 @@ static enum hrtimer_restart timeouts_fire(struct hrtimer *timer)
 /**
  * parklot_timeout_init() - make a timeout that is not started
  * @timeout: any memory
- * @ops:     how it ends
+ * @ops:     claim and end it
  */
 void parklot_timeout_init(struct parklot_timeout *timeout,
 			  const struct parklot_timeout_ops *ops)
@@ -105,7 +105,7 @@ void parklot_timeout_init(struct parklot_timeout *timeout,
 /**
  * parklot_timeout_start() - claim and end @timeout at @deadline
  * @timeout:  from parklot_timeout_init(), never started
- * @deadline: by CLOCK_MONOTONIC
+ * @deadline: CLOCK_MONOTONIC
  */
 void parklot_timeout_start(struct parklot_timeout *timeout, ktime_t deadline)
 {
@@ -121,7 +121,7 @@ void parklot_timeout_start(struct parklot_timeout *timeout, ktime_t deadline)
 }
 
 /**
- * parklot_timeout_cancel() - it is not claimed any more
+ * parklot_timeout_cancel() - make sure that @timeout will not be claimed
  * @timeout: started or not
  *
  * When this returns @timeout is not claimed, or has been. A timeout that has
@@ -152,7 +152,7 @@ void parklot_timeouts_init(void)
 	}
 }
 
-/* A command holds the module: the queues are empty, a timer may be started. */
+/* A command holds the module: the queues are empty; timers may be started. */
 void parklot_timeouts_exit(void)
 {
 	int cpu;

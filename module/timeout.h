@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Timeouts of what has no task to sleep: queues of a processor each, so that
- * one soft interrupt ends a few and no more. Knows no lots.
+ * Timeouts of commands, which have no task to sleep: a queue for each
+ * processor, so that one soft interrupt ends a few commands and no more. They
+ * know no lots.
  */
 #ifndef PARKLOT_TIMEOUT_H
 #define PARKLOT_TIMEOUT_H
@@ -14,17 +15,17 @@ struct parklot_timeouts;
 struct parklot_timeout;
 
 struct parklot_timeout_ops {
-	/* With the queue's lock held: is it for the caller to end? */
+	/* With the queue's lock held: may the caller end the timeout? */
 	bool (*claim)(struct parklot_timeout *timeout);
-	/* With no lock held, if so. */
+	/* With no lock held: ends a claimed timeout. */
 	void (*end)(struct parklot_timeout *timeout);
 };
 
-/* I: set at init.  L: the queue's lock held. */
+/* I: set at init. L: the queue's lock held. */
 struct parklot_timeout {
 	const struct parklot_timeout_ops *ops;	/* I */
-	struct parklot_timeouts	*queue;		/* I */
-	struct timerqueue_node	node;		/* L */
+	struct parklot_timeouts	*queue;		/* I: a processor's */
+	struct timerqueue_node	node;		/* L: with the deadline */
 };
 
 void parklot_timeout_init(struct parklot_timeout *timeout,

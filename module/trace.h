@@ -9,7 +9,7 @@
 #include <linux/parklot.h>
 #include <linux/tracepoint.h>
 
-/* A park ends; @ns is how long it was. */
+/* A park ends after @ns nanoseconds. */
 TRACE_EVENT(parklot_park,
 	TP_PROTO(u32 lot, int reason, u64 ns),
 	TP_ARGS(lot, reason, ns),
@@ -34,7 +34,7 @@ TRACE_EVENT(parklot_park,
 		  __entry->ns)
 );
 
-/* A lot is served: @nr were wanted, @woken taken. */
+/* A lot is served: a waker asked for @nr sleepers, and took @woken. */
 TRACE_EVENT(parklot_wake,
 	TP_PROTO(u32 lot, u32 nr, u32 woken),
 	TP_ARGS(lot, nr, woken),
@@ -52,7 +52,7 @@ TRACE_EVENT(parklot_wake,
 		  __entry->woken)
 );
 
-/* Of a crew: whom it is about, and how many run then. */
+/* Of a crew: the worker's slot, and the number of running workers after it. */
 DECLARE_EVENT_CLASS(parklot_worker,
 	TP_PROTO(u32 slot, u32 nr_running),
 	TP_ARGS(slot, nr_running),
@@ -78,7 +78,7 @@ DEFINE_EVENT(parklot_worker, parklot_unblocked,
 	TP_ARGS(slot, nr_running)
 );
 
-/* A parked worker is called instead of one that does not run. */
+/* A parked worker is called in place of a worker that does not run. */
 DEFINE_EVENT(parklot_worker, parklot_replace,
 	TP_PROTO(u32 slot, u32 nr_running),
 	TP_ARGS(slot, nr_running)

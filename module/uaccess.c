@@ -9,14 +9,14 @@
 #include "uaccess.h"
 
 /**
- * parklot_copy_in_other() - parklot_copy_in() for who knows it otherwise
- * @dst:   ours
- * @ksize: how large it is here
- * @first: how large its first version was
- * @src:   theirs
- * @size:  how large they know it
+ * parklot_copy_in_other() - parklot_copy_in() for a size other than ours
+ * @dst:   the module's struct
+ * @ksize: its size
+ * @first: the size of its first version
+ * @src:   user space's struct
+ * @size:  its size as user space knows it
  *
- * Return: as that says.
+ * Return: as parklot_copy_in().
  */
 int parklot_copy_in_other(void *dst, size_t ksize, size_t first,
 			  const void __user *src, size_t size)
@@ -27,10 +27,10 @@ int parklot_copy_in_other(void *dst, size_t ksize, size_t first,
 }
 
 /**
- * parklot_deadline() - the caller's CLOCK_MONOTONIC to the machine's
- * @deadline_ns: any, PARKLOT_FOREVER too
+ * parklot_deadline() - convert a deadline to the machine's CLOCK_MONOTONIC
+ * @deadline_ns: of the caller's time namespace; any, PARKLOT_FOREVER too
  *
- * Return: when, or KTIME_MAX.
+ * Return: the deadline, or KTIME_MAX for none.
  */
 ktime_t parklot_deadline(u64 deadline_ns)
 {
@@ -43,7 +43,7 @@ ktime_t parklot_deadline(u64 deadline_ns)
 		ns = current->nsproxy->time_ns;
 		offset = timespec64_to_ktime(ns->offsets.monotonic);
 	}
-	/* Before the machine's start is long ago, not an underflow. */
+	/* A deadline before the machine's start is past; avoid an underflow. */
 	if (offset > 0 && deadline_ns < offset)
 		return 0;
 	return min_t(u64, deadline_ns - offset, KTIME_MAX);

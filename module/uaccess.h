@@ -12,17 +12,17 @@ int parklot_copy_in_other(void *dst, size_t ksize, size_t first,
 ktime_t parklot_deadline(u64 deadline_ns);
 
 /**
- * parklot_copy_in() - a struct of user space's
- * @dst:   ours
- * @ksize: how large it is here, a constant: that spares the usual case checks
- * @first: how large its first version was: PARKLOT_*_SIZE_VER0
- * @src:   theirs
- * @size:  how large they know it
+ * parklot_copy_in() - copy a struct from user space
+ * @dst:   the module's struct
+ * @ksize: its size, a constant: that spares the usual case the checks
+ * @first: the size of its first version: PARKLOT_*_SIZE_VER0
+ * @src:   user space's struct
+ * @size:  its size as user space knows it
  *
- * What they do not know is zero.
+ * Fields that user space does not know are zero.
  *
- * Return: 0, -EINVAL if it is smaller than any version, -E2BIG if it is larger
- * and not zero beyond, or -EFAULT.
+ * Return: 0, -EINVAL if @size is smaller than any version, -E2BIG if it is
+ * larger than @ksize and the rest is not zero, or -EFAULT.
  */
 static __always_inline int parklot_copy_in(void *dst, size_t ksize,
 					   size_t first,

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * PARK and WAKE as commands of io_uring. A parked command is a sleeper without
- * a task: whoever takes it off the lot has it completed by the task that
- * submitted it.
+ * a task: the thread that removes it from the lot has it completed by the task
+ * that submitted it.
  *
  * Four may end it: a waker (or a close), the timeout, a cancel, and the
- * submission itself, which may find another seq. Who takes it off the lot, as
- * lot.c has it, or did not get it on, completes it, and nobody else.
+ * submission itself, which may find another seq. The one that removes it from
+ * the lot, under the lot's lock as in lot.c, or fails to list it, completes it,
+ * and no other does.
  *
  * A task submits with the ring's lock held, io-wq (IOSQE_ASYNC) without: then
- * the cancel may come before the command is on the lot. It leaves its reason
- * there, under the lot's lock, and the submission completes the command:
+ * the cancel may come before the command is on the lot. The cancel leaves its
+ * reason there, under the lot's lock, and the submission completes the command:
  *
  *	submission by io-wq		cancel, with the ring's lock
  *	mark cancelable
@@ -20,18 +21,19 @@
  *	if (refused)			if (taken off)
  *	    complete			    have the task complete
  *
- *	submission			who ends it
+ *	submission			waker, timeout or cancel
  *	onto the lot			off the lot, reason	[ring-a]
  *	start the timeout
  *	if (reason)	[ring-b]	by the submitter's task:
  *	    cancel the timeout		    cancel the timeout
  *	put				    done; put
  *
- * The timeout may be started after it was cancelled in vain, but then the
- * reason was set before, and is seen. The command is done before its request
- * is freed: a cancel, which finds the one by the other, holds the ring's lock,
- * and finds it no more once it is done. A pending command holds the file: so
- * it is the close of a descriptor that sends it home, not the release.
+ * The submission may start the timeout after the task has cancelled it. But
+ * then the reason was set before the start, so the submission sees it and
+ * cancels. The command is done before its request is freed: a cancel finds the
+ * request by the command, holds the ring's lock, and does not find a command
+ * that is done. A pending command holds the file: so the close of a descriptor
+ * ends it, not the release.
  */
 #include <linux/io_uring/cmd.h>
 #include <linux/io_uring_types.h>
@@ -56,14 +58,14 @@
 /* A parked command. I: set at init. */
 struct parklot_request {
 	struct parklot_sleeper	sleeper;
-	struct parklot_lot	*lot;		/* I */
-	struct io_uring_cmd	*cmd;		/* I */
+	struct parklot_lot	*lot;		/* I: where it parks */
+	struct io_uring_cmd	*cmd;		/* I: to be completed */
 	struct parklot_timeout	timeout;
-	bool			has_timeout;	/* I */
+	bool			has_timeout;	/* I: has a deadline */
 	refcount_t		refs;		/* submission, completion */
 };
 
-/* What a command remembers; the SQE is not there for long. */
+/* A command's own memory; its SQE may be reused after the submission. */
 struct parklot_pdu {
 	struct parklot_request	*request;
 };
@@ -80,8 +82,10 @@ static void request_put(struct parklot_request *request)
 }
 
 /*
- * By the one who ended it. [ring-a] pairs with [ring-b] in request_park(): the
- * reason was set before the timeout is cancelled here.
+ * Completes the command; called for the one that ended it. [ring-a] pairs with
+ * [ring-b] in request_park(): the reason was set before the timeout is
+ * cancelled here. Otherwise a submission that starts the timeout after this
+ * cancel could miss the reason, and leave a timeout of a freed request.
  */
 static void request_done(struct parklot_request *request, int res,
 			 unsigned int issue_flags)
@@ -93,7 +97,7 @@ static void request_done(struct parklot_request *request, int res,
 	request_put(request);
 }
 
-/* The result goes to a ring that nobody can read any more, or will soon be. */
+/* Does the result go to a ring that no thread can read, now or soon? */
 static bool is_result_lost(struct io_uring_cmd *cmd)
 {
 	return percpu_ref_is_dying(&cmd_to_io_kiocb(cmd)->ctx->refs) ||
@@ -163,7 +167,7 @@ static struct parklot_request *request_create(struct io_uring_cmd *cmd,
 	return request;
 }
 
-/* From here on it is completed, and not by what is returned. */
+/* Parks the command: from here on it completes later, or has completed. */
 static int request_park(struct parklot_request *request,
 			const struct parklot_park_args *args,
 			unsigned int issue_flags)
@@ -180,7 +184,11 @@ static int request_park(struct parklot_request *request,
 	if (request->has_timeout) {
 		PARKLOT_INJECT("ring-b");
 		parklot_timeout_start(&request->timeout, args->deadline);
-		/* [ring-b] pairs with [ring-a] in request_done(). */
+		/*
+		 * [ring-b] pairs with [ring-a] in request_done(): the timeout
+		 * is started before the reason is read. Otherwise a command
+		 * that is done would leave its timeout in the queue.
+		 */
 		if (smp_load_acquire(&request->sleeper.reason))
 			parklot_timeout_cancel(&request->timeout);
 	}
@@ -190,8 +198,9 @@ out:
 }
 
 /*
- * Of a file that its ring holds: that can wake it, with no descriptor left. If
- * the SQE has changed since, the command stays until its ring ends, at worst.
+ * Is the file a registered one? Its ring can wake the command even when no
+ * descriptor is left. If the SQE has changed since, the command stays until its
+ * ring ends, at worst.
  */
 static bool is_registered(const struct io_uring_cmd *cmd)
 {
@@ -215,7 +224,11 @@ static int uring_park(struct io_uring_cmd *cmd, struct parklot_lots *lots,
 	args.seq = park.expected_seq;
 	args.fifo = park.flags & PARKLOT_PARK_FIFO;
 	args.deadline = parklot_deadline(park.deadline_ns);
-	/* [close-b] pairs with [close-a] in parklot_lot_interrupt(). */
+	/*
+	 * [close-b] pairs with [close-a] in parklot_lot_interrupt(): the number
+	 * is read before the table. Otherwise a close in between would be
+	 * missed in both, and no thread could wake the command.
+	 */
 	args.nr_interrupts = smp_load_acquire(&lot->nr_interrupts);
 	if (!is_registered(cmd) &&
 	    parklot_close_was_last(lot, args.nr_interrupts, cmd->file))
@@ -232,10 +245,10 @@ static int uring_park(struct io_uring_cmd *cmd, struct parklot_lots *lots,
 }
 
 /*
- * The end of the ring, or of the process; with the ring's lock held. io_uring
- * may cancel a command more than once, and before it is on its lot: [ring-c].
- * As a ring of DEFER_TASKRUN belongs to one task, the command is not completed
- * here, where another may be at work.
+ * Called at the end of the ring, or of the process, with the ring's lock held.
+ * io_uring may cancel a command more than once, and before it is on its lot:
+ * [ring-c]. A ring with DEFER_TASKRUN belongs to one task, and another one may
+ * run here: so the command is completed by its task.
  */
 static int uring_cancel(struct io_uring_cmd *cmd)
 {
@@ -247,11 +260,11 @@ static int uring_cancel(struct io_uring_cmd *cmd)
 }
 
 /**
- * parklot_uring_cmd() - the file operation
- * @cmd:	 on a file of ours
+ * parklot_uring_cmd() - do a command of io_uring
+ * @cmd:	 on a file of /dev/parklot
  * @issue_flags: io_uring's
  *
- * Return: the result, or -EIOCBQUEUED if it comes later.
+ * Return: the result, or -EIOCBQUEUED if the command completes later.
  */
 int parklot_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
 {

@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Usage: module/wake-flags.sh SRCTREE VERSION PATCHLEVEL
 #
-# For Kbuild: the scheduler's own flags that default_wake_function() lets pass,
-# as -D options, or nothing if they are not known for sure: then HANDOFF is not
-# offered. They are in kernel/sched/sched.h, which the packages of headers do
-# not have. Where it is there, it says; else the kernels do that were looked at:
-# from 6.6, whose commit "sched: add WF_CURRENT_CPU and externise ttwu" brought
-# them, to the newest below. A later one is added once its source was read.
+# For Kbuild: prints the scheduler's own flags that default_wake_function() lets
+# pass, as -D options, or nothing if they are not known for sure: then HANDOFF
+# is not offered. They are defined in kernel/sched/sched.h, which the packages
+# of headers do not have. If that file is there, its values are printed;
+# otherwise those of the kernels that were read: from 6.6, where the commit
+# "sched: add WF_CURRENT_CPU and externise ttwu" brought the flags, to the
+# newest one below. A later kernel is added once its source was read.
 
 set -eu
 newest='7 2'

@@ -12,8 +12,8 @@
 #include "wake.h"
 
 /*
- * All entries at once, so that user memory is opened once: reads them, and
- * writes what is where the results go, which proves that they can be written.
+ * Reads all entries in one section of user access, and writes back what the
+ * fields of the results hold, which proves that they are writable.
  */
 static int wake_copy_in_entries(struct parklot_wake_call *call)
 {
@@ -40,7 +40,7 @@ fault:
 	return -EFAULT;
 }
 
-/* Inline, as the two below are: WAKE is the call that has to be quick. */
+/* Inline, as the two functions below: WAKE is the call that has to be fast. */
 static __always_inline int wake_prepare(struct parklot_wake_call *call,
 					struct parklot_lots *lots,
 					const struct parklot_wake *wake)
@@ -112,8 +112,8 @@ fault:
 /**
  * parklot_wake_prepare() - check a WAKE, its entries included
  * @call: on the caller's stack
- * @lots:  whose lots
- * @wake:  as user space wants it, but for the flags
+ * @lots: the space's lots
+ * @wake: from user space, not checked but for the flags
  *
  * Proves that the results can be written.
  *
@@ -127,11 +127,11 @@ int parklot_wake_prepare(struct parklot_wake_call *call,
 }
 
 /**
- * parklot_wake_run() - the wakes
- * @call:     from parklot_wake_prepare()
+ * parklot_wake_run() - do the wakes
+ * @call:    from parklot_wake_prepare()
  * @handoff: the last wakee gets the caller's processor
  *
- * Return: how many in all.
+ * Return: the number of wakees of all entries.
  */
 u32 parklot_wake_run(struct parklot_wake_call *call, bool handoff)
 {
@@ -139,10 +139,10 @@ u32 parklot_wake_run(struct parklot_wake_call *call, bool handoff)
 }
 
 /**
- * parklot_wake_report() - tell user space what the wakes came to
- * @call: after parklot_wake_run()
- * @woken: what that said
- * @uwake: whose @woken to fill in
+ * parklot_wake_report() - write the results of the wakes to user space
+ * @call:  after parklot_wake_run()
+ * @woken: its result
+ * @uwake: user space's struct with the field @woken
  *
  * Return: @woken, or -EFAULT.
  */
@@ -153,8 +153,8 @@ int parklot_wake_report(const struct parklot_wake_call *call, u32 woken,
 }
 
 /*
- * All at once as well, for the size that is the usual one. Proves that the
- * result can be written. No flags: PARKLOT_WAKE_HANDOFF is for who parks then.
+ * Reads a WAKE of the usual size in one section of user access, and proves that
+ * the result can be written. No flags: PARKLOT_WAKE_HANDOFF is for a WAKE_PARK.
  */
 static __always_inline int
 wake_copy_in(struct parklot_wake *wake, struct parklot_wake __user *uwake)
@@ -186,12 +186,12 @@ static noinline int wake_copy_in_other(struct parklot_wake *wake,
 }
 
 /**
- * parklot_wake_user() - all of a WAKE
- * @lots:  whose lots
- * @uwake: what is wanted, and where the results go
- * @size:  of it, as user space knows it
+ * parklot_wake_user() - do a WAKE
+ * @lots:  the space's lots
+ * @uwake: user space's struct, for input and results
+ * @size:  its size as user space knows it
  *
- * Return: how many were woken, or -errno.
+ * Return: the number of wakees, or -errno.
  */
 int parklot_wake_user(struct parklot_lots *lots,
 		      struct parklot_wake __user *uwake, size_t size)

@@ -8,7 +8,7 @@
 
 struct parklot_lots;
 
-/* One WAKE, checked. */
+/* A WAKE that has been checked. */
 struct parklot_wake_call {
 	struct parklot_lots		*lots;
 	struct parklot_wake_entry	__user *uentries;
