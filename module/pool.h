@@ -157,7 +157,7 @@ parklot_pool_count(struct parklot_pool *pool,
 	 * the thread that raises the backlog, and with [crew-b] in
 	 * parklot_pool_running(): the state is counted before the backlog, the
 	 * list of the parked and the other lines are read. Otherwise each of
-	 * two threads could miss what the other one did, and nobody would see
+	 * two threads could miss what the other one did, and neither would see
 	 * the shortage.
 	 */
 	if (from == PARKLOT_RUNS)

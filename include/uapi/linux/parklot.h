@@ -20,21 +20,24 @@
  *	    if (seq == s)		    WAKE
  *		sleep
  *
- * Each side writes its own word and then reads the other's, so they cannot both
- * miss. Who takes a sleeper off a lot, and nobody else, takes nr_parked
- * down, before the sleeper runs. A waker may call WAKE without looking.
+ * Each side writes its own word and then reads the other side's, with a full
+ * barrier in between: so either the parker sees the new seq and does not sleep,
+ * or the waker sees nr_parked and wakes it. Without [park-b] both can miss, and
+ * the parker sleeps although there is work. The thread that removes a sleeper
+ * from a lot, and no other, takes nr_parked down, before the sleeper runs. A
+ * waker may call WAKE without reading nr_parked.
  *
- * What holds for all structs: reserved fields and unknown flags must be
- * zero, else -EINVAL; fields marked "out" are ignored on input, and not written
- * when a call fails. Structs may grow at their end. The size is part of the
- * command: smaller than the first version's (PARKLOT_*_SIZE_VER0) is -EINVAL,
- * what is missing of a later one is zero; larger than the module's is -E2BIG
- * unless what is beyond is zero. So programs run on older modules and on newer
- * ones.
+ * For all structs: reserved fields and unknown flags must be zero, else
+ * -EINVAL; fields marked "out" are ignored on input, and not written when a
+ * call fails. Structs may grow at their end. The size is part of the command: a
+ * size smaller than the first version's (PARKLOT_*_SIZE_VER0) is -EINVAL;
+ * fields beyond a smaller size are zero; a larger size than the module's is
+ * -E2BIG unless all bytes beyond are zero. So programs run on older modules and
+ * on newer ones.
  *
- * Errors: -EIO as above, -ENOTTY for unknown commands, -ENXIO for what wants a
- * SETUP before it, -EINVAL for a lot that is not there, -EFAULT (nothing was
- * done, unless memory was taken away during the call), -ENOMEM.
+ * Errors: -EIO as above, -ENOTTY for unknown commands, -ENXIO for a call that
+ * needs SETUP first, -EINVAL for a lot that does not exist, -EFAULT (nothing
+ * was done, unless memory was unmapped during the call), -ENOMEM.
  */
 #ifndef _UAPI_LINUX_PARKLOT_H
 #define _UAPI_LINUX_PARKLOT_H
@@ -48,7 +51,7 @@
 #define PARKLOT_MAX_WORKERS	65536
 #define PARKLOT_MAX_BATCH	64	/* entries of one WAKE */
 
-/* Sizes of the structs as they were first. */
+/* Sizes of the structs in their first versions. */
 #define PARKLOT_QUERY_SIZE_VER0		24
 #define PARKLOT_SETUP_SIZE_VER0		24
 #define PARKLOT_PARK_SIZE_VER0		32
@@ -56,7 +59,7 @@
 #define PARKLOT_CREW_SIZE_VER0		16
 #define PARKLOT_WORKER_SIZE_VER0	8
 
-/* Every shared word stands in a line of its own. */
+/* Each shared word stands in a line of its own, bytes. */
 #define PARKLOT_LINE		64
 
 /* Times are absolute, CLOCK_MONOTONIC of the caller's time namespace, ns. */
@@ -80,11 +83,12 @@ struct parklot_query {
 /*
  * nr_lots: 1 to max_lots. nr_workers: 0 for no crew, up to max_workers;
  * -EOPNOTSUPP without PARKLOT_FEAT_CREW. No flags yet. A second SETUP: -EBUSY.
- * What it takes is pinned until the space is gone: two lines and a lot a lot,
- * a line and a pointer a worker, in whole pages. It counts against
- * RLIMIT_MEMLOCK of the caller's user (-ENOMEM), as what io_uring pins does,
- * but for CAP_IPC_LOCK, and is shown as VmPin. A crew also takes a line and two
- * pointers for each processor that the machine may have.
+ * SETUP pins memory until the space is gone: for each lot a struct and two
+ * lines, for each worker a line and a pointer, in whole pages. It counts
+ * against RLIMIT_MEMLOCK of the caller's user (-ENOMEM), as memory that
+ * io_uring pins does, except with CAP_IPC_LOCK, and is shown as VmPin. A crew
+ * also takes a line and two pointers for each processor that the machine may
+ * have.
  */
 struct parklot_setup {
 	__u32	nr_lots;
@@ -99,7 +103,7 @@ struct parklot_setup {
  * Offsets for mmap(). Both areas are mapped MAP_SHARED, whole, and not
  * executable; they are not inherited by fork() (unless madvise(2) with
  * MADV_DOFORK asks for it) and not dumped. The counters are mapped without
- * PROT_WRITE, for ever.
+ * PROT_WRITE, which mprotect(2) cannot add.
  */
 #define PARKLOT_OFF_COUNTERS	0x00000000
 #define PARKLOT_OFF_WORDS	0x10000000
@@ -121,20 +125,20 @@ struct parklot_counters {
 	struct parklot_lot_counters lot[];	/* nr_lots */
 };
 
-/* How often a worker entered a state, and left it; both wrap around. */
+/* Number of times that workers entered a state, and left it; both wrap. */
 struct parklot_state_counters {
 	__u32	in;
 	__u32	out;
 };
 
 /*
- * What happened on one processor, which alone writes this line. A worker may
- * leave a state on another processor than it entered it: only the sums over all
- * lines tell how many are in it, nr = sum(in) - sum(out). What changes during a
- * sum makes it inexact on one side, by the order in which the two are summed:
+ * Counts of one processor, which alone writes this line. A worker may leave a
+ * state on another processor than it entered it: only the sums over all lines
+ * tell how many workers are in it, nr = sum(in) - sum(out). Changes during a
+ * sum make it inexact, on the side that the order of the two sums decides:
  *
- *	in, read barrier, out	too few at most, below 0 even
- *	out, read barrier, in	too many at most
+ *	in, read barrier, out	maybe too low, even below 0, never too high
+ *	out, read barrier, in	maybe too high, never too low
  */
 struct parklot_cpu_counters {
 	struct parklot_state_counters running;
@@ -143,7 +147,7 @@ struct parklot_cpu_counters {
 	__u32	reserved[10];
 };
 
-/* Where line @i of the processors is, from the start of the counters area. */
+/* Offset of line @i of the processors in the counters area, bytes. */
 #define PARKLOT_CPU_OFFSET(nr_lots, i) \
 	(PARKLOT_LINE * (1UL + (nr_lots) + (i)))
 
@@ -157,7 +161,7 @@ struct parklot_lot_words {
  * nr_workers of struct parklot_worker_words.
  */
 struct parklot_words {
-	__u32	backlog;	/* runnable tasks that nobody took, a hint */
+	__u32	backlog;	/* runnable tasks that wait, a hint */
 	__u32	reserved[15];
 	struct parklot_lot_words lot[];		/* nr_lots */
 };
@@ -169,34 +173,34 @@ struct parklot_worker_words {
 	__u32	reserved[15];
 };
 
-/* Where worker @slot's words are, from the start of the words area. */
+/* Offset of the words of worker @slot in the words area, bytes. */
 #define PARKLOT_WORKER_OFFSET(nr_lots, slot) \
 	(PARKLOT_LINE * (1UL + (nr_lots) + (slot)))
 
 /* struct parklot_park.reason */
 #define PARKLOT_WOKEN		1	/* counted by exactly one WAKE */
 #define PARKLOT_CHANGED		2	/* seq is not expected_seq */
-#define PARKLOT_TIMEDOUT	3	/* a deadline that is past polls */
+#define PARKLOT_TIMEDOUT	3	/* at the deadline; a past one polls */
 #define PARKLOT_POLLED		4	/* pollfd became ready */
-#define PARKLOT_INTERRUPTED	5	/* by none of these: see below */
-#define PARKLOT_CALLED		6	/* by the crew, in another's stead */
+#define PARKLOT_INTERRUPTED	5	/* none of the others: see below */
+#define PARKLOT_CALLED		6	/* by the crew, in another's place */
 
 /* struct parklot_park.flags. Without it the last parked is the first woken. */
 #define PARKLOT_PARK_FIFO	(1U << 0)	/* joins the other end */
 
 /*
- * PARK sleeps until a reason comes up, and returns 0 and the reason. A signal
- * restarts it where SA_RESTART says so (-EINTR else); the deadline, being
- * absolute, stays.
+ * PARK sleeps until there is a reason to return, and returns 0 and the reason.
+ * A signal restarts it if SA_RESTART is set (-EINTR otherwise); the deadline,
+ * being absolute, stays.
  *
  * A parked thread keeps the space alive. When the last descriptor of the space
- * leaves the table of descriptors that the thread parked by (its own, see
+ * leaves the table of descriptors through which the thread parked (its own, see
  * clone(2), CLONE_FILES), whichever thread or process closes it, PARK returns
  * PARKLOT_INTERRUPTED: parking again gives -EBADF. Other closes, of a duplicate
- * or in a child of fork or vfork, end no sleep, but if several tables have
- * threads parked, the others leave the lot for a moment, and are parked last. A
- * descriptor that is moved at the same time may be missed: parking again is
- * then possible.
+ * or in a child of fork or vfork, end no sleep; but if several tables have
+ * threads parked, those of the other tables leave the lot for a moment, and are
+ * parked last. A descriptor that is moved at the same time may be missed:
+ * parking again is then possible.
  *
  * pollfd other than -1 is polled as by poll(2) for poll_events (POLLIN and so
  * on, 16 bits; POLLERR and POLLHUP always): when it is ready, at once or
@@ -217,8 +221,8 @@ struct parklot_park {
 
 struct parklot_wake_entry {
 	__u32	lot;
-	__u32	nr;		/* wake at most so many of this lot */
-	__u32	woken;		/* out: so many were woken */
+	__u32	nr;		/* most sleepers of this lot to wake */
+	__u32	woken;		/* out: number of wakees */
 	__u32	reserved;
 };
 
@@ -229,18 +233,18 @@ struct parklot_wake_entry {
 #define PARKLOT_WAKE_HANDOFF	(1U << 0)
 
 /*
- * WAKE serves the entries in order until `limit' threads are woken; a limit
- * of 0 wakes nobody, ~0U is none. More than max_batch entries: -EINVAL, none is
- * legal. All entries are checked before the first one is served. An `nr' of at
- * least nr_parked wakes those who were parked, each once, whoever parks again
- * meanwhile.
+ * WAKE serves the entries in order until `limit' threads are woken; a limit of
+ * 0 wakes no thread, ~0U is no limit. More than max_batch entries give -EINVAL;
+ * 0 entries are legal. All entries are checked before the first one is served.
+ * An `nr' of at least nr_parked wakes the threads that were parked, each once,
+ * even if threads park again meanwhile.
  */
 struct parklot_wake {
 	__u64	entries;	/* struct parklot_wake_entry * */
 	__u32	nr_entries;
 	__u32	flags;
 	__u32	limit;
-	__u32	woken;		/* out: in all */
+	__u32	woken;		/* out: wakees of all entries */
 };
 
 /*
@@ -260,45 +264,46 @@ struct parklot_wake_park {
  *
  *	running		have a processor or wait for one
  *	blocked		sleep in the kernel, anywhere but in PARK: in a read, a
- *			page fault, for somebody's mutex
+ *			page fault, for a mutex of another thread
  *	parked		sleep in PARK
  *
- * Who sleeps while the `state' of its slot is PARKLOT_WORKER_IDLE is
- * none of these: it waits for work, in io_uring_enter() or so. A thread
- * that a signal has stopped, or a debugger or a freezer holds, runs as far as
- * the crew is concerned.
+ * A thread that sleeps while the `state' of its slot is PARKLOT_WORKER_IDLE is
+ * in none of these states: it waits for work, in io_uring_enter() for example.
+ * A thread that a signal has stopped, or that a debugger or a freezer holds,
+ * counts as running.
  *
- * CREW: if fewer than `target' run, `backlog' is not 0 and a joined thread is
- * parked, the last one that parked is called: its PARK returns PARKLOT_CALLED.
- * That happens once it has been so for stall_ns (0: at once), one at a time, 50
- * us apart, and never while `max' run. It is looked at when somebody joined
- * blocks, parks or leaves, and at CREW, but not when `backlog' changes:
+ * CREW: if fewer than `target' workers run, `backlog' is not 0 and a worker is
+ * parked, the worker that parked last is called: its PARK returns
+ * PARKLOT_CALLED. That happens once this has lasted stall_ns (0: at once), one
+ * call at a time, 50 us apart, and never while `max' workers run. The kernel
+ * checks for it when a worker blocks, parks or leaves, and at CREW, but not
+ * when `backlog' changes:
  *
- *	who raises it from 0		who blocks
+ *	thread that raises backlog	worker that blocks
  *	backlog = 1			running.out++
  *	full barrier			full barrier
  *	sum of running, in first	if (backlog and any parked)
  *	if (sum < target)		    sum of running, in first
  *	    WAKE			    if (sum < target)
- *						call somebody
+ *						call a worker
  *
- * All this helps progress; nothing may rely on it. Before the first CREW, and
- * with a target of 0, nobody is called. No flags yet; target > max: -EINVAL.
+ * Calls help progress; no program may rely on them. Before the first CREW, and
+ * with a target of 0, no worker is called. No flags yet; target > max: -EINVAL.
  */
 struct parklot_crew {
-	__u32	target;		/* so many workers are to be runnable */
-	__u32	max;		/* nobody is called while so many run */
-	__u32	stall_ns;	/* how long too few may run */
+	__u32	target;		/* number of workers meant to run */
+	__u32	max;		/* no call while that many run */
+	__u32	stall_ns;	/* time before a call, ns */
 	__u32	flags;
 };
 
 /*
  * WORKER_JOIN: the calling thread joins; -EBUSY if the slot is taken, or the
  * thread has joined this or another crew. WORKER_LEAVE: it leaves; -ENOENT if
- * the slot is not its own. Who exits or runs another program has left. Without
- * workers in SETUP all three give -EINVAL, without PARKLOT_FEAT_CREW
- * -EOPNOTSUPP; if that is taken away at run time, leaving still works. No flags
- * yet.
+ * the slot is not its own. A thread that exits or runs another program has
+ * left. Without workers in SETUP all three give -EINVAL, without
+ * PARKLOT_FEAT_CREW -EOPNOTSUPP; if that feature is taken away at run time,
+ * leaving still works. No flags yet.
  */
 struct parklot_worker {
 	__u32	slot;
@@ -327,13 +332,14 @@ struct parklot_worker {
 /*
  * PARKLOT_FEAT_URING: PARK and WAKE as IORING_OP_URING_CMD on the descriptor,
  * with cmd_op PARKLOT_IOC_PARK or PARKLOT_IOC_WAKE (in exactly this size) and
- * this in the SQE's cmd area. The result is -errno, or the reason of the park,
- * whose struct is only read, and not after the submission; or how many were
- * woken, which is also written as by the ioctl. pollfd is -1: a ring polls by
- * itself. Nothing but a WAKE, the deadline, the close that ends a PARK (or one
- * like it in another table) and the end of the ring (-ECANCELED) ends such a
- * park: IORING_OP_ASYNC_CANCEL and IORING_OP_LINK_TIMEOUT do not. A park by a
- * registered file needs no descriptor, and holds up the unregistering of files.
+ * this struct in the SQE's cmd area. The result is -errno, or the reason of the
+ * park, or the number of wakees, which is also written as by the ioctl. The
+ * struct of a park is only read, and not after the submission. pollfd is -1: a
+ * ring polls by itself. A park ends only by a WAKE, the deadline, the close
+ * that ends a PARK (or a similar close in another table) and the end of the
+ * ring (-ECANCELED): IORING_OP_ASYNC_CANCEL and IORING_OP_LINK_TIMEOUT do not
+ * end it. A park by a registered file needs no descriptor, and delays the
+ * unregistering of files.
  */
 struct parklot_uring {
 	__u64	arg;		/* struct parklot_park *, parklot_wake * */
