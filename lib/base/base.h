@@ -75,8 +75,27 @@ pl__bug(const char *file, uint32_t line, const char *what);
 # define store_before_rmw(p, v)	atomic_store(p, v)
 #endif
 
-/* A counter that one thread writes and others read now and then. */
-#define counter_add(p, n)	store_relaxed(p, load_relaxed(p) + (n))
+/*
+ * A counter that one thread writes and others read now and then.  Compilers
+ * make three instructions of it where one does.
+ */
+#if defined(__x86_64__) && !defined(PL_TSAN)
+static inline void pl__add_u64(_Atomic uint64_t *p, uint64_t n)
+{
+	__asm__("addq	%1, %0" : "+m"(*(uint64_t *)p) : "er"(n) : "cc");
+}
+
+static inline void pl__add_u32(_Atomic uint32_t *p, uint32_t n)
+{
+	__asm__("addl	%1, %0" : "+m"(*(uint32_t *)p) : "er"(n) : "cc");
+}
+
+# define counter_add(p, n) \
+	_Generic((p), _Atomic uint64_t *: pl__add_u64, \
+		      _Atomic uint32_t *: pl__add_u32)(p, n)
+#else
+# define counter_add(p, n)	store_relaxed(p, load_relaxed(p) + (n))
+#endif
 #define counter_inc(p)		counter_add(p, 1)
 /* Who reads it with acquire sees what was counted before. */
 #define counter_inc_release(p)	store_release(p, load_relaxed(p) + 1)
