@@ -117,6 +117,7 @@ static int runtime_start(struct pl__rt *rt, const struct pl_config *cfg)
 	ret = pl__tasks_init();
 	if (ret)
 		return ret;
+	pl__cxx_init();
 	store_relaxed(&rt->target, rt->cfg.nr_workers);
 	rt->workers = pl__alloc(rt->cfg.max_workers * sizeof(*rt->workers));
 	if (!rt->workers)

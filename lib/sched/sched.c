@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
-#include "sched/sched.h"
+#include "sched/leave.h"
 #include "base/inject.h"
 #include "base/probe.h"
 #include "ring/ring.h"

@@ -73,25 +73,6 @@ void pl__switch_finish(void);
 struct pl__ctx *pl__switch_prepare(struct pl__worker *w, struct pl__task *next,
 				   void (*after)(void *arg), void *arg);
 
-/* Switches from @t, which runs on @w, and returns when a worker resumes @t. */
-static inline void pl__leave(struct pl__worker *w, struct pl__task *t,
-			     struct pl__task *next, void (*after)(void *arg),
-			     void *arg)
-{
-	pl__stack_check(t->stack);
-	pl__ctx_switch(&t->ctx, pl__switch_prepare(w, next, after, arg));
-	pl__switch_finish();
-}
-
-/* Switches away; @after(@arg) arranges for a waker to make the caller ready. */
-static inline void pl__block(void (*after)(void *arg), void *arg)
-{
-	struct pl__worker *w = pl__self();
-	struct pl__task *t = w->current;
-
-	pl__leave(w, t, pl__next_prepared(w), after, arg);
-}
-
 /*
  * Makes the caller ready and runs the new task @t now, or lets @t wait for a
  * stack.  False, with nothing done: the caller cannot switch away.

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 #include "sched/task_exit.h"
+#include "ctx/cxx.h"
 #include "base/inject.h"
 #include "base/probe.h"
 #include "base/sys.h"
@@ -135,7 +136,11 @@ void pl__task_exit(struct pl__task *t)
 {
 	struct pl__worker *w;
 	struct pl__task *next;
+	struct pl__cxx lost;
 
+	/* It may have left a handler, or a destructor. */
+	if (pl__cxx_is_due())
+		pl__cxx_save(&lost);
 	if (t->stack->user.exit_to)
 		longjmp(*t->stack->user.exit_to, 1);
 	pl__task_end_locals(t);

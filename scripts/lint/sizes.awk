@@ -29,7 +29,7 @@ function end_file()
 FNR == 1 {
 	end_file()
 	last = FILENAME
-	is_c = FILENAME ~ /\.[chS]$/
+	is_c = FILENAME ~ /\.([chS]|[ch]pp)$/
 	has_spdx = FILENAME ~ /\.md$/
 	start = 0
 }

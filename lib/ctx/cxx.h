@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * cxx: the C++ exceptions of a task
+ *
+ * A C++ runtime keeps, for each thread, the exceptions that are caught and the
+ * number of those that are thrown: the two words that __cxa_get_globals() of
+ * the Itanium ABI leads to.  A task that waits in a handler or in a destructor
+ * takes them along: a switch saves them on the task's stack and leaves zeroes
+ * to the next task.
+ *
+ * A program without a C++ runtime pays for one test a switch.  A runtime may be
+ * loaded later, by dlopen(): what is tested is the link from the last object
+ * that is never unloaded to the next one, which is NULL until then.
+ */
+#ifndef PL_CXX_H
+#define PL_CXX_H
+
+#include "base/base.h"
+
+#define PL__CXX_RUNTIMES	2	/* libstdc++ and libc++abi, say */
+
+/* As all runtimes of the ABI have it. */
+struct pl__cxx_globals {
+	void			*caught;
+	unsigned int		nr_uncaught;
+};
+
+/* What a task has of each runtime; in its frame. */
+struct pl__cxx {
+	struct pl__cxx_globals	of[PL__CXX_RUNTIMES];
+	uint32_t		nr;	/* runtimes known as it was saved */
+};
+
+/* Leads to NULL: there is no C++ runtime. */
+extern _Atomic(void *) *_Atomic pl__cxx_link;
+
+/* Whether a switch has to save and restore. */
+static inline bool pl__cxx_is_due(void)
+{
+	return load_relaxed(load_relaxed(&pl__cxx_link));
+}
+
+/* Looks for what is loaded; before the first switch. */
+void pl__cxx_init(void);
+
+/* To @c from the calling thread, which has none of it then, and back. */
+void pl__cxx_save(struct pl__cxx *c);
+void pl__cxx_restore(const struct pl__cxx *c);
+
+#endif /* PL_CXX_H */

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+#include "sched/leave.h"
+
+void pl__leave_cxx(struct pl__worker *w, struct pl__task *t,
+		   struct pl__task *next, void (*after)(void *arg), void *arg)
+{
+	struct pl__cxx cxx;
+
+	pl__cxx_save(&cxx);
+	pl__stack_check(t->stack);
+	pl__ctx_switch(&t->ctx, pl__switch_prepare(w, next, after, arg));
+	pl__switch_finish();
+	pl__cxx_restore(&cxx);
+}
