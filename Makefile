@@ -96,7 +96,7 @@ TOOLS		:= $(call programs,tools/pl*.c)
 PROGRAMS	:= $(EXAMPLES) $(BENCHES) $(TOOLS)
 
 MODULE_SRCS	:= Kbuild dkms.conf module include
-HEADERS		:= $(sort $(wildcard include/parklot/*.h))
+HEADERS		:= $(sort $(wildcard include/parklot/*.h include/parklot/*.hpp))
 # gdb loads the second by itself, with the shared library.
 GDB_SCRIPT	:= $(DATADIR)/parklot/parklot-gdb.py
 GDB_AUTO	:= $(DATADIR)/gdb/auto-load$(LIBDIR)/libparklot.so.$(VERSION)-gdb.py
@@ -378,7 +378,8 @@ install: lib tools ## to DESTDIR/PREFIX
 	$(INSTALL) -m 644 $(LIB_A) $(DESTDIR)$(LIBDIR)/
 	$(INSTALL) -m 644 $(PC) $(DESTDIR)$(LIBDIR)/pkgconfig/
 	$(INSTALL) -m 644 $(CMAKE) $(DESTDIR)$(CMAKEDIR)/
-	$(INSTALL) -m 644 include/parklot.h $(DESTDIR)$(INCLUDEDIR)/
+	$(INSTALL) -m 644 include/parklot.h include/parklot.hpp \
+		$(DESTDIR)$(INCLUDEDIR)/
 	$(INSTALL) -m 644 $(HEADERS) $(DESTDIR)$(INCLUDEDIR)/parklot/
 	$(INSTALL) -m 644 include/uapi/linux/parklot.h \
 		$(DESTDIR)$(INCLUDEDIR)/linux/
@@ -397,6 +398,7 @@ uninstall: ## takes away what install put there
 		$(DESTDIR)$(LIBDIR)/pkgconfig/parklot.pc \
 		$(addprefix $(DESTDIR)$(CMAKEDIR)/,$(notdir $(CMAKE))) \
 		$(DESTDIR)$(INCLUDEDIR)/parklot.h \
+		$(DESTDIR)$(INCLUDEDIR)/parklot.hpp \
 		$(DESTDIR)$(INCLUDEDIR)/linux/parklot.h \
 		$(DESTDIR)$(GDB_SCRIPT) $(DESTDIR)$(GDB_AUTO) \
 		$(addprefix $(DESTDIR)$(INCLUDEDIR)/parklot/,$(notdir $(HEADERS))) \
