@@ -68,6 +68,20 @@ bool pl__deque_grow(struct pl__deque *d, int64_t top, int64_t bottom)
 	return true;
 }
 
+bool pl__deque_push(struct pl__deque *d, void *p)
+{
+	int64_t bottom = load_relaxed(&d->bottom);
+
+	/* [deque-e] pairs with pl__deque_steal_once(). */
+	d->top_seen = load_acquire(&d->top);
+	PL_INJECT("deque-e");
+	if (bottom - d->top_seen > load_relaxed(&d->array)->mask &&
+	    !pl__deque_grow(d, d->top_seen, bottom))
+		return false;
+	pl__deque_put(d, bottom, load_relaxed(&d->array), p);
+	return true;
+}
+
 /* The pages that are all slots; what was in them does not matter. */
 static void give_back(struct pl__deque_array *a)
 {

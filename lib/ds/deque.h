@@ -77,32 +77,35 @@ void pl__deque_fini(struct pl__deque *d);
 /* Twice the room, or false: no memory, nothing changed.  Owner. */
 bool pl__deque_grow(struct pl__deque *d, int64_t top, int64_t bottom);
 
+/* There is room.  Owner. */
+static inline void pl__deque_put(struct pl__deque *d, int64_t bottom,
+				 struct pl__deque_array *a, void *p)
+{
+	store_relaxed(&a->slots[bottom & a->mask], p);
+	PL_INJECT("deque-d");
+	/* [deque-d] pairs with pl__deque_steal_once(): element, array. */
+	store_release(&d->bottom, bottom + 1);
+}
+
+/* The same as pl__deque_push(); false if it looks full, too.  Owner. */
+static inline bool pl__deque_try_push(struct pl__deque *d, void *p)
+{
+	int64_t bottom = load_relaxed(&d->bottom);
+	struct pl__deque_array *a = load_relaxed(&d->array);
+
+	if (unlikely(bottom - d->top_seen > a->mask))
+		return false;
+	pl__deque_put(d, bottom, a, p);
+	return true;
+}
+
 /**
  * pl__deque_push() - add @p, which is not NULL, at the owner's end
  *
  * Context: the owner.
  * Return: false if it is full and there is no memory to let it grow.
  */
-static inline bool pl__deque_push(struct pl__deque *d, void *p)
-{
-	int64_t bottom = load_relaxed(&d->bottom);
-	struct pl__deque_array *a = load_relaxed(&d->array);
-
-	if (unlikely(bottom - d->top_seen > a->mask)) {
-		/* [deque-e] pairs with pl__deque_steal_once(). */
-		d->top_seen = load_acquire(&d->top);
-		PL_INJECT("deque-e");
-		if (bottom - d->top_seen > a->mask &&
-		    !pl__deque_grow(d, d->top_seen, bottom))
-			return false;
-		a = load_relaxed(&d->array);
-	}
-	store_relaxed(&a->slots[bottom & a->mask], p);
-	PL_INJECT("deque-d");
-	/* [deque-d] pairs with pl__deque_steal_once(): element, array. */
-	store_release(&d->bottom, bottom + 1);
-	return true;
-}
+bool pl__deque_push(struct pl__deque *d, void *p);
 
 /**
  * pl__deque_pop() - take the newest; NULL: empty
@@ -159,7 +162,7 @@ static inline void *pl__deque_steal_once(struct pl__deque *d, bool *lost)
 	/* [deque-b] pairs with [deque-a] in pl__deque_pop(). */
 	top = atomic_load(&d->top);
 	PL_INJECT("deque-b");
-	/* [deque-d] pairs with pl__deque_push(). */
+	/* [deque-d] pairs with pl__deque_put(). */
 	if (top >= atomic_load(&d->bottom))
 		return NULL;
 

@@ -70,7 +70,7 @@ static bool must_notify_again(uint32_t idle, int ret)
  * found another task.  A start that failed for want of memory is not retried
  * here.
  */
-static void notify_slow(struct pl__worker *w)
+static __pl_noinline void notify_slow(struct pl__worker *w)
 {
 	uint32_t none, idle;
 	int ret;

@@ -9,11 +9,18 @@
 
 /* ---- ready ---- */
 
+/* The inbox can always take what a full deque cannot. */
+static __pl_noinline void queue_own_slow(struct pl__worker *w,
+					 struct pl__task *t)
+{
+	if (!pl__deque_push(&w->deque, t))
+		pl__inbox_push(&w->inbox, &t->link);
+}
+
 void pl__queue_own(struct pl__worker *w, struct pl__task *t)
 {
-	/* The inbox can always take what a full deque cannot. */
-	if (unlikely(!pl__deque_push(&w->deque, t)))
-		pl__inbox_push(&w->inbox, &t->link);
+	if (unlikely(!pl__deque_try_push(&w->deque, t)))
+		queue_own_slow(w, t);
 }
 
 /*
