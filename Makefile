@@ -381,6 +381,8 @@ install: lib tools ## to DESTDIR/PREFIX
 	$(INSTALL) -m 644 include/parklot.h include/parklot.hpp \
 		$(DESTDIR)$(INCLUDEDIR)/
 	$(INSTALL) -m 644 $(HEADERS) $(DESTDIR)$(INCLUDEDIR)/parklot/
+	$(INSTALL) -D -m 644 include/parklot/wrap/errno.h \
+		$(DESTDIR)$(INCLUDEDIR)/parklot/wrap/errno.h
 	$(INSTALL) -m 644 include/uapi/linux/parklot.h \
 		$(DESTDIR)$(INCLUDEDIR)/linux/
 	$(INSTALL) -D -m 644 tools/parklot-gdb.py $(DESTDIR)$(GDB_SCRIPT)
@@ -400,11 +402,13 @@ uninstall: ## takes away what install put there
 		$(DESTDIR)$(INCLUDEDIR)/parklot.h \
 		$(DESTDIR)$(INCLUDEDIR)/parklot.hpp \
 		$(DESTDIR)$(INCLUDEDIR)/linux/parklot.h \
+		$(DESTDIR)$(INCLUDEDIR)/parklot/wrap/errno.h \
 		$(DESTDIR)$(GDB_SCRIPT) $(DESTDIR)$(GDB_AUTO) \
 		$(addprefix $(DESTDIR)$(INCLUDEDIR)/parklot/,$(notdir $(HEADERS))) \
 		$(foreach p,$(MAN_PAGES),\
 		$(DESTDIR)$(MANDIR)/man$(subst .,,$(suffix $(p)))/$(notdir $(p)))
-	-rmdir $(DESTDIR)$(INCLUDEDIR)/parklot $(DESTDIR)$(CMAKEDIR) \
+	-rmdir $(DESTDIR)$(INCLUDEDIR)/parklot/wrap \
+		$(DESTDIR)$(INCLUDEDIR)/parklot $(DESTDIR)$(CMAKEDIR) \
 		$(DESTDIR)$(dir $(GDB_SCRIPT)) 2>/dev/null
 
 .PHONY: dkms-source

@@ -5,6 +5,8 @@
 #ifndef PARKLOT_BASE_H
 #define PARKLOT_BASE_H
 
+#include "errno.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -33,6 +33,11 @@
 	said;								\
 })
 
+int *pl__errno_at(void)
+{
+	return &errno;
+}
+
 static uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec ts;

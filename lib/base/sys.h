@@ -2,8 +2,9 @@
 /*
  * sys: system calls that return -errno
  *
- * The only user of errno.  The compiler keeps its address across a stack
- * switch, after which it may be another thread's; so nobody else names it.
+ * The only user of errno, but for sched/leave.h, which keeps its value with the
+ * task.  The compiler keeps its address across a stack switch, after which it
+ * may be another thread's; so no other file names it.
  */
 #ifndef PL_SYS_H
 #define PL_SYS_H
@@ -17,6 +18,9 @@ uint64_t pl__now_ns(void);
 uint64_t pl__thread_cpu_ns(pthread_t thread);
 uint64_t pl__tid_cpu_ns(int tid);	/* of one that may have ended; 0 */
 int pl__thread_id(void);
+
+/* Where the calling thread has its errno. */
+int *pl__errno_at(void);
 
 /* What may be unmapped at any moment: false if it is. */
 bool pl__read_own_mem(void *to, const void *from, size_t size);

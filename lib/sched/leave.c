@@ -4,11 +4,13 @@
 void pl__leave_cxx(struct pl__worker *w, struct pl__task *t,
 		   struct pl__task *next, void (*after)(void *arg), void *arg)
 {
+	int error = *w->errno_at;
 	struct pl__cxx cxx;
 
 	pl__cxx_save(&cxx);
 	pl__stack_check(t->stack);
 	pl__ctx_switch(&t->ctx, pl__switch_prepare(w, next, after, arg));
-	pl__switch_finish();
+	w = pl__switch_finish();
 	pl__cxx_restore(&cxx);
+	*w->errno_at = error;
 }

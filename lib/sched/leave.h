@@ -12,18 +12,23 @@
 void pl__leave_cxx(struct pl__worker *w, struct pl__task *t,
 		   struct pl__task *next, void (*after)(void *arg), void *arg);
 
-/* Switches from @t, which runs on @w, and returns when a worker resumes @t. */
+/*
+ * Switches from @t, which runs on @w, and returns when a worker resumes @t.
+ * errno goes with the task.
+ */
 static inline void pl__leave(struct pl__worker *w, struct pl__task *t,
 			     struct pl__task *next, void (*after)(void *arg),
 			     void *arg)
 {
+	int error = *w->errno_at;
+
 	if (unlikely(pl__cxx_is_due())) {
 		pl__leave_cxx(w, t, next, after, arg);
 		return;
 	}
 	pl__stack_check(t->stack);
 	pl__ctx_switch(&t->ctx, pl__switch_prepare(w, next, after, arg));
-	pl__switch_finish();
+	*pl__switch_finish()->errno_at = error;
 }
 
 /* Switches away; @after(@arg) arranges for a waker to make the caller ready. */

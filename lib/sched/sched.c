@@ -190,15 +190,16 @@ struct pl__task *pl__next_prepared(struct pl__worker *w)
 
 /* ---- switching ---- */
 
-void pl__switch_finish(void)
+struct pl__worker *pl__switch_finish(void)
 {
 	struct pl__worker *w = pl__self();
 	void (*after)(void *arg) = w->after;
 
-	if (!after)
-		return;
-	w->after = NULL;
-	after(w->after_arg);
+	if (after) {
+		w->after = NULL;
+		after(w->after_arg);
+	}
+	return w;
 }
 
 struct pl__ctx *pl__switch_prepare(struct pl__worker *w, struct pl__task *next,

@@ -66,8 +66,8 @@ void pl__run(struct pl__worker *w, struct pl__task *t);
 /* The next ready task of @w that has a stack. */
 struct pl__task *pl__next_prepared(struct pl__worker *w);
 
-/* Every context calls it first after a switch to it. */
-void pl__switch_finish(void);
+/* Every context calls it first after a switch to it.  Returns the worker. */
+struct pl__worker *pl__switch_finish(void);
 
 /* The context that runs @next, or the loop; it calls @after(@arg) first. */
 struct pl__ctx *pl__switch_prepare(struct pl__worker *w, struct pl__task *next,

@@ -80,6 +80,7 @@ struct pl__worker {
 	/* O: after-switch callback */
 	void			(*after)(void *arg);
 	void			*after_arg;	/* O: its argument */
+	int			*errno_at;	/* O: errno of its thread */
 	/* O: task for the loop's own stack */
 	struct pl__task		*for_loop;
 	struct pl__ring		*ring;		/* O: NULL before first I/O */

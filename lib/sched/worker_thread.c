@@ -37,6 +37,7 @@ static void *worker_main(void *arg)
 	snprintf(name, sizeof(name), "pl-worker/%u", w->index);
 	pl__thread_name(name);
 	store_relaxed(&w->tid, pl__thread_id());
+	w->errno_at = pl__errno_at();
 	pl__self_set(w);
 	pl__self_is_own();
 	pl__self_guard(w, gone);
