@@ -1,24 +1,27 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * close: who waits on a descriptor is told that it is closed
+ * close: ends requests on a descriptor that is closed
  *
- * The kernel keeps the file open while a request is in flight on it, and ends
- * none when its descriptor is closed.  So the owners of the rings are told, by
- * a message: none is waited for, as it may be blocked.
+ * The kernel keeps the file open while a request on it is in flight, and ends
+ * no request when the descriptor is closed.  So the closer sends a close
+ * message to the owner of each ring with such requests; it waits for none, as
+ * an owner may be blocked.
  *
  *	owner				closer
  *	count it in its bucket	[close-a]	close the descriptor
  *	have the kernel look	[close-a]	full barrier	[close-b]
  *		for its file			if (bucket has some)
- *						tell the owner
+ *						message the owner
  *
- * The kernel's look is a full barrier, as it takes hold of the file and looks
- * again.  So either it finds the descriptor closed, or the closer finds the
- * request.
+ * Invariant: no request stays in flight on a closed descriptor.  The kernel's
+ * look is a full barrier, as it takes a reference to the file and looks again.
+ * So either the kernel finds the descriptor closed, or the closer finds the
+ * request; otherwise the task waits for ever.
  *
- * By the time that an owner hears of it the number may be another file's.  What
- * was added before the close began was not for that; what was added later may
- * have been, and is made again, which tells.
+ * When the owner reads the message, the number may be another file's.  A
+ * request that was added before the close began was not for that file; a
+ * request that was added later may have been, and is made again, which finds
+ * out.
  */
 #include "base/inject.h"
 #include "ring/ring.h"
@@ -27,8 +30,8 @@
 
 #include "parklot.h"
 
-/* A message for each ring that is to be told. */
-struct told {
+/* The rings that get a message. */
+struct close_messages {
 	int			fd;
 	struct pl__link		*first;
 };
@@ -38,7 +41,7 @@ static struct pl__ring_closed *message_of(struct pl__link *l)
 	return container_of(l, struct pl__ring_closed, link);
 }
 
-static bool is_told(struct told *t, const struct pl__ring *r)
+static bool has_message_for(struct close_messages *t, const struct pl__ring *r)
 {
 	struct pl__link *l;
 
@@ -48,7 +51,9 @@ static bool is_told(struct told *t, const struct pl__ring *r)
 	return false;
 }
 
-/* The close cannot be refused, nor left half done: it goes on till there is. */
+/*
+ * A close can neither fail nor stay half done: retries until there is memory.
+ */
 static struct pl__ring_closed *new_message(void)
 {
 	struct pl__ring_closed *m;
@@ -58,7 +63,7 @@ static struct pl__ring_closed *new_message(void)
 	return m;
 }
 
-static void close_add_message(struct told *t, struct pl__ring *r,
+static void close_add_message(struct close_messages *t, struct pl__ring *r,
 			      uint64_t before)
 {
 	struct pl__ring_closed *m = new_message();
@@ -70,20 +75,20 @@ static void close_add_message(struct told *t, struct pl__ring *r,
 	t->first = &m->link;
 }
 
-static void close_collect(struct told *t, bool is_closed)
+static void close_collect(struct close_messages *t, bool is_closed)
 {
 	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
 	struct pl__ring *r;
 
 	for (i = 0; i < nr; i++) {
 		r = load_acquire(&pl__rt.workers[i]->ring_seen);
-		if (!r || !pl__ring_may_have(r, t->fd) || is_told(t, r))
+		if (!r || !pl__ring_may_have(r, t->fd) || has_message_for(t, r))
 			continue;
 		close_add_message(t, r, is_closed ? 0 : pl__ring_nr_added(r));
 	}
 }
 
-static void send_all(struct told *t)
+static void send_all(struct close_messages *t)
 {
 	struct pl__link *l = t->first, *next;
 
@@ -93,7 +98,7 @@ static void send_all(struct told *t)
 	}
 }
 
-static void drop_all(struct told *t)
+static void drop_all(struct close_messages *t)
 {
 	struct pl__link *l = t->first, *next;
 
@@ -105,7 +110,7 @@ static void drop_all(struct told *t)
 
 static int close_and_tell(int fd)
 {
-	struct told t = { .fd = fd };
+	struct close_messages t = { .fd = fd };
 	int ret;
 
 	close_collect(&t, false);
@@ -128,7 +133,7 @@ int pl_close(int fd)
 	bool outside = !pl__self();
 	int ret;
 
-	/* Without a runtime nobody waits. */
+	/* Without a runtime no task waits. */
 	if (outside && !pl__rt_enter())
 		return pl__close(fd);
 	ret = close_and_tell(fd);

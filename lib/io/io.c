@@ -2,18 +2,18 @@
 /*
  * io: a task waits for one completion
  *
- * The request lives on the caller's stack until its done() was called, which
- * the kernel decides: who gives up before, for whatever reason, asks for it to
- * be cancelled and waits for that, so that the buffer is nobody else's when
- * the call returns.  What was transferred all the same is reported, and the
- * interruption is left for the next call.
+ * The request is on the caller's stack until its done() was called; the kernel
+ * decides when.  A caller that gives up earlier, for whatever reason, cancels
+ * the request and waits for its end, so that the kernel does not use the buffer
+ * after the return.  If data was transferred by then, the call reports that,
+ * and the interrupt stays pending for the next call.
  *
- * What a socket gives or takes at once is had by a plain call, which does not
- * block: a request, its completion and the switch away and back take longer.
- * Where that was in vain before, as it is for who answers and then waits for
- * the next question, it is mostly left out.
+ * Socket calls are first tried non-blocking: that is cheaper than a request,
+ * its completion and two switches.  Where the attempts get EAGAIN, as for a
+ * server that answers and then waits for the next question, they are mostly
+ * skipped.
  *
- * An ordinary thread has no ring: it sends a task.
+ * An ordinary thread has no ring: it spawns a task that makes a proxy request.
  */
 #include "io/io.h"
 #include "ring/sync_op.h"
@@ -26,14 +26,16 @@
 #include <poll.h>
 #include <string.h>
 
-/* Calls that could be had at once; a power of 2. */
+/*
+ * One of so many socket calls goes through the ring in any case; a power of 2.
+ */
 #define BY_RING_EVERY	16
 
 struct request {
 	struct pl__ring_req	req;
 	_Atomic uint32_t	done;
 	int			res;
-	uint64_t		done_ns;	/* 0: it is not measured */
+	uint64_t		done_ns;	/* ns; 0: not measured */
 };
 
 static void request_done(struct pl__ring_req *req, int res)
@@ -57,17 +59,18 @@ static struct pl__ring *io_ring(struct pl__worker *w)
 	w->ring_error = pl__ring_open(&w->ring, pl__rt.io, pl__rt.wait);
 	if (!w->ring_error)
 		store_release(&w->ring_seen, w->ring);
-	/* For want of memory or descriptors it may be had later. */
+	/* Without memory or descriptors now, the ring may be opened later. */
 	if (w->ring_error != -ENOSYS && w->ring_error != -EPERM)
 		w->ring_error = 0;
 	return w->ring;
 }
 
-/* What is to be waited for, and by whom it was made. */
+/* An operation to wait for. */
 struct io_op {
 	const struct io_uring_sqe *sqe;
 	uint64_t		deadline_ns;
-	bool			is_callers;	/* for io_uring alone */
+	/* the caller's own SQE: io_uring only */
+	bool			is_callers;
 };
 
 static int io_submit(struct request *r, const struct io_op *a)
@@ -106,7 +109,10 @@ static bool is_send(const struct io_uring_sqe *sqe)
 	       sqe->opcode == IORING_OP_SENDMSG;
 }
 
-/* Another descriptor may have the same, or another file the descriptor. */
+/*
+ * Another descriptor may share the hint, and another file may get the
+ * descriptor.
+ */
 static struct pl__attempt_hint *attempt_hint_of(struct pl__worker *w,
 						const struct io_uring_sqe *sqe)
 {
@@ -115,9 +121,10 @@ static struct pl__attempt_hint *attempt_hint_of(struct pl__worker *w,
 }
 
 /*
- * True: it was, with @res.  What is to be whole is left to the ring, which goes
- * on with the rest; and one call in so many, so that a task that never has to
- * wait lets others have their turn.
+ * True: the attempt succeeded or failed with *@res; false: use the ring.  A
+ * transfer of MSG_WAITALL goes to the ring, which continues until it is
+ * complete; and so does one call in BY_RING_EVERY, so that a task that never
+ * waits lets other tasks run.
  */
 static bool try_nonblock(const struct io_op *a, struct request *r, int *res)
 {
@@ -142,7 +149,7 @@ static bool try_nonblock(const struct io_op *a, struct request *r, int *res)
 	return !r->req.got_eagain;
 }
 
-/* It has filled the buffer: most likely there is more. */
+/* The transfer has filled the buffer: most likely there is more. */
 static void learn_from(const struct io_op *a, int res)
 {
 	if (a->sqe->opcode == IORING_OP_RECV && !a->is_callers &&
@@ -175,8 +182,8 @@ static int io_wait_once(const struct io_op *a)
 		return ret;
 
 	/*
-	 * A wake may be late, and meant for a request that lay here before:
-	 * its done is no news of ours, and the deadline still holds.
+	 * A wake may be late, for a request that was at this address before:
+	 * then done() was not called, and the deadline still holds.
 	 */
 	do {
 		ret = pl__wait(&r.done, 0, a->deadline_ns, PL__FOR_IO);
@@ -207,7 +214,7 @@ static int io_wait_task(const struct io_op *a)
 	return ret;
 }
 
-/* What an ordinary thread has done for it. */
+/* A proxy request, made by a task for an ordinary thread. */
 struct io_proxy {
 	const struct io_op	*io_op;
 	_Atomic uint32_t	done;
@@ -252,7 +259,7 @@ static int io_wait_for(const struct io_uring_sqe *sqe, uint64_t deadline_ns)
 	return wait_for_op(&a);
 }
 
-/* Whenever it says @again, once there are @events. */
+/* Repeats the call while it returns @again, each time after one of @events. */
 static int repeat(const struct io_uring_sqe *sqe, int again, uint32_t events,
 		  uint64_t deadline_ns)
 {
@@ -334,7 +341,7 @@ int pl_accept_until(int fd, struct sockaddr *addr, socklen_t *len, int flags,
 	return pl__io(&sqe, POLLIN, deadline_ns);
 }
 
-/* Linux 6.1 says EALREADY when it was woken for nothing (seen under load). */
+/* Linux 6.1 returns EALREADY after a spurious wakeup (seen under load). */
 int pl_connect_until(int fd, const struct sockaddr *addr, socklen_t len,
 		     uint64_t deadline_ns)
 {

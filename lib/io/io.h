@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * io: what each call of the system that waits is made of
+ * io: waiting for one system call, by request or by nonblocking attempt
  */
 #ifndef PL_IO_H
 #define PL_IO_H
@@ -10,14 +10,14 @@
 struct io_uring_sqe;
 
 /*
- * Waits for the completion of a copy of @sqe: its res, or why not.  A
- * descriptor that is non-blocking says -EAGAIN; then it is waited for, until
- * it has one of @events, and asked again.  0: -EAGAIN is the answer.
+ * Waits for the completion of a copy of @sqe; returns its res, or -errno.  If a
+ * non-blocking descriptor returns -EAGAIN, waits until it has one of @events,
+ * and asks again; @events 0: returns -EAGAIN.
  */
 int pl__io(const struct io_uring_sqe *sqe, uint32_t events,
 	   uint64_t deadline_ns);
 
-/* As much as one call of the kernel transfers. */
+/* The most bytes that one system call transfers, or @n. */
 static inline unsigned int pl__io_clamp(size_t n)
 {
 	return n < 0x7ffff000 ? (unsigned int)n : 0x7ffff000;

@@ -9,7 +9,7 @@
 #include <liburing.h>
 #include <poll.h>
 
-/* The file's own position; not to be had by asking for it. */
+/* io_uring's number for the file's own position; callers cannot ask for it. */
 #define AT_POSITION	((uint64_t)-1)
 
 ssize_t pl_pread_until(int fd, void *buf, size_t n, off_t offset,
@@ -87,7 +87,7 @@ int pl_poll(int fd, uint32_t events, uint64_t deadline_ns)
 
 	io_uring_prep_poll_add(&sqe, fd, events);
 	ret = pl__io(&sqe, 0, deadline_ns);
-	/* A hang-up brings others along that nobody asked for. */
+	/* A hang-up sets other events that the caller did not ask for. */
 	return ret < 0 ? ret : ret & (int)(events | POLLERR | POLLHUP);
 }
 
