@@ -66,7 +66,7 @@ bool pl__config_backend_is_env(void)
 	return s && *s;
 }
 
-/* One of @names, which NULL ends, and its number. */
+/* Sets *@out to the index of @name's value in @names, which NULL ends. */
 static int env_name(const char *name, const char *const *names, uint32_t *out)
 {
 	const char *s = getenv(name);
@@ -126,7 +126,7 @@ int pl__config_wait(uint32_t *wait)
 	return env_name("PARKLOT_WAIT", names, wait);
 }
 
-/* A fault comes again when its handler returns. */
+/* False for faults: these come again when the handler returns. */
 static bool may_be_caught(uint32_t sig)
 {
 	static const uint64_t not = 1ULL << SIGKILL | 1ULL << SIGSTOP |
@@ -137,7 +137,7 @@ static bool may_be_caught(uint32_t sig)
 	return !sig || (sig < NSIGNALS && !(not >> sig & 1));
 }
 
-/* By its number, or one of those that programs leave to such uses. */
+/* A signal's number, or a name of one that programs leave to such uses. */
 static int env_signal(uint32_t *out)
 {
 	static const struct {

@@ -49,7 +49,7 @@ static unsigned int quota_v1(const char *group)
 	return pl__cpus_parse_quota(both);
 }
 
-/* A quota of any group above counts as well. */
+/* Returns the least quota of @group and all groups above it, at most @nr. */
 static unsigned int least_up(unsigned int nr, char *group,
 			     unsigned int (*quota_of)(const char *group))
 {

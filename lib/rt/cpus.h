@@ -7,10 +7,13 @@
 
 #include "base/base.h"
 
-/* The least of what affinity and cgroup quotas, of v2 and v1, allow; >= 1. */
+/* The least that affinity and cgroup quotas (v2 and v1) allow, at least 1. */
 unsigned int pl__cpus_usable(void);
 
-/* "QUOTA PERIOD" or "max PERIOD", as in cpu.max: CPUs, rounded up; 0: any. */
+/*
+ * CPUs of "QUOTA PERIOD" or "max PERIOD", as in cpu.max, rounded up; 0: no
+ * quota.
+ */
 unsigned int pl__cpus_parse_quota(const char *cpu_max);
 
 #endif /* PL_CPUS_H */

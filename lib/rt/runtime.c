@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- *	task ends			stopper
+ *	task that ends			stopper
  *	ended++				state = STOPPING	[stop-a]
  *	version++, seq_cst		sum up ended, spawned
  *	if (STOPPING)	[stop-b]	if they differ
@@ -9,10 +9,15 @@
  *	thread from outside		stopper
  *	inside.nr++		[inside-a]	state = DRAINED
  *	if (state is DRAINED)		if (inside.nr)		[inside-b]
- *		go away				wait until it is not
+ *		return				wait until it is 0
  *
- * In both, one of the two sees the other.  Who spawns from outside counts the
- * task before it looks at the state, and takes it back if it came too late.
+ * Invariants: the stopper does not sleep after the last task has ended, and
+ * frees nothing while an ordinary thread is inside of the runtime.  Each side
+ * writes its word before it reads the other's: either the task sees STOPPING or
+ * the stopper sees `ended`; either the thread sees DRAINED or the stopper sees
+ * inside.nr.  Otherwise the stop never returns, or a thread uses freed memory.
+ * A thread that spawns from outside counts its task before it reads the state,
+ * and undoes the count if the runtime has stopped.
  */
 #include "rt/runtime.h"
 #include "rt/config.h"
@@ -32,7 +37,7 @@
 # include <sanitizer/lsan_interface.h>
 #endif
 
-static struct pl__lock state_lock;	/* STOPPED to RUNNING, RUNNING on */
+static struct pl__lock state_lock;	/* held to leave STOPPED and RUNNING */
 
 /* ---- start ---- */
 
@@ -61,7 +66,7 @@ static int open_lots(struct pl__rt *rt)
 	return pl__lots_init(&rt->lots, nr, false, 0);
 }
 
-/* That what is asked for can be had, of all workers, is known by now. */
+/* Checks that what the configuration asks for works, for all workers. */
 static int check_wait(const struct pl__rt *rt)
 {
 	const char *lacks = NULL;
@@ -171,7 +176,7 @@ int pl_runtime_start(const struct pl_config *cfg)
 	int ret;
 
 	pl__lock(&state_lock);
-	/* What finish() undid, on whatever thread, is seen with it. */
+	/* Sees what finish() undid, whatever thread that ran on. */
 	state = load_acquire(&pl__rt.state);
 	if (state == PL__RT_RUNNING) {
 		ret = -EALREADY;
@@ -213,7 +218,7 @@ enum pl_backend pl_runtime_backend(void)
 	       pl__rt.backend : PL_BACKEND_AUTO;
 }
 
-/* ---- more or fewer ---- */
+/* ---- target concurrency ---- */
 
 static int set_workers(uint32_t nr)
 {
@@ -225,10 +230,12 @@ static int set_workers(uint32_t nr)
 		return -EINVAL;
 	old = atomic_exchange(&pl__rt.target, nr);
 	pl__crew_set(&pl__rt.lots, nr);
-	/* Those that are idle or not started yet, if more are wanted. */
+	/*
+	 * A higher target: notifies workers that are idle or not started yet.
+	 */
 	pl__full_barrier();
 	pl__notify_if_work();
-	/* If fewer are, those that parked for good when they were wanted. */
+	/* A lower target: wakes surplus workers that park without a timeout. */
 	if (nr < old && pl__is_end_due())
 		pl__notify_all();
 	return 0;
@@ -251,8 +258,8 @@ int pl_runtime_set_workers(uint32_t nr)
 /* ---- stop ---- */
 
 /*
- * Ended is summed up first: what it counts was spawned before, so that the two
- * are equal only if nothing was alive in between.
+ * Sums up ended first: a task that is counted there was spawned before, so the
+ * two sums are equal only if no task was alive in between.
  */
 static bool have_all_ended(void)
 {
@@ -320,7 +327,7 @@ static void finish(struct pl__rt *rt)
 
 static void *finish_thread(void *arg)
 {
-	/* Until whoever starts us has said that it stops. */
+	/* Waits until the caller has set STOPPING and dropped the lock. */
 	pl__lock(&state_lock);
 	pl__unlock(&state_lock);
 
@@ -329,7 +336,10 @@ static void *finish_thread(void *arg)
 	return NULL;
 }
 
-/* Under state_lock; @by_other: the caller cannot, a thread finishes it. */
+/*
+ * Under state_lock.  Sets *@by_other if the caller cannot finish the stop, so
+ * that a thread does.
+ */
 static int begin_stop(bool *by_other)
 {
 	pthread_t thread;
@@ -367,7 +377,7 @@ int pl_runtime_stop(void)
 
 /* ---- fork ---- */
 
-/* Nobody's memory, but no leak of the child's. */
+/* The child does not use the memory; hides it from the leak checker. */
 static void disown(const void *p)
 {
 #ifdef PL_ASAN
@@ -379,8 +389,8 @@ static void disown(const void *p)
 }
 
 /*
- * What a descriptor stands for lasts as long as the last one of it: the rings
- * would outlive the parent's stop.  Who works on them is not here.
+ * A file lasts until its last descriptor is closed: the rings would outlive the
+ * parent's stop.  The workers that use them do not exist in the child.
  */
 static void close_all(struct pl__rt *rt)
 {

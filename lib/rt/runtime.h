@@ -8,9 +8,9 @@
 #include "sched/sched.h"
 
 /*
- * Lets the caller, an ordinary thread, take part in the runtime, which is
- * started if need be, until pl__rt_exit().  Workers need not ask.
- * -ECANCELED while it stops; what pl_runtime_start() says.
+ * Lets the caller, an ordinary thread, use the runtime until pl__rt_exit(), and
+ * starts the runtime if need be.  Workers need not call it.  0, -ECANCELED
+ * while it stops, or what pl_runtime_start() returns.
  */
 int pl__runtime_enter(void);
 

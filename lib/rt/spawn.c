@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * spawn: a task is born
+ * spawn: makes a task
  *
- * It is a slot and a function; a stack it is given only when it first runs.
+ * A new task is a slot and a function; it gets a stack when it first runs.
  */
 #include "rt/spawn.h"
 #include "rt/config.h"
@@ -61,7 +61,7 @@ static struct pl__task *task_new(struct pl__worker *w,
 	return t;
 }
 
-/* Nobody is let in while others wait for stacks: the end of memory is near. */
+/* Refuses new tasks while others wait for stacks: memory is nearly used up. */
 static int may_spawn(void)
 {
 	return load_relaxed(&pl__rt.stackless.nr) ? -EAGAIN : 0;
@@ -95,7 +95,7 @@ static int spawn_on(struct pl__worker *w, pl_task_t *out,
 	return 0;
 }
 
-/* Inside the runtime, which waits for what was counted as spawned. */
+/* Runs inside of the runtime, which waits for tasks that count as spawned. */
 static int new_outside(struct pl__task **t, const struct spawn_args *o,
 		       void *arg)
 {

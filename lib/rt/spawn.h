@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * spawn: in two steps, for who must not fail any more once he has let others
- * see what the task is for
+ * spawn: in two steps, for a caller that must not fail any more after it has
+ * published what the task is for
  */
 #ifndef PL_SPAWN_H
 #define PL_SPAWN_H
@@ -9,8 +9,9 @@
 #include "rt/runtime.h"
 
 /*
- * All of a spawn that can fail: 0, or what pl_spawn() says.  Of the two below
- * one has to follow, and no switch nor other spawn in between.
+ * Does all of a spawn that can fail: 0, or what pl_spawn() returns.  The caller
+ * calls one of the two functions below, without a switch or another spawn in
+ * between.
  */
 int pl__spawn_reserve(struct pl__task **out, void (*fn)(void *arg), void *arg,
 		      const char *name);

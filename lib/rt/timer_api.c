@@ -12,7 +12,7 @@ static int timer_api_add(pl_timer_t *out, uint64_t deadline_ns,
 
 	if (!id)
 		return -ENOMEM;
-	/* The callback may have run by now: @out is ours alone. */
+	/* The callback may have run by now; only the caller uses *@out. */
 	if (out)
 		*out = id;
 	return 0;
