@@ -18,7 +18,10 @@ void pl__atfork_add(struct pl__atfork *f)
 {
 	f->next = all;
 	all = f;
-	/* Refused, it is tried again before there is anything to forget. */
+	/*
+	 * If this fails, pl__atfork_install() is called again before there is
+	 * any state.
+	 */
 	pl__atfork_install();
 }
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * atfork: what the child of a fork() has to forget
+ * atfork: resets the library's state in the child of a fork()
  *
- * It has one thread, the one that forked, and a copy of memory in which all
- * others stopped at some instruction, locks held and lists half linked.  So
- * nothing of the runtime is taken up: each file that has something of it says
- * how to make it as new, and none asks what it was.  Nothing is done before
- * the fork, for which nobody waits therefore.  Memory that a dead runtime had
- * stays mapped, once a fork, shared with the parent until either writes to it.
+ * The child has one thread, the one that forked, and a copy of memory in which
+ * all other threads stopped at some instruction, with locks held and lists half
+ * linked.  So the child uses nothing of the parent's runtime: each file with
+ * state has a function that makes the state as new, without reading it.
+ * Nothing runs before the fork, so no thread waits for it.  The memory of the
+ * parent's runtime stays mapped, once for each fork, and shared with the parent
+ * until either writes to it.
  */
 #ifndef PL_ATFORK_H
 #define PL_ATFORK_H
@@ -19,15 +20,17 @@ struct pl__atfork {
 	struct pl__atfork	*next;
 };
 
-/* Before main(). */
+/* Called before main(). */
 void pl__atfork_add(struct pl__atfork *f);
 
-/* Once children are taken care of; -ENOMEM: they cannot be. */
+/* Makes sure that the functions will be called; 0 or -ENOMEM. */
 int pl__atfork_install(void);
 
-/* @forget is called in each child, before fork() returns there. */
-#define PL_ATFORK_CHILD(forget)						\
-	static struct pl__atfork __atfork_child = { forget, NULL };	\
+/* Each child calls @noun_atfork_child before fork() returns there. */
+#define PL_ATFORK_CHILD(noun_atfork_child)				\
+	static struct pl__atfork __atfork_child = {			\
+		noun_atfork_child, NULL					\
+	};								\
 	static void __attribute__((constructor)) __atfork_child_add(void) \
 	{								\
 		pl__atfork_add(&__atfork_child);			\

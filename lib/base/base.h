@@ -46,8 +46,8 @@
 #endif
 
 /*
- * A broken invariant of ours; what a caller does wrong is -EINVAL.  The line
- * that it dies with names the task that runs.
+ * A broken invariant of the library; a caller's mistake is -EINVAL.  The line
+ * with which the process dies names the task that runs.
  */
 #define PL_BUG_ON(cond) do {						\
 	if (unlikely(cond))						\
@@ -57,7 +57,7 @@
 void __attribute__((noreturn, cold))
 pl__bug(const char *file, uint32_t line, const char *what);
 
-/* C11's names are long, and the order is what the reader looks for. */
+/* C11's names are long, and readers look for the order. */
 #define load_relaxed(p)		atomic_load_explicit(p, memory_order_relaxed)
 #define load_acquire(p)		atomic_load_explicit(p, memory_order_acquire)
 #define store_relaxed(p, v) \
@@ -66,8 +66,8 @@ pl__bug(const char *file, uint32_t line, const char *what);
 	atomic_store_explicit(p, v, memory_order_release)
 
 /*
- * A seq_cst store right before a read-modify-write, also that of a lock: where
- * the second one is a full barrier, the first need not be.
+ * A seq_cst store right before a read-modify-write, such as a lock: where the
+ * latter is a full barrier, the store need not be one.
  */
 #if defined(__x86_64__)
 # define store_before_rmw(p, v)	store_release(p, v)
@@ -76,8 +76,8 @@ pl__bug(const char *file, uint32_t line, const char *what);
 #endif
 
 /*
- * A counter that one thread writes and others read now and then.  Compilers
- * make three instructions of it where one does.
+ * A counter that one thread writes and other threads read now and then.
+ * Compilers make three instructions of it where one does.
  */
 #if defined(__x86_64__) && !defined(PL_TSAN)
 static inline void pl__add_u64(_Atomic uint64_t *p, uint64_t n)
@@ -97,7 +97,7 @@ static inline void pl__add_u32(_Atomic uint32_t *p, uint32_t n)
 # define counter_add(p, n)	store_relaxed(p, load_relaxed(p) + (n))
 #endif
 #define counter_inc(p)		counter_add(p, 1)
-/* Who reads it with acquire sees what was counted before. */
+/* A reader that uses acquire sees what was counted before. */
 #define counter_inc_release(p)	store_release(p, load_relaxed(p) + 1)
 
 static inline void pl__cpu_relax(void)
@@ -112,9 +112,9 @@ static inline void pl__cpu_relax(void)
 }
 
 /*
- * Orders all before it against all after it, the store before a load too.
- * TSan knows no fences: there the processor gets the barrier all the same,
- * and what is to be seen must be seen through the accesses themselves.
+ * Orders all accesses before it against all after it, also a store before a
+ * load.  TSan knows no fences: under TSan the processor gets the barrier all
+ * the same, but TSan learns of an order only from the accesses themselves.
  */
 static inline void pl__full_barrier(void)
 {

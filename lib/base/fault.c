@@ -3,7 +3,7 @@
 
 #include "base/fault.h"
 
-/* By the linker; a program may have no such place. */
+/* Set by the linker; a program may have no fault site. */
 extern struct pl__fault_site __start_pl__faults[] __attribute__((weak));
 extern struct pl__fault_site __stop_pl__faults[] __attribute__((weak));
 
@@ -43,7 +43,7 @@ void pl__fault_count(_Atomic uint32_t *hits)
 	atomic_store(&counts, hits);
 }
 
-/* Of each call a number of its own, whoever makes it. */
+/* Each call gets a number of its own, in whatever thread. */
 static bool is_by_chance(void)
 {
 	uint64_t x = atomic_fetch_add(&random_state, 0x9e3779b97f4a7c15ULL);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * fault: failures of whatever takes memory, mappings, descriptors or threads
+ * fault: failures of calls that take memory, mappings, descriptors or threads
  *
  * PL_FAULTY(failed, call) is the call; in a build with -DPL_TEST_FAULT it may
- * be @failed instead, without the call having been made, as a test plans it.
- * Each place where it stands is listed by the linker, so that a test can tell
- * which it never made fail.  sys.h has it around its own calls, so that their
- * callers need not know.
+ * be @failed instead, without the call, as a test plans it.  The linker lists
+ * each place with a PL_FAULTY, so that a test can tell which it never made
+ * fail.  sys.h has it around its own calls, so that their callers need not
+ * know.
  */
 #ifndef PL_FAULT_H
 #define PL_FAULT_H
@@ -24,24 +24,24 @@ struct pl__fault_site {
 
 enum pl__fault_plan {
 	PL__FAULT_NONE,
-	PL__FAULT_NTH,		/* the nth from now on, and no other */
-	PL__FAULT_FROM,		/* the nth from now on, and all after it */
-	PL__FAULT_ONE_IN,	/* one in n, by chance */
+	PL__FAULT_NTH,		/* the nth call from now on, and no other */
+	PL__FAULT_FROM,		/* the nth call from now on, and all later */
+	PL__FAULT_ONE_IN,	/* one call in n, at random */
 };
 
-/* Forgets the plan before; @seed is for ONE_IN. */
+/* Replaces the plan; @seed is for ONE_IN. */
 void pl__fault_plan(enum pl__fault_plan plan, uint32_t n, uint64_t seed);
 
-/* How many calls failed by the plan. */
+/* The number of calls that failed by the plan. */
 uint32_t pl__fault_nr_hits(void);
 
-/* The places; how often each failed is counted in @hits, one a place. */
+/* The fault sites; @hits of each counts how often it failed. */
 size_t pl__fault_sites(const struct pl__fault_site **sites);
 void pl__fault_count(_Atomic uint32_t *hits);
 
 bool pl__fault(const struct pl__fault_site *site);
 
-/* What is taken and not given back: objects, and bytes mapped. */
+/* Taken and not given back: a number of objects, and of bytes mapped. */
 extern _Atomic int64_t pl__nr_objects;
 extern _Atomic int64_t pl__nr_mapped;
 

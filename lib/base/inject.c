@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * inject: which delay follows which point is a function of the seed, the
- * tag and how often the point was passed; so a seed replays as far as the
- * machine's own scheduling lets it.
+ * inject: seed, tag and the number of passes determine the delay at a point; so
+ * a seed replays as far as the machine's own scheduling permits.
  *
- * The count is not exact, so that it takes no read-modify-write: that would be
- * a full barrier on x86, and hide the want of one where the point stands.
+ * The number is not exact, so that it takes no read-modify-write: that would be
+ * a full barrier on x86, and hide a missing one at the point.
  */
 #ifdef PL_TEST_INJECT
 

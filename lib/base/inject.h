@@ -2,11 +2,11 @@
 /*
  * inject: delays between the steps of a race, for tests
  *
- * PL_INJECT("tag") stands after each ordered access, named as its tag.  In a
+ * PL_INJECT("tag") follows each ordered access, with the access's tag.  In a
  * build with -DPL_TEST_INJECT it now and then spins, yields the CPU or sleeps,
- * driven by PARKLOT_INJECT_SEED; in any other build it is nothing.  Stress
- * without it proves little: a reversed pair of accesses was never found in
- * four million plain rounds, and always in twenty thousand with it.
+ * driven by PARKLOT_INJECT_SEED; in other builds it is empty.  Stress without
+ * it proves little: four million plain rounds did not find a reversed pair of
+ * accesses, twenty thousand rounds with it always did.
  */
 #ifndef PL_INJECT_H
 #define PL_INJECT_H

@@ -2,7 +2,7 @@
 /*
  * list: intrusive, doubly linked, circular around its head
  *
- * An entry that stands in no list points at itself, so that it can be asked.
+ * An entry that is in no list points at itself, so that list_empty() tells.
  */
 #ifndef PL_LIST_H
 #define PL_LIST_H

@@ -15,7 +15,10 @@ void pl__lock_slow(struct pl__lock *lock)
 			return;
 	}
 
-	/* Who slept cannot tell whether others still do: it says they do. */
+	/*
+	 * A thread that has slept cannot tell whether others still sleep:
+	 * assumes they do.
+	 */
 	while (atomic_exchange_explicit(&lock->state, PL__LOCK_SLEPT_ON,
 					memory_order_acquire) != PL__LOCK_FREE)
 		pl__futex_wait(&lock->state, PL__LOCK_SLEPT_ON, UINT64_MAX);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * lock: for a few instructions at a time, across no switch
+ * lock: held for a few instructions, and never across a switch
  *
- * A word: free, held, or held with somebody asleep on it.  Spins a little,
- * then sleeps on the futex, since whoever holds it may have lost its CPU.
- * That is the "mutex, take 3" of Drepper's "Futexes are tricky".
+ * A word: free, held, or held with sleepers.  A thread spins a little, then
+ * sleeps on the futex, since the owner may have lost its CPU.  This is the
+ * "mutex, take 3" of Drepper's "Futexes are tricky".
  */
 #ifndef PL_LOCK_H
 #define PL_LOCK_H

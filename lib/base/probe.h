@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * probe: places that bpftrace, perf and gdb find by name, "parklot:NAME"
+ * probe: points that bpftrace, perf and gdb find by name, "parklot:NAME"
  *
- * Each is a nop, and a note that says where its arguments lie at that moment
+ * Each is a nop, and a note that says where its arguments are at that moment
  * (systemtap's sys/sdt.h); without that header there are none.  So arguments
- * are what is at hand, nothing that would have to be made; but of 32 bits or
- * more, as gdb does not know all names of smaller registers.  parklot-debug(7)
- * has them all.
+ * are values that the code has anyway; but of at least 32 bits, as gdb does not
+ * know all names of smaller registers.  parklot-debug(7) lists the probes.
  */
 #ifndef PL_PROBE_H
 #define PL_PROBE_H

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * sigsafe_buf: what is told, put together without memory, locks or locale
+ * sigsafe_buf: text output without memory allocation, locks or locale
  *
- * So a signal handler may, and a task with little stack.
+ * So signal handlers and tasks with little stack can use it.
  */
 #ifndef PL_SIGSAFE_BUF_H
 #define PL_SIGSAFE_BUF_H
 
 #include "base/base.h"
 
-/* Begins as { .fd = fd }. */
+/* Initialized to { .fd = fd }. */
 struct pl__sigsafe_buf {
 	int	fd;
-	int	error;		/* of the first write that failed */
+	int	error;		/* -errno of the first failed write, or 0 */
 	size_t	n;
 	char	buf[512];
 };
@@ -21,10 +21,10 @@ void pl__sigsafe_put(struct pl__sigsafe_buf *t, const char *s);
 void pl__sigsafe_number(struct pl__sigsafe_buf *t, uint64_t v,
 			unsigned int base);
 
-/* "0x" and so on. */
+/* Puts "0x" and hexadecimal digits. */
 void pl__sigsafe_hex(struct pl__sigsafe_buf *t, uint64_t v);
 
-/* Writes what is not written yet: 0, or the first error of all. */
+/* Writes the rest; returns 0 or the -errno of the first failed write. */
 int pl__sigsafe_flush(struct pl__sigsafe_buf *t);
 
 #endif /* PL_SIGSAFE_BUF_H */

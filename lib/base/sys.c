@@ -19,8 +19,8 @@
 #include <unistd.h>
 
 /*
- * What a call says, or -errno.  errno is left as it was: an ordinary thread's
- * is its program's own.
+ * The result of a call, or -errno.  Leaves errno as it was: in an ordinary
+ * thread it belongs to the program.
  */
 #define CALL(call) __extension__ ({					\
 	int before = errno;						\
@@ -69,7 +69,9 @@ uint64_t pl__thread_cpu_ns(pthread_t thread)
 	return clock_ns(clock);
 }
 
-/* As pthread_getcpuclockid() makes it, of a thread that need not be there. */
+/*
+ * Makes a clock id as pthread_getcpuclockid() does, but the thread may be gone.
+ */
 uint64_t pl__tid_cpu_ns(int tid)
 {
 	clockid_t clock = (clockid_t)(~(uint32_t)tid << 3 | 6);
@@ -197,7 +199,7 @@ int pl__epoll(void)
 
 int pl__fd_stat(int fd, struct stat *st)
 {
-	/* TSan thinks that nobody may close what another looks at. */
+	/* TSan assumes that no thread closes a descriptor that another uses. */
 	return (int)CALL(syscall(SYS_fstat, fd, st));
 }
 

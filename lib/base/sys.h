@@ -2,7 +2,7 @@
 /*
  * sys: system calls that return -errno
  *
- * The only user of errno, but for sched/leave.h, which keeps its value with the
+ * Only this file uses errno, but for sched/leave.h, which keeps its value with the
  * task.  The compiler keeps its address across a stack switch, after which it
  * may be another thread's; so no other file names it.
  */
@@ -16,18 +16,18 @@
 
 uint64_t pl__now_ns(void);
 uint64_t pl__thread_cpu_ns(pthread_t thread);
-uint64_t pl__tid_cpu_ns(int tid);	/* of one that may have ended; 0 */
+uint64_t pl__tid_cpu_ns(int tid);	/* 0: the thread has ended */
 int pl__thread_id(void);
 
 /* Where the calling thread has its errno. */
 int *pl__errno_at(void);
 
-/* What may be unmapped at any moment: false if it is. */
+/* Reads memory that may be unmapped at any moment; false: it is. */
 bool pl__read_own_mem(void *to, const void *from, size_t size);
 void pl__sleep_ns(uint64_t ns);
 void pl__sched_yield(void);
 
-/* Private futexes; @deadline_ns as everywhere, UINT64_MAX for ever. */
+/* Private futexes; @deadline_ns: CLOCK_MONOTONIC, UINT64_MAX: none. */
 int pl__futex_wait(_Atomic uint32_t *word, uint32_t expected,
 		   uint64_t deadline_ns);
 int pl__futex_wake(_Atomic uint32_t *word, int nr);
@@ -49,26 +49,28 @@ int pl__fd_stat(int fd, struct stat *st);
 ssize_t pl__fd_read(int fd, void *buf, size_t size);
 ssize_t pl__fd_write(int fd, const void *buf, size_t size);
 
-/* Without waiting: -EAGAIN.  No more than a pipe takes at once. */
+/* Writes without waiting: -EAGAIN.  At most as much as a pipe takes at once. */
 ssize_t pl__fd_try_write(int fd, const void *buf, size_t size);
 
-/* From the beginning of the file, as a string; its length or -errno. */
+/* Reads from the beginning of the file, as a string; its length or -errno. */
 ssize_t pl__fd_reread(int fd, char *buf, size_t size);
 
-/* Any call, with up to six arguments of any type. */
+/* Any system call, with up to six arguments of any type. */
 #define pl__syscall(...)	PL__SYSCALL(__VA_ARGS__, 0, 0, 0, 0, 0, 0)
 #define PL__SYSCALL(nr, a, b, c, d, e, f, ...)				\
 	pl__syscall_long(nr, (long)(a), (long)(b), (long)(c),		\
 			 (long)(d), (long)(e), (long)(f))
 long pl__syscall_long(long nr, long a, long b, long c, long d, long e, long f);
 
-/* The first @size - 1 bytes of a file as a string; its length or -errno. */
+/* The first @size - 1 bytes of a file, as a string; its length or -errno. */
 ssize_t pl__read_file(const char *path, char *buf, size_t size);
 
-/* A thread that blocks every signal but those of its own faults. */
+/* Starts a thread that blocks all signals but those of its own faults. */
 int pl__thread_start(pthread_t *out, void *(*fn)(void *), void *arg);
 
-/* The signal mask of the thread that starts it all; to be had again. */
+/*
+ * Keeps the signal mask of the thread that starts the runtime, for later use.
+ */
 void pl__signals_keep(void);
 void pl__signals_restore(void);
 
@@ -79,10 +81,10 @@ void pl__thread_name(const char *name);
 void pl__thread_slack(uint64_t ns);
 unsigned int pl__nr_cpus_allowed(void);
 
-/* As if nobody handled that signal. */
+/* Dies as if the signal had no handler. */
 void __attribute__((noreturn)) pl__die_by(int sig);
 
-/* The memory of which objects are made, zeroed; all of it comes from here. */
+/* Zeroed memory for objects; all of the library's objects come from here. */
 void *pl__alloc(size_t size);
 void *pl__alloc_aligned(size_t align, size_t size);
 void pl__free(void *p);
