@@ -24,7 +24,7 @@ static _Atomic uint32_t nr_numbers;
 
 __pl_noinline struct pl__worker *pl__self(void)
 {
-	/* Says that it is not pure: two calls are two calls. */
+	/* Makes the function impure: the compiler must not merge two calls. */
 	__asm__ volatile("" ::: "memory");
 	return self_worker;
 }

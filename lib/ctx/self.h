@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * self: who the calling thread is
+ * self: identifies the calling thread
  *
- * The only user of thread-local variables.  A task may wake on another
+ * The only user of thread-local variables.  A task may continue on another
  * thread, and compilers keep the address of a __thread variable across the
- * switch; so these return values, are never inlined, and are called again
- * after every switch.
+ * switch; so these functions return values, are never inlined, and are called
+ * again after every switch.
  */
 #ifndef PL_SELF_H
 #define PL_SELF_H
@@ -15,38 +15,40 @@
 struct pl__worker;
 struct pl__task;
 
-/* The worker that the calling thread is; NULL elsewhere. */
+/* The worker that the calling thread is; NULL: an ordinary thread. */
 struct pl__worker *pl__self(void);
 void pl__self_set(struct pl__worker *w);
 
-/* What an ordinary thread waits as; NULL before it first waited. */
+/* The slot in which an ordinary thread waits; NULL before its first wait. */
 struct pl__task *pl__self_thread(void);
 
-/* @gone is called with @t, not NULL, when the thread ends; -ENOMEM, -EAGAIN. */
+/*
+ * @gone is called with @t, not NULL, when the thread ends; 0, -ENOMEM, -EAGAIN.
+ */
 int pl__self_set_thread(struct pl__task *t, void (*gone)(void *t));
 
-/* What it keeps by key, so that leak checkers find that: slots they do not. */
+/* Refers to the thread's values by key, so that leak checkers find them. */
 void pl__self_keep(void *locals);
 
 /*
- * The calling thread is the library's own.  In the child of a fork() that its
- * task, or its callback, made, it is an ordinary thread; but it has nowhere to
- * return to, and ends as the last thread of a process does, by exit(0).
+ * Marks the calling thread as the library's own.  If its task or callback
+ * forks, the thread is an ordinary one in the child; but it has no function to
+ * return to, and ends like the last thread of a process, by exit(0).
  */
 void pl__self_is_own(void);
 void pl__self_end_orphan(void);
 
 /*
- * Until pl__self_unguard(), @gone is called with @arg should the calling
- * thread end.  Without memory for it, it is not.
+ * Until pl__self_unguard(), calls @gone with @arg if the calling thread ends.
+ * Does nothing if there is no memory for that.
  */
 void pl__self_guard(void *arg, void (*gone)(void *arg));
 void pl__self_unguard(void);
 
-/* A number of the calling thread's own, counted up as threads first ask. */
+/* The number of the calling thread; threads are numbered as they first ask. */
 uint32_t pl__self_number(void);
 
-/* Tasks it spawned without a signal: count them; take the count. */
+/* Counts tasks that the thread spawned without a signal; takes the count. */
 void pl__self_add_unsignalled(uint32_t nr);
 uint32_t pl__self_take_unsignalled(void);
 

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * The first frame of a context, and what the sanitizers have to be told.
+ * switch: the first frame of a context, and the calls for sanitizers
  *
- * ASan keeps a "fake stack" beside each stack: it is handed over from context
- * to context, and given up by the one that leaves for good.  TSan takes each
- * context for a thread of its own, a "fibre", and a switch for an order
- * between two of them.  Whoever calls into TSan between the change of fibres
- * and the change of stacks would be booked on the wrong one: hence no
- * instrumented code between the two.
+ * ASan keeps a "fake stack" beside each stack: each switch passes it on, and a
+ * context that leaves for good gives it up.  TSan takes each context for a
+ * thread of its own, a "fibre", and a switch for an order between two of them.
+ * TSan would book a call between the change of fibres and the change of stacks
+ * on the wrong fibre: so no instrumented code is between the two.
  */
 #include "ctx/switch.h"
 #include "base/sys.h"
@@ -29,7 +28,7 @@
 # include <sanitizer/tsan_interface.h>
 #endif
 
-/* Below the top: zeroes, where a simple unwinder looks for a caller. */
+/* Zeroes below the top, where a simple unwinder looks for a caller. */
 #define NR_BOTTOM	16
 
 #ifdef PL_ASAN
@@ -39,7 +38,7 @@ static void ctx_start(struct pl__ctx *to, void **fake_stack)
 	__sanitizer_start_switch_fiber(fake_stack, to->base, to->size);
 }
 
-/* Not instrumented: its own frame would go to the fake stack. */
+/* Not instrumented: otherwise its own frame would be on the fake stack. */
 __attribute__((no_sanitize_address))
 static void asan_entry(void *arg)
 {
@@ -87,7 +86,7 @@ void pl__ctx_init(struct pl__ctx *ctx, void *base, size_t size,
 void pl__ctx_fini(struct pl__ctx *ctx)
 {
 #ifdef PL_ASAN
-	/* The frames that it left without returning are still poisoned. */
+	/* Frames that the task left without returning are still poisoned. */
 	__asan_unpoison_memory_region(ctx->base, ctx->size);
 #endif
 #ifdef PL_TSAN

@@ -2,14 +2,14 @@
 /*
  * switch: from one stack to another
  *
- * A context that does not run is one pointer: to the frame on top of its
- * stack (arch/<arch>/frame.h).  A switch keeps what the ABI has a callee keep,
- * floating-point control included, and nothing else: not the signal mask, not
- * what is the thread's.  A context may be resumed on another thread than it
- * left, provided that the two are ordered; after that switch every address
- * of a thread-local variable taken before it is another thread's.
+ * A context that does not run is one pointer: to the frame on top of its stack
+ * (arch/<arch>/frame.h).  A switch keeps the registers that the ABI has a
+ * callee keep, floating-point control included, and nothing else: neither the
+ * signal mask nor other state of the thread.  A context may be resumed on
+ * another thread than it left, if the two are ordered; after that switch every
+ * address of a thread-local variable taken before it is another thread's.
  *
- * Nothing else in the library knows registers or sanitizers' fibres.
+ * No other file of the library knows registers or sanitizers' fibres.
  */
 #ifndef PL_SWITCH_H
 #define PL_SWITCH_H
@@ -25,7 +25,8 @@
 #endif
 
 struct pl__ctx {
-	void		*sp;		/* first: all that switch.S knows */
+	/* stack pointer; switch.S relies on its offset, 0 */
+	void		*sp;
 #ifdef PL_ASAN
 	void		*fake_stack;	/* ASan's, while it does not run */
 	const void	*base;
@@ -41,37 +42,40 @@ struct pl__ctx {
 _Static_assert(offsetof(struct pl__ctx, sp) == 0, "known to switch.S");
 
 /*
- * Makes a context that will start in @entry(@arg), which must not return, on
- * the stack [@base, @base + @size).  At least PL__CTX_SIZE_MIN of it.
+ * Makes a context that starts in @entry(@arg), which must not return, on the
+ * stack [@base, @base + @size), of at least PL__CTX_SIZE_MIN bytes.
  */
 void pl__ctx_init(struct pl__ctx *ctx, void *base, size_t size,
 		  void (*entry)(void *arg), void *arg);
 
 /*
- * The context made by pl__ctx_init() will not run again and its stack is to be
- * used otherwise.  Not from that stack.
+ * Called when a context made by pl__ctx_init() will not run again, before its
+ * stack has another use.  Not from that stack.
  */
 void pl__ctx_fini(struct pl__ctx *ctx);
 
-/* The calling thread's own stack, to be switched away from and back to. */
+/*
+ * Makes the context of the calling thread's own stack, to switch from and back
+ * to.
+ */
 void pl__ctx_thread(struct pl__ctx *ctx);
 
 #define PL__CTX_SIZE_MIN	1024
 
-/* Where a context left, for who looks at it. */
+/* Where a context left, for unwinding it. */
 struct pl__ctx_left {
 	uintptr_t	pc;
-	uintptr_t	fp;	/* frame pointer, if its caller had one */
+	uintptr_t	fp;	/* frame pointer, if the caller had one */
 	uintptr_t	sp;
 };
 
 /*
- * Of the context whose sp was @sp: it may run meanwhile, and the stack be
- * unmapped.  False: it is.
+ * Reads where the context left that saved @sp; it may run meanwhile, and its
+ * stack be unmapped.  False: it is unmapped.
  */
 bool pl__ctx_look(const void *sp, struct pl__ctx_left *left);
 
-/* A return address as it lies in memory, as an address. */
+/* The address that a return address in memory stands for. */
 uintptr_t pl__ctx_return(uintptr_t saved);
 
 #if defined(PL_ASAN) || defined(PL_TSAN)
@@ -83,15 +87,15 @@ void pl__ctx_switch_last(struct pl__ctx *from, struct pl__ctx *to)
 #else
 
 /*
- * Saves the caller into @from and resumes @to; returns when somebody switches
- * to @from again, on whatever thread that is.
+ * Saves the caller into @from and resumes @to; returns when a thread, this or
+ * another, switches to @from.
  */
 static inline void pl__ctx_switch(struct pl__ctx *from, struct pl__ctx *to)
 {
 	pl__ctx_swap(from, to);
 }
 
-/* The same for good: @from is never resumed. */
+/* Resumes @to; @from is never resumed. */
 static inline void __attribute__((noreturn))
 pl__ctx_switch_last(struct pl__ctx *from, struct pl__ctx *to)
 {

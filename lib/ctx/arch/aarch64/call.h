@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * What stands before a return address.
+ * The instruction before a return address.
  */
 #ifndef PL_ARCH_AARCH64_CALL_H
 #define PL_ARCH_AARCH64_CALL_H
@@ -11,7 +11,7 @@
 
 #define PL__CALL_SIZE_MAX	4
 
-/* Whether the bytes that end at @end may be a call's: bl, blr or blraa. */
+/* True: the bytes that end at @end may be a call: bl, blr or blraa. */
 static inline bool pl__is_call(const uint8_t *end)
 {
 	uint32_t insn;

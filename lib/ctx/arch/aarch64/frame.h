@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * What a context that is not running has on top of its stack, lowest address
+ * The frame on top of the stack of a context that does not run, lowest address
  * first: pl__ctx_swap() in switch.S writes and reads it, switch.c makes the
- * first one.  Of the registers that AAPCS64 has a callee keep, those that a
- * compiler may reserve; it saves the others itself, if they are in use
- * (swap.h).
+ * first one.  It has those registers that AAPCS64 has a callee keep and that a
+ * compiler may reserve; the compiler saves the others itself, if they are in
+ * use (swap.h).
  *
- * AAPCS64 calls FPCR global, changed by nobody but functions meant for it: a
- * task that calls one must not change how others round, so FPCR goes with the
- * context, as the control words do on x86-64.
+ * AAPCS64 calls FPCR global, changed only by functions meant for that: a task
+ * that calls one must not change how other tasks round, so the context keeps
+ * FPCR, as it keeps the control words on x86-64.
  */
 #ifndef PL_ARCH_AARCH64_FRAME_H
 #define PL_ARCH_AARCH64_FRAME_H
@@ -19,7 +19,9 @@
 #define PL__FRAME_FPCR		24
 #define PL__FRAME_SIZE		32
 
-/* Unwinders look before a return address: there must be some of it there. */
+/*
+ * Unwinders read the instruction before a return address: leave room for one.
+ */
 #define PL__BOOT_PAD		4
 
 #ifndef __ASSEMBLER__
@@ -61,7 +63,7 @@ static inline struct pl__ctx_left pl__frame_left(const struct pl__frame *f,
 	return (struct pl__ctx_left){ f->pc, f->x29, at + sizeof(*f) };
 }
 
-/* Without its signature, if it has one. */
+/* A return address without its signature, if it has one. */
 static inline uintptr_t pl__frame_return(uintptr_t saved)
 {
 	return saved & ((1UL << 48) - 1);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * The way into switch.S: by a jump, with the place to go on from in x17 (from
- * which a branch may land on any bti).
+ * The way into switch.S: by a jump, with the address to continue at in x17
+ * (from which a branch may land on any bti).
  *
  * A call would leave a return address on the processor's return stack that the
  * ret on the other side does not match, unless both sides switch in the same
  * line.  And here the compiler knows which registers are in use, and saves no
- * others.  switch.S keeps x19 and x29, which compilers may reserve and then
- * do not take as clobbered.
+ * others.  switch.S keeps x19 and x29, which compilers may reserve and then do
+ * not take as clobbered.
  */
 #ifndef PL_ARCH_AARCH64_SWAP_H
 #define PL_ARCH_AARCH64_SWAP_H
@@ -49,9 +49,9 @@ void pl__ctx_swap(struct pl__ctx *from, struct pl__ctx *to)
 }
 
 /*
- * A context starts with the ABI's defaults, not with what whoever happens to
- * make it has set: how a task rounds must not depend on who ran before it.
- * One that is handed on to another task as it stands is made so by this.
+ * A context starts with the ABI's defaults, not with the maker's settings: how
+ * a task rounds must not depend on the task that ran before it.  A context that
+ * passes to another task as it is gets the defaults by this.
  */
 static inline void pl__ctx_reset_fp(void)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * The swap of stacks.  Both sides of it have the same frame, so that what the
- * CFI says holds before and after the stack pointer is changed.
+ * The swap of stacks.  Both sides have the same frame, so that the CFI holds
+ * before and after the change of the stack pointer.
  *
  * All branches land on a bti, and the note at the end says so.  PAC needs
- * nothing here: return addresses lie in the frames of those who switch, and
- * are signed for the stack they lie on.
+ * nothing here: return addresses are in the frames of the functions that
+ * switch, and are signed for the stack that they are on.
  */
 #include "ctx/arch/aarch64/frame.h"
 
@@ -34,7 +34,7 @@ pl__ctx_swap:
 	ldr	x2, [x1]
 	mov	sp, x2
 
-	/* To write FPCR may be slow, and it seldom differs. */
+	/* Writing FPCR may be slow, and it seldom differs. */
 	ldp	x17, x4, [sp, #PL__FRAME_PC]
 	cmp	x3, x4
 	b.ne	.Lload
@@ -55,9 +55,9 @@ pl__ctx_swap:
 	.size	pl__ctx_swap, . - pl__ctx_swap
 
 /*
- * Where the first swap to a new context goes on: the bottom of its stack,
- * which has no caller.  Unwinders look at the instruction before a return
- * address, that is, at the call.
+ * Where the first swap to a new context continues: the bottom of its stack,
+ * which has no caller.  Unwinders read the instruction before a return address,
+ * that is, the call.
  */
 	.globl	pl__ctx_boot
 	.hidden	pl__ctx_boot

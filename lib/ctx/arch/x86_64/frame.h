@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * What a context that is not running has on top of its stack, lowest address
+ * The frame on top of the stack of a context that does not run, lowest address
  * first: pl__ctx_swap() in switch.S writes and reads it, switch.c makes the
- * first one.  Of the registers that the System V ABI has a callee keep, those
- * that a compiler may reserve; it saves the others itself, if they are in use
- * (swap.h).
+ * first one.  It has those registers that the System V ABI has a callee keep
+ * and that a compiler may reserve; the compiler saves the others itself, if
+ * they are in use (swap.h).
  */
 #ifndef PL_ARCH_X86_64_FRAME_H
 #define PL_ARCH_X86_64_FRAME_H
@@ -17,7 +17,7 @@
 #define PL__FRAME_RED_ZONE	32
 #define PL__FRAME_SIZE		160
 
-/* Unwinders look before a return address: there must be some of it there. */
+/* Unwinders read the byte before a return address: leave room for it. */
 #define PL__BOOT_PAD		4
 
 #ifndef __ASSEMBLER__

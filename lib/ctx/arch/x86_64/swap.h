@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * The way into switch.S: by a jump, with the place to go on from in %rdx.
+ * The way into switch.S: by a jump, with the address to continue at in %rdx.
  *
  * A call would leave a return address on the processor's return stack that the
  * ret on the other side does not match, unless both sides switch in the same
@@ -45,9 +45,9 @@ void pl__ctx_swap(struct pl__ctx *from, struct pl__ctx *to)
 }
 
 /*
- * A context starts with the ABI's defaults, not with what whoever happens to
- * make it has set: how a task rounds must not depend on who ran before it.
- * One that is handed on to another task as it stands is made so by this.
+ * A context starts with the ABI's defaults, not with the maker's settings: how
+ * a task rounds must not depend on the task that ran before it.  A context that
+ * passes to another task as it is gets the defaults by this.
  */
 static inline void pl__ctx_reset_fp(void)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * The swap of stacks.  Both sides of it have the same frame, so that what the
- * CFI says holds before and after the stack pointer is changed.
+ * The swap of stacks.  Both sides have the same frame, so that the CFI holds
+ * before and after the change of the stack pointer.
  *
- * It is jumped to and jumps back, so calls and returns are paired on each
- * stack, though not on the processor's: no program with it can run under CET
- * shadow stacks, which it does not switch.  The note at the end claims IBT
+ * The caller jumps to it and it jumps back, so calls and returns are paired on
+ * each stack, though not on the processor's: no program with it can run under
+ * CET shadow stacks, which it does not switch.  The note at the end claims IBT
  * alone, from which the linker learns that.
  */
 #include "ctx/arch/x86_64/frame.h"
@@ -35,7 +35,7 @@ pl__ctx_swap:
 	movq	%rsp, (%rdi)
 	movq	(%rsi), %rsp
 
-	/* Always: to compare first, and load seldom, was 2 ns slower. */
+	/* Always loaded: to compare first, and load seldom, was 2 ns slower. */
 	ldmxcsr	PL__FRAME_MXCSR(%rsp)
 	fldcw	PL__FRAME_FPUCW(%rsp)
 	movq	PL__FRAME_RBX(%rsp), %rbx
@@ -51,9 +51,9 @@ pl__ctx_swap:
 	.size	pl__ctx_swap, . - pl__ctx_swap
 
 /*
- * Where the first swap to a new context goes on: the bottom of its stack,
- * which has no caller.  Unwinders look at the byte before a return address,
- * that is, into the call.
+ * Where the first swap to a new context continues: the bottom of its stack,
+ * which has no caller.  Unwinders read the byte before a return address, that
+ * is, into the call.
  */
 	.globl	pl__ctx_boot
 	.hidden	pl__ctx_boot
