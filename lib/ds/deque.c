@@ -58,12 +58,17 @@ bool pl__deque_grow(struct pl__deque *d, int64_t top, int64_t bottom)
 		a = old->larger = new_array(2 * (old->mask + 1));
 	if (!a)
 		return false;
-	/* [top, ...) may be stolen meanwhile: copied for nothing, no harm. */
+	/*
+	 * Thieves may take [top, ...) meanwhile: then the copies are not used.
+	 */
 	for (i = top; i < bottom; i++)
 		store_relaxed(&a->slots[i & a->mask],
 			      load_relaxed(&old->slots[i & old->mask]));
 	PL_INJECT("deque-c");
-	/* [deque-c] pairs with pl__deque_steal_once(): the copies are seen. */
+	/*
+	 * [deque-c] pairs with pl__deque_steal_once(): the thief sees the
+	 * copies.
+	 */
 	store_release(&d->array, a);
 	return true;
 }
@@ -82,7 +87,10 @@ bool pl__deque_push(struct pl__deque *d, void *p)
 	return true;
 }
 
-/* The pages that are all slots; what was in them does not matter. */
+/*
+ * Gives back the pages that contain only slots, with contents that do not
+ * matter.
+ */
 static void give_back(struct pl__deque_array *a)
 {
 	uintptr_t page = pl__page_size();
@@ -90,7 +98,10 @@ static void give_back(struct pl__deque_array *a)
 	uintptr_t end = (uintptr_t)&a->slots[a->mask + 1] & ~(page - 1);
 
 	begin &= ~(page - 1);
-	/* Not the macro: nothing is taken, so nothing can be refused. */
+	/*
+	 * In parentheses, so not the macro: this takes nothing, so it cannot
+	 * fail.
+	 */
 	(pl__advise)((void *)begin, end - begin, MADV_DONTNEED);
 }
 
@@ -99,14 +110,17 @@ void pl__deque_shrink(struct pl__deque *d)
 	struct pl__deque_array *a = d->smallest;
 	struct pl__deque_array *last = load_relaxed(&d->array);
 
-	/* [deque-e] pairs with pl__deque_steal_once(): it is done with all. */
+	/*
+	 * [deque-e] pairs with pl__deque_steal_once(): thieves have read all
+	 * slots.
+	 */
 	d->top_seen = load_acquire(&d->top);
 	PL_INJECT("deque-e");
 	if (d->top_seen < load_relaxed(&d->bottom))
 		return;
 	while (a->larger && a->larger->mask < PL__DEQUE_KEEP)
 		a = a->larger;
-	/* [deque-c] pairs with pl__deque_steal_once(): as if it grew. */
+	/* [deque-c] pairs with pl__deque_steal_once(): as after growing. */
 	store_release(&d->array, a);
 	PL_INJECT("deque-c");
 	for (; a != last; a = a->larger)

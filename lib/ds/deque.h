@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * deque: a run queue; its owner pushes and pops at one end, others steal
+ * deque: a run queue; its owner pushes and pops at one end, thieves steal
  *
  * Chase and Lev's, as proven for weak memory by Le, Pop, Cohen and Zappa
  * Nardelli, with seq_cst accesses in place of fences: TSan understands them,
- * and they cost the same or less.  Elements [top, bottom) are in it.  Only
- * the owner moves bottom; top only grows, and whoever moves it has the
- * element.  Above all, the last element is taken by one:
+ * and they cost the same or less.  Elements [top, bottom) are in the deque.
+ * Only the owner changes bottom; top only grows, and the thread that increments
+ * it has the element.  Invariant: one thread takes the last element:
  *
  *	owner's pop			thief
  *	bottom = n	[deque-a]	t = top			[deque-b]
  *	t = top		[deque-a]	if (t < bottom)		[deque-b]
  *	if (t < n)				top = t + 1
- *		take n, no need to ask
+ *		take n without a CAS
  *
- * Could the owner read a top below n, take n without asking, and a thief
- * still take n?  That thief read top as n, so top had become n before it; then
- * it read bottom as above n.  All four are seq_cst, so that bottom was read
- * before the owner lowered it, and the owner's read of top came after that:
- * it would have found n.  At t == n both ask, by compare-and-swap of top; as
- * the owner does at once, and leaves bottom, if it sees that n is all there is.
+ * Could the owner read a top below n, take n without a compare-and-swap, and a
+ * thief still take n?  That thief read top as n, so top had become n before;
+ * then it read bottom as above n.  All four accesses are seq_cst, so the thief
+ * read bottom before the owner lowered it, and the owner read top after that:
+ * it would have found n.  At t == n both sides use a compare-and-swap of top;
+ * so does the owner at once, without lowering bottom, if it sees that n is the
+ * only element.
  *
  *	owner's push, full		thief
  *	copy into new array		t = top
@@ -27,18 +28,19 @@
  *	a[n] = p				p = array[t]	[deque-c]
  *	bottom = n + 1	[deque-d]		top = t + 1	[deque-e]
  *
- * A thief that read bottom as above n sees the element, and the array that
- * has it [deque-d].  One that holds an old array finds there what was copied,
- * as long as that is in the queue.  A slot is written anew only when the owner
- * saw top beyond what it held; then the thief that reads it too late fails to
- * move top [deque-e].
+ * A thief that read bottom as above n sees the element, and the array that has
+ * it [deque-d].  A thief with an old array finds the copied element there, as
+ * long as the element is in the queue.  The owner reuses a slot only after it
+ * saw top beyond the slot's element; so a thief that reads the slot too late
+ * fails to increment top [deque-e].  Otherwise a thief takes an element twice,
+ * or one that was never pushed.
  *
- * So a queue that the owner sees empty holds nothing in any array.  Then it
- * goes back to a small one, and gives back the pages of those that it grew
- * into; their addresses stay, for thieves that are late, until fini.
+ * So no array has an element while the owner sees the queue empty.  Then the
+ * owner returns to a small array, and gives back the pages of the larger ones;
+ * their addresses stay mapped, for late thieves, until fini.
  *
- * The owner's push and pop are wait-free, but for growing; a steal fails only
- * because another one took the element.
+ * The owner's push and pop are wait-free, except for growing; a steal fails
+ * only because another thread took the element.
  */
 #ifndef PL_DEQUE_H
 #define PL_DEQUE_H
@@ -46,10 +48,10 @@
 #include "base/base.h"
 #include "base/inject.h"
 
-/* In pl__deque_steal(). */
+/* Attempts of pl__deque_steal(). */
 #define PL__DEQUE_TRIES		16
 
-/* So many slots are not worth to be given back. */
+/* Slots of an array that is too small to be worth giving back. */
 #define PL__DEQUE_KEEP		4096
 
 struct pl__deque_array {
@@ -58,15 +60,18 @@ struct pl__deque_array {
 	_Atomic(void *)		slots[];	/* O writes, thieves read */
 };
 
-/* O: the owner alone.  W: written by the owner, read by thieves. */
+/* O: only the owner.  W: written by the owner, read by thieves. */
 struct pl__deque {
-	/* Thieves write this line, the owner only at the last element. */
+	/*
+	 * Thieves write this cache line; the owner writes it only at the last
+	 * element.
+	 */
 	_Atomic int64_t		top __pl_cacheline;
 
-	/* The owner's line. */
+	/* The owner's cache line. */
 	_Atomic int64_t		bottom __pl_cacheline;		/* W */
 	_Atomic(struct pl__deque_array *) array;		/* W */
-	int64_t			top_seen;			/* O: <= top */
+	int64_t			top_seen;	/* O: an earlier value of top */
 	struct pl__deque_array	*smallest;			/* O */
 };
 
@@ -74,7 +79,7 @@ struct pl__deque {
 int pl__deque_init(struct pl__deque *d, size_t nr);
 void pl__deque_fini(struct pl__deque *d);
 
-/* Twice the room, or false: no memory, nothing changed.  Owner. */
+/* Owner: doubles the room; false: no memory, and nothing changed. */
 bool pl__deque_grow(struct pl__deque *d, int64_t top, int64_t bottom);
 
 /* There is room.  Owner. */
@@ -108,7 +113,7 @@ static inline bool pl__deque_try_push(struct pl__deque *d, void *p)
 bool pl__deque_push(struct pl__deque *d, void *p);
 
 /**
- * pl__deque_pop() - take the newest; NULL: empty
+ * pl__deque_pop() - take the newest element; NULL: empty
  *
  * Context: the owner.
  */
@@ -119,11 +124,15 @@ static inline void *pl__deque_pop(struct pl__deque *d)
 	int64_t top;
 	void *p;
 
-	/* Top only grows: what looks empty to the owner is empty. */
+	/*
+	 * Top only grows: if the deque looks empty to the owner, it is empty.
+	 */
 	top = load_relaxed(&d->top);
 	if (top > n)
 		return NULL;
-	/* Nor is there more than one: bottom may stay, whoever moves top. */
+	/*
+	 * The only element: bottom may stay, whichever thread increments top.
+	 */
 	if (top == n) {
 		p = load_relaxed(&a->slots[n & a->mask]);
 		PL_INJECT("deque-a");
@@ -139,7 +148,7 @@ static inline void *pl__deque_pop(struct pl__deque *d)
 	if (top < n)
 		return p;
 
-	/* The last one, or it is gone: whoever moves top has it. */
+	/* The last element, or none: the thread that increments top has it. */
 	if (top > n || !atomic_compare_exchange_strong(&d->top, &top, top + 1))
 		p = NULL;
 	store_release(&d->bottom, n + 1);
@@ -147,8 +156,8 @@ static inline void *pl__deque_pop(struct pl__deque *d)
 }
 
 /**
- * pl__deque_steal_once() - take the oldest, unless somebody else just does
- * @lost: set to whether NULL is because of that; else it is empty
+ * pl__deque_steal_once() - take the oldest element, unless another thread does
+ * @lost: set to whether another thread took it; NULL without that: empty
  *
  * Context: any thread.
  */
@@ -171,7 +180,9 @@ static inline void *pl__deque_steal_once(struct pl__deque *d, bool *lost)
 	PL_INJECT("deque-c");
 	p = load_relaxed(&a->slots[top & a->mask]);
 	PL_INJECT("deque-e");
-	/* [deque-e] pairs with pl__deque_push(): p was read before. */
+	/*
+	 * [deque-e] pairs with pl__deque_push(): the thief has read p before.
+	 */
 	if (atomic_compare_exchange_strong(&d->top, &top, top + 1))
 		return p;
 	*lost = true;
@@ -179,12 +190,12 @@ static inline void *pl__deque_steal_once(struct pl__deque *d, bool *lost)
 }
 
 /**
- * pl__deque_steal() - take the oldest, trying again for each race lost
+ * pl__deque_steal() - take the oldest element, retrying after each lost race
  *
- * Context: any thread.
- * Return: NULL if it was seen empty, or others took PL__DEQUE_TRIES elements
- * while we tried: it is then not empty for certain.  Who goes to sleep on that
- * asks pl__deque_empty() first, as he must anyway.
+ * Context: any thread. Return: NULL if the deque was empty, or other threads
+ * took PL__DEQUE_TRIES elements meanwhile: then it is probably not empty.  A
+ * worker that goes to sleep after NULL calls pl__deque_empty() first, as it
+ * must anyway.
  */
 static inline void *pl__deque_steal(struct pl__deque *d)
 {
@@ -201,13 +212,13 @@ static inline void *pl__deque_steal(struct pl__deque *d)
 	return NULL;
 }
 
-/* pl__deque_trim()'s slow half. */
+/* The slow path of pl__deque_trim(). */
 void pl__deque_shrink(struct pl__deque *d);
 
 /**
  * pl__deque_trim() - give back the memory of a long queue that is now empty
  *
- * Context: the owner, when it has nothing to do.
+ * Context: the owner, when it has no work.
  */
 static inline void pl__deque_trim(struct pl__deque *d)
 {
@@ -215,7 +226,7 @@ static inline void pl__deque_trim(struct pl__deque *d)
 		pl__deque_shrink(d);
 }
 
-/** pl__deque_len() - a hint; exact to the owner while nobody steals */
+/** pl__deque_len() - a hint; exact for the owner while no thief steals */
 static inline size_t pl__deque_len(struct pl__deque *d)
 {
 	int64_t top = atomic_load(&d->top);
@@ -227,8 +238,8 @@ static inline size_t pl__deque_len(struct pl__deque *d)
 /**
  * pl__deque_empty() - a hint
  *
- * It is a seq_cst look: a push, then a seq_cst access by its owner, then this
- * in the order of those says false, unless the element was taken.
+ * Reads with seq_cst: if a push and a later seq_cst access of its owner come
+ * before this read, it returns false, unless the element was taken.
  */
 static inline bool pl__deque_empty(struct pl__deque *d)
 {

@@ -11,7 +11,7 @@
 #define NR_CHILDREN	4
 #define SIZE_MIN	1024
 
-/* L */
+/* L: allocates a spare array of @size. */
 static bool add_spare(struct pl__heap *h, uint32_t size)
 {
 	struct pl__heap_room *room;
@@ -23,12 +23,12 @@ static bool add_spare(struct pl__heap *h, uint32_t size)
 	pl__free(h->spare);
 	h->spare = room;
 	PL_INJECT("heap-a");
-	/* [heap-a] pairs with pl__heap_reserve(), who trusts it. */
+	/* [heap-a] pairs with pl__heap_reserve(), which relies on it. */
 	store_release(&h->size, size);
 	return true;
 }
 
-/* By doubling, so that moving costs a push no more than a copy or two. */
+/* Doubles the room, so that moving costs a push at most a copy or two. */
 bool pl__heap_grow(struct pl__heap *h, uint32_t nr)
 {
 	uint64_t size = SIZE_MIN;
@@ -50,7 +50,7 @@ static void heap_move(struct pl__heap *h)
 {
 	struct pl__heap_room *old = h->room;
 
-	/* [heap-a] pairs with pl__heap_grow(): whoever pushes reserved. */
+	/* [heap-a] pairs with pl__heap_grow(): the pusher has reserved room. */
 	pl__lock(&h->lock);
 	PL_BUG_ON(!h->spare);
 	h->room = h->spare;
@@ -68,7 +68,7 @@ void pl__heap_fini(struct pl__heap *h)
 	pl__free(h->room);
 }
 
-/* Puts @e at @i, or as far up as its deadline brings it. */
+/* Puts @e at @i, or as far up as its deadline belongs. */
 static void sift_up(struct pl__heap_entry *entries, uint32_t i,
 		    struct pl__heap_entry e)
 {
@@ -95,14 +95,14 @@ static uint32_t earliest_child(const struct pl__heap_entry *entries,
 	return min;
 }
 
-/* Puts @e at @i, or as far down as its deadline brings it. */
+/* Puts @e at @i, or as far down as its deadline belongs. */
 static void sift_down(struct pl__heap_entry *entries, uint32_t nr, uint32_t i,
 		      struct pl__heap_entry e)
 {
 	uint64_t first;
 	uint32_t child;
 
-	/* 64 bits: 4i may be more than 32. */
+	/* 64 bits, as 4i may need more than 32. */
 	while ((first = (uint64_t)i * NR_CHILDREN + 1) < nr) {
 		child = earliest_child(entries, (uint32_t)first, nr);
 		if (e.deadline_ns <= entries[child].deadline_ns)
@@ -147,7 +147,7 @@ void pl__heap_filter(struct pl__heap *h, bool (*keep)(void *ptr, void *arg),
 			entries[nr++] = entries[i];
 	h->nr = nr;
 
-	/* Leaves are heaps already; their parents are made so, last first. */
+	/* Leaves are heaps; makes heaps of their parents, the last first. */
 	for (i = nr > 1 ? (nr - 2) / NR_CHILDREN + 1 : 0; i--;)
 		sift_down(entries, nr, i, entries[i]);
 }

@@ -2,15 +2,20 @@
 /*
  * heap: the earliest deadline of many, for one thread
  *
- * 4-ary: half as deep as a binary one, and the four children of an entry lie
- * in one or two cache lines.  Deadlines stand beside the pointers, so that
- * no entry is looked into for ordering.
+ * 4-ary: half as deep as a binary heap, and the four children of an entry are
+ * in one or two cache lines.  Deadlines are beside the pointers, so that
+ * ordering reads no entry's object.
  *
- * Pushing takes no memory.  Anybody may make room beforehand, the heap's
- * thread moves into it when it must.
+ * Pushing takes no memory.  Any thread may make room beforehand; the heap's
+ * thread moves into it when it has to.
  *
- *	who will push through the thread	the heap's thread
+ *	thread that reserves			the heap's thread
  *	spare = new, size = n	[heap-a]	full: move into spare	[heap-a]
+ *
+ * Invariant: the heap's thread finds the room that was reserved.  size is
+ * stored with release after spare; a thread that reads the new size with
+ * acquire sees spare set, and passes that on to the heap's thread with its
+ * entry.  Otherwise a push finds no room.
  */
 #ifndef PL_HEAP_H
 #define PL_HEAP_H
@@ -28,20 +33,24 @@ struct pl__heap_room {
 	struct pl__heap_entry	entries[];
 };
 
-/* T: the heap's thread.  L: lock held.  Zero-filled is empty, without room. */
+/*
+ * T: the heap's thread.  L: lock is held.  A zero-filled heap is empty, without
+ * room.
+ */
 struct pl__heap {
 	uint32_t		nr;		/* T */
 	struct pl__heap_room	*room;		/* T */
 
 	/* Seldom written. */
-	_Atomic uint32_t	size __pl_cacheline;	/* written under L */
+	/* changed under lock; read without */
+	_Atomic uint32_t	size __pl_cacheline;
 	struct pl__lock		lock;
-	struct pl__heap_room	*spare;		/* L: to move into */
+	struct pl__heap_room	*spare;		/* L: larger array, or NULL */
 };
 
 void pl__heap_fini(struct pl__heap *h);
 
-/** pl__heap_grow() - pl__heap_reserve()'s slow half */
+/** pl__heap_grow() - the slow path of pl__heap_reserve() */
 bool pl__heap_grow(struct pl__heap *h, uint32_t nr);
 
 /**
@@ -59,18 +68,18 @@ static inline bool pl__heap_reserve(struct pl__heap *h, uint32_t nr)
 /** pl__heap_push() - add an entry; room was reserved */
 void pl__heap_push(struct pl__heap *h, uint64_t deadline_ns, void *ptr);
 
-/** pl__heap_pop() - take an entry of the earliest deadline; NULL: empty */
+/** pl__heap_pop() - take the entry with the earliest deadline; NULL: empty */
 void *pl__heap_pop(struct pl__heap *h);
 
 /**
- * pl__heap_filter() - throw out all that @keep says no to
+ * pl__heap_filter() - remove all entries that @keep refuses
  *
- * Asks once for each entry; O(n).
+ * Calls it once for each entry; O(n).
  */
 void pl__heap_filter(struct pl__heap *h, bool (*keep)(void *ptr, void *arg),
 		     void *arg);
 
-/** pl__heap_deadline() - the earliest; UINT64_MAX if it is empty */
+/** pl__heap_deadline() - the earliest deadline; UINT64_MAX if it is empty */
 static inline uint64_t pl__heap_deadline(const struct pl__heap *h)
 {
 	return h->nr ? h->room->entries[0].deadline_ns : UINT64_MAX;

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * mpsc: an inbox; any thread pushes, any thread takes all there is
+ * mpsc: an inbox; any thread pushes entries, any thread takes all of them
  *
- * A stack of links that stand inside what is pushed.  Only the whole of it is
- * ever taken, by an exchange: so a push may compare the head with one that
- * was taken and pushed again meanwhile, and still be right.
+ * A stack of links inside the entries.  A taker always takes the whole stack,
+ * by an exchange: so a pusher's compare-and-swap of the head is right even if
+ * that head was taken and pushed again meanwhile.
  *
  *	pusher				taker
  *	fill in the entry
  *	link->next = head
  *	head = link	[mpsc-a]	list = exchange(head, NULL) [mpsc-a]
- *					look into the entries
+ *					read the entries
  *
- * Each push reads what the one before it wrote, so the taker, who reads the
- * last, sees them all.  Pushing is lock-free, taking wait-free; there is no
- * moment at which the list cannot be followed.
+ * Invariant: the taker sees every entry complete.  Each pusher reads the head
+ * that the previous one released, and the taker acquires the last; otherwise it
+ * reads an entry before its pusher has filled it in.  Pushing is lock-free,
+ * taking is wait-free, and the list can be followed at any moment.
  */
 #ifndef PL_MPSC_H
 #define PL_MPSC_H
@@ -26,15 +27,15 @@ struct pl__link {
 	struct pl__link		*next;
 };
 
-/* Zero-filled is empty.  Pushers and takers share its line. */
+/* A zero-filled inbox is empty.  Pushers and takers share its cache line. */
 struct pl__inbox {
 	_Atomic(struct pl__link *) head;
 };
 
 /**
- * pl__inbox_push_list() - push a chain of entries at once
- * @first: the newest, will be seen first
- * @last:  the oldest, to be reached from @first by next
+ * pl__inbox_push_list() - push a chain of entries in one step
+ * @first: the newest, which the taker finds first
+ * @last:  the oldest, at the end of the links from @first
  *
  * Return: whether the inbox was empty.
  */
@@ -44,7 +45,7 @@ static inline bool pl__inbox_push_list(struct pl__inbox *i,
 {
 	struct pl__link *head = load_relaxed(&i->head);
 
-	/* [mpsc-a] pairs with pl__inbox_take(): entries come complete. */
+	/* [mpsc-a] pairs with pl__inbox_take(): entries are complete. */
 	do {
 		last->next = head;
 		PL_INJECT("mpsc-a");
@@ -54,7 +55,7 @@ static inline bool pl__inbox_push_list(struct pl__inbox *i,
 	return !head;
 }
 
-/** pl__inbox_push() - push one entry; whether the inbox was empty */
+/** pl__inbox_push() - push one entry; returns whether the inbox was empty */
 static inline bool pl__inbox_push(struct pl__inbox *i, struct pl__link *link)
 {
 	return pl__inbox_push_list(i, link, link);
@@ -66,7 +67,7 @@ static inline bool pl__inbox_empty(struct pl__inbox *i)
 	return !load_relaxed(&i->head);
 }
 
-/** pl__inbox_take() - all entries, the newest first; NULL: there were none */
+/** pl__inbox_take() - all entries, the newest first; NULL: none */
 static inline struct pl__link *pl__inbox_take(struct pl__inbox *i)
 {
 	if (pl__inbox_empty(i))
