@@ -2,10 +2,10 @@
 /*
  * dump: what every task does, or waits for
  *
- * Nothing is stopped and no lock is taken: tasks go on, end, and give their
- * stacks back while they are looked at.  So all is read by way of the kernel,
- * which says no where nothing is mapped; and what has changed by the time that
- * its stack was read is told without what the stack said.
+ * A dump stops nothing and takes no lock: tasks continue, end, and give their
+ * stacks back while it reads them.  So it reads by way of the kernel, which
+ * fails where nothing is mapped; and if a task has changed by the time that its
+ * stack was read, the dump leaves out what the stack said.
  */
 #include "debug/symbol.h"
 #include "sched/sched.h"
@@ -15,13 +15,15 @@
 
 #include <unistd.h>
 
-/* A task as it was at a moment. */
+/* A task at a moment. */
 struct view {
 	const struct pl__task	*at;
 	struct pl__task		t;
-	struct pl__stack	stack;	/* if it has one that is there */
+	/* copy, if the task has one that is mapped */
+	struct pl__stack	stack;
 	bool			has_stack;
-	int			worker;	/* that runs it, or -1 */
+	/* number of the worker that runs it, or -1 */
+	int			worker;
 };
 
 struct sums {
@@ -45,7 +47,7 @@ static const char *const for_what[] = {
 	[PL__FOR_IO]		= "io",
 };
 
-/* ---- looking ---- */
+/* ---- reading ---- */
 
 static uintptr_t word_of(const struct view *v)
 {
@@ -57,7 +59,7 @@ static bool is_task(const struct view *v)
 	return load_relaxed(&v->t.version) & 1;
 }
 
-/* Of who is not waiting: the number of the worker that runs it. */
+/* The number of the worker that runs @t, which does not wait. */
 static int runner_of(const struct pl__task *t)
 {
 	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
@@ -84,7 +86,7 @@ static bool dump_look(struct view *v, const struct pl__task *at)
 	return true;
 }
 
-/* Whether it has not run since it was looked at. */
+/* True: the task has not run since the view was taken. */
 static bool is_as_it_was(const struct view *v)
 {
 	struct pl__task now;
@@ -101,13 +103,16 @@ static bool is_in_stack(const struct view *v, uintptr_t p)
 	       p < (uintptr_t)v->t.stack;
 }
 
-/* ---- telling ---- */
+/* ---- printing ---- */
 
 static void put_name(struct pl__sigsafe_buf *text, const struct view *v)
 {
 	char name[sizeof(v->t.waiter.name) + 1] = "";
 
-	/* Without a stack it has not run; if that is gone, it has ended. */
+	/*
+	 * A task without a stack has not run; if its stack is gone, it has
+	 * ended.
+	 */
 	if (v->has_stack)
 		memcpy(name, v->stack.user.name, sizeof(v->stack.user.name));
 	else if (!v->t.stack)
@@ -129,7 +134,10 @@ static void put_seconds(struct pl__sigsafe_buf *text, uint64_t ns)
 	pl__sigsafe_put(text, " s");
 }
 
-/* A task in its own place, or as a thread on the worker's stack, has none. */
+/*
+ * A wait in a single-waiter slot, or of a thread on the worker's stack, has
+ * none.
+ */
 static void put_deadline(struct pl__sigsafe_buf *text, const struct view *v)
 {
 	uint64_t deadline_ns, now = pl__now_ns();

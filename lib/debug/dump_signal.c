@@ -20,7 +20,7 @@ static void on_signal(int sig)
 	sem_post(&asked);
 }
 
-/* Once for all who ask until it begins. */
+/* Several requests before a dump begins get one dump. */
 static void wait_until_asked(void)
 {
 	while (sem_wait(&asked))
@@ -54,7 +54,7 @@ int pl__dump_signal_start(int sig)
 	if (!sig)
 		return 0;
 	store_relaxed(&is_stopping, false);
-	/* Once: late signals may still be at it. */
+	/* Once: late signals may still use it. */
 	if (!has_asked)
 		has_asked = !sem_init(&asked, 0, 0);
 	sigfillset(&sa.sa_mask);

@@ -2,10 +2,9 @@
 /*
  * dump_signal: pl_dump() to standard error at a signal
  *
- * Whoever has the signal delivered only counts it; a thread of its own, which
- * is there if a signal was chosen, does what no handler may.  That thread takes
- * the signal itself where all of the program's threads block it, as the
- * library's do.
+ * The signal handler only counts the signal; a thread of its own, which exists
+ * if a signal was chosen, does what no handler may.  That thread takes the
+ * signal itself if all of the program's threads block it, as the library's do.
  */
 #ifndef PL_DUMP_SIGNAL_H
 #define PL_DUMP_SIGNAL_H
@@ -15,7 +14,7 @@
 /* @sig 0: none.  -EINVAL: it cannot be caught; -EAGAIN: no thread. */
 int pl__dump_signal_start(int sig);
 
-/* The signal goes on to be caught, and does nothing. */
+/* The handler stays installed, and does nothing. */
 void pl__dump_signal_stop(void);
 
 #endif /* PL_DUMP_SIGNAL_H */

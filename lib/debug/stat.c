@@ -6,11 +6,11 @@
 
 #include <string.h>
 
-/* Of runtimes that ended, all but the gauges; under past_lock. */
+/* Counters of runtimes that ended, without gauges; under past_lock. */
 static struct pl_stat past;
 static struct pl__lock past_lock;
 
-/* A child counts from 0. */
+/* A child of fork() counts from 0. */
 static void stat_atfork_child(void)
 {
 	memset(&past, 0, sizeof(past));
@@ -65,7 +65,7 @@ uint64_t pl__stat_ended(void)
 	return sum;
 }
 
-/* Ended before spawned, so that the difference is not negative. */
+/* Reads ended before spawned, so that the difference is not negative. */
 static void set_tasks(struct pl_stat *st)
 {
 	uint64_t back = atomic_load(&pl__rt.ended_outside);
@@ -102,7 +102,7 @@ static void add_runtime(struct pl_stat *st)
 	add_timers(st);
 }
 
-/* All are alike. */
+/* The ring of any worker that has one: all are of one kind. */
 static struct pl__ring *ring_in_use(uint32_t nr)
 {
 	struct pl__ring *ring = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * stat: what the workers counted, summed up
+ * stat: sums of the workers' counters
  */
 #ifndef PL_STAT_H
 #define PL_STAT_H
@@ -8,13 +8,13 @@
 #include "sched/sched.h"
 
 /*
- * Tasks spawned and ended since the process began.  Spawns that were taken
- * back count as both.  Inside the runtime, or while it is taken apart.
+ * Tasks spawned and ended since the process began.  A spawn that was undone
+ * counts as both.  Called inside of the runtime, or while it is taken apart.
  */
 uint64_t pl__stat_spawned(void);
 uint64_t pl__stat_ended(void);
 
-/* Keeps the counts of a runtime whose workers are about to be freed. */
+/* Keeps the counters of a runtime before its workers are freed. */
 void pl__stat_keep(void);
 
 #endif /* PL_STAT_H */

@@ -22,7 +22,7 @@
 #define RING(field, said) \
 	ENTRY(PL__EXPORT_RING, struct pl__ring, field, said, 0)
 
-/* As pl_stat_read() counts. */
+/* The counters that pl_stat_read() adds up. */
 static const struct pl__stat_export entries[] = {
 	WORKER(spawned, tasks_spawned),
 	RT(spawned_outside, tasks_spawned, 0),
@@ -75,7 +75,7 @@ struct pl__stat_export_table pl__stat_export_table __attribute__((used)) = {
 	.bucket_size	= sizeof(struct bucket),
 };
 
-/* An Elf64_Nhdr, the owner, and what stat_export.h says. */
+/* An Elf64_Nhdr, the owner, and the description (stat_export.h). */
 __asm__(
 	"	.pushsection .note.parklot, \"a\", %note\n"
 	"	.balign	4\n"

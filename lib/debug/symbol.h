@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * symbol: what lies at an address of the program's
+ * symbol: the symbol at an address of the program
  *
- * As the dynamic linker knows it: it is asked, and may have to be waited for.
+ * Asks the dynamic linker, which may make the caller wait for its lock.
  */
 #ifndef PL_SYMBOL_H
 #define PL_SYMBOL_H
 
 #include "base/sigsafe_buf.h"
 
-/* Whether it is code, and right behind a call. */
+/* True: @pc is code, and follows a call. */
 bool pl__symbol_is_return(uintptr_t pc);
 
 /*
- * "program+0x1234", which addr2line takes, and " function+0x34" where that is
- * exported.  A return address is told as its call.
+ * Puts "program+0x1234", which addr2line takes, and " function+0x34" if the
+ * function is exported.  For a return address it puts that of the call.
  */
 void pl__symbol_put(struct pl__sigsafe_buf *t, uintptr_t pc, bool is_return);
 

@@ -3,8 +3,8 @@
 #include "debug/symbol.h"
 #include "base/sys.h"
 
-#define DEEP		(16 << 10)	/* no more of a stack is looked at */
-#define NR_WORDS	64		/* at a time */
+#define DEEP		(16 << 10)	/* bytes of a stack that are read */
+#define NR_WORDS	64		/* words that are read at a time */
 
 static void unwind_add(struct pl__unwind *tr, uintptr_t pc)
 {
@@ -13,8 +13,8 @@ static void unwind_add(struct pl__unwind *tr, uintptr_t pc)
 }
 
 /*
- * Each frame has the next one's address and, above it, where it returns to;
- * the bottom's is 0.  True: so it was, all the way.
+ * Each frame has the address of the next one and, above it, a return address;
+ * that of the bottom is 0.  True: all frames, down to the bottom, were so.
  */
 static bool follow(struct pl__unwind *tr, const struct pl__ctx_left *left,
 		   uintptr_t high)
@@ -51,7 +51,7 @@ static void scan_stack(struct pl__unwind *tr, uintptr_t at, uintptr_t high)
 			return;
 		for (i = 0; i < nr; i++) {
 			pc = pl__ctx_return(words[i]);
-			/* What points into the stack is no code. */
+			/* An address within the stack is no code. */
 			if ((pc < at || pc >= high) && pl__symbol_is_return(pc))
 				unwind_add(tr, pc);
 		}

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * unwind: by what calls a context came where it does not run
+ * unwind: the calls that led a context, which does not run, to its switch
  *
- * Along its frame pointers, if all of them are there.  If not, whatever on the
- * stack may be a return address is told as a guess: that finds every caller,
- * and now and then one that returned long ago.
+ * Follows the frame pointers, if all of them are there.  If not, lists every
+ * word on the stack that may be a return address, marked as a guess: that finds
+ * every caller, and now and then a call that returned long ago.
  *
- * The context may run meanwhile, and its stack be unmapped: then what is found
- * is of no use, and that is all.
+ * The context may run meanwhile, and its stack be unmapped: then the result is
+ * useless, but nothing else happens.
  */
 #ifndef PL_UNWIND_H
 #define PL_UNWIND_H
@@ -18,11 +18,11 @@
 
 struct pl__unwind {
 	uint32_t	nr;
-	bool		is_guess;	/* but for the first */
+	bool		is_guess;	/* all but the first are guesses */
 	uintptr_t	pc[PL__UNWIND_MAX];
 };
 
-/* Of what left its registers at @sp, on a stack that ends at @high. */
+/* Unwinds the context that saved @sp, on a stack that ends at @high. */
 void pl__unwind_from(struct pl__unwind *tr, const void *sp, const void *high);
 
 #endif /* PL_UNWIND_H */
