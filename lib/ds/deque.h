@@ -192,10 +192,10 @@ static inline void *pl__deque_steal_once(struct pl__deque *d, bool *lost)
 /**
  * pl__deque_steal() - take the oldest element, retrying after each lost race
  *
- * Context: any thread. Return: NULL if the deque was empty, or other threads
- * took PL__DEQUE_TRIES elements meanwhile: then it is probably not empty.  A
- * worker that goes to sleep after NULL calls pl__deque_empty() first, as it
- * must anyway.
+ * Context: any thread.
+ * Return: NULL if the deque was empty, or other threads took PL__DEQUE_TRIES
+ * elements meanwhile: then it is probably not empty.  A worker that goes to
+ * sleep after NULL calls pl__deque_empty() first, as it must anyway.
  */
 static inline void *pl__deque_steal(struct pl__deque *d)
 {
