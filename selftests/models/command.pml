@@ -37,7 +37,8 @@ byte refs = 2;			/* submission, completion */
 #endif
 bool is_freed;
 
-bool is_armed, is_firing;	/* the timer */
+bool is_armed, is_firing;	/* the timer; is_firing: claims */
+bool is_ending;			/* the timer, until it has queued */
 bool has_deadline;
 bool is_closed;			/* the lot's nr_interrupts */
 
@@ -227,12 +228,17 @@ active proctype timer()
 	bool was;
 
 end:	do
-	:: atomic { is_armed -> is_armed = false; is_firing = true };
+	:: atomic {
+		is_armed ->
+		is_armed = false;
+		is_firing = true;
+		is_ending = true
+	   };
 		give_up(TIMEDOUT, was);
 		is_firing = false;
 		if
-		:: was -> d_step { touch(); nr_queued++ }
-		:: !was
+		:: was -> d_step { touch(); nr_queued++; is_ending = false }
+		:: !was -> is_ending = false
 		fi
 	od
 }
@@ -303,7 +309,7 @@ init {
 	/* All have come that will, but perhaps the timer. */
 	nr_over == nr;
 	atomic {
-		nr_queued == 0 && !is_firing && !is_locked ->
+		nr_queued == 0 && !is_ending && !is_locked ->
 		if
 		:: nr_completed == 0 ->
 			assert(is_listed && !is_closed && !has_ended &&
