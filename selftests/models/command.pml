@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * command: the life of a PARK that is a command of io_uring (module/uring.c,
- * module/timeout.c, and enlist, give_up and take_one of module/lot.c).
+ * module/timeout.c; parklot_lot_enlist(), parklot_lot_give_up() and
+ * lot_take_one() in module/lot.c).
  *
- * It is submitted by its task, with the ring's lock held, or by io-wq, without.
- * A waker, the timer, a close of the last descriptor and the end of the ring
- * come at any time, the latter two or not at all. The command is completed
- * once, whatever comes together; a touch of the request after it was freed is
- * caught; and a command that none of them will end any more is parked, with
- * its timer set if it has a deadline. A wake whose result goes to a ring that
- * has ended is passed on.
+ * Its task submits the command with the ring's lock held, or io-wq submits it
+ * without. A waker, the timer, a close of the last descriptor and the end of
+ * the ring come at any time, the latter two or not at all. The command is
+ * completed once, in each interleaving; an access to the request after it was
+ * freed is an error; and a command that none of them will end any more is
+ * parked, with its timer set if it has a deadline. A wake passes on if its
+ * result goes to a ring that has ended.
  *
  * MUTANT 1: a cancel takes a command without a reason for a listed one
  * MUTANT 2: the submission does not look whether a cancel came first
- * MUTANT 3: [ring-b] the submission does not look at the reason again
+ * MUTANT 3: [ring-b] the submission does not read the reason again
  * MUTANT 4: [ring-a] a completion does not cancel the timer
- * MUTANT 5: a waker takes the command off after it has unlocked
+ * MUTANT 5: a waker removes the command after it has unlocked
  * MUTANT 6: the submission does not count as a reference
- * MUTANT 7: a wake is not passed on
+ * MUTANT 7: a wake does not pass on
  * MUTANT 8: the timer does not look whether the command is still listed
  * MUTANT 9: the submission does not look whether a close came first
  */
@@ -40,15 +41,15 @@ bool is_freed;
 bool is_armed, is_firing;	/* the timer; is_firing: claims */
 bool is_ending;			/* the timer, until it has queued */
 bool has_deadline;
-bool is_closed;			/* the lot's nr_interrupts */
+bool is_closed;			/* nr_interrupts has changed */
 
 bool is_locked;			/* the ring */
-bool is_cancelable;		/* found by the end of the ring */
+bool is_cancelable;		/* the end of the ring finds it */
 bool has_ended;
 bool is_submitted, by_task;
 byte nr_queued;			/* completions for the submitter's task */
 byte nr_completed;
-bool is_passed_on;		/* a wake; to another sleeper */
+bool is_passed_on;		/* the wake, to another sleeper */
 byte nr_over;			/* actors */
 
 #define touch()		assert(!is_freed)
@@ -180,7 +181,7 @@ proctype submission()
 	}
 }
 
-/* It may find the command, or come too early. */
+/* The waker may find the command, or come too early. */
 proctype waker()
 {
 	bool was;
@@ -262,7 +263,7 @@ end:	do
 	od
 }
 
-/* io_ring_exit_work(): until nothing is left. */
+/* io_ring_exit_work(): repeats until the command has completed. */
 proctype ring_end()
 {
 	bool was;
@@ -306,7 +307,7 @@ init {
 		:: skip
 		fi
 	};
-	/* All have come that will, but perhaps the timer. */
+	/* All actors have ended, except perhaps the timer. */
 	nr_over == nr;
 	atomic {
 		nr_queued == 0 && !is_ending && !is_locked ->

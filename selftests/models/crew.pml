@@ -1,35 +1,36 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * crew: a shortage is overlooked by nobody (module/pool.c, worker.c; the protocol
- * of `backlog' in include/uapi/linux/parklot.h).
+ * crew: no shortage is overlooked (module/pool.c, worker.c; the protocol of
+ * `backlog' in include/uapi/linux/parklot.h).
  *
- * A worker that blocks until two tasks are done, two that look for one each and
- * park, who raises the backlog from 0 with both, and the timer; the target is
- * 2. The raiser wakes as many as he sees are missing. How many run is a sum that
- * is never too high, see crew_sum: here it is one number. Who blocks or parks
- * has it checked if there is a backlog and somebody is parked. A check, under
- * the pool's lock, finds that enough run, or that it is not time yet, and sets
- * the timer, or chooses a worker, which it then looks for under its lot's lock;
- * meanwhile no other chooses, but the timer is set behind it. Who sleeps for
- * ever while the task is not done is a deadlock; that one is taken off a lot who
- * is not on it, and that two are called at a time, is an error.
+ * A worker that blocks until two tasks are done; two workers that look for one
+ * task each and park; a thread that raises the backlog from 0 with both tasks;
+ * and the timer. The target is 2. The raiser wakes as many workers as its sum
+ * finds missing. The number of running workers is a sum that is never too high,
+ * see crew_sum: here it is one number. A worker that blocks or parks checks if
+ * there is a backlog and a worker is parked. A check, under the pool's lock,
+ * finds that enough workers run, or that a call is not due and sets the timer,
+ * or chooses a worker, which it then looks for under its lot's lock; meanwhile
+ * no other check chooses; afterwards the timer may be set. A worker that sleeps
+ * for ever while a task is left is a deadlock. Two errors: a worker is removed
+ * from a lot that it is not on; two workers are called at a time.
  *
- * MUTANT 1: [crew-a] is left out by who blocks: that is seen late
+ * MUTANT 1: [crew-a] is left out by a blocking worker: its count is seen late
  * MUTANT 2: the raiser's barrier is left out: the backlog is seen late
- * MUTANT 3: who parks does not look
- * MUTANT 4: who parks looks before he is listed
- * MUTANT 5: who blocks looks before he is counted
- * MUTANT 6: the raiser looks before he has raised
- * MUTANT 7: the timer is taken for unset only after its check
- * MUTANT 8: who was chosen is taken off though he may have left
- * MUTANT 9: who looks while one is called calls another
- * MUTANT 10: nobody looks again after a call
+ * MUTANT 3: a worker that parks does not check
+ * MUTANT 4: a worker that parks checks before it is listed
+ * MUTANT 5: a worker that blocks checks before it is counted
+ * MUTANT 6: the raiser sums before it has raised the backlog
+ * MUTANT 7: the timer counts as set until its check has ended
+ * MUTANT 8: the chosen worker is removed although it may have left
+ * MUTANT 9: a check during a call calls another worker
+ * MUTANT 10: no check follows a call
  */
 #ifndef MUTANT
 #define MUTANT 0
 #endif
 #define NR_PARKERS	2
-#define NOBODY		NR_PARKERS
+#define NONE		NR_PARKERS
 #define NR_TASKS	NR_PARKERS
 #define TARGET		2
 
@@ -39,13 +40,13 @@ byte nr_parked;
 bool on_lot[NR_PARKERS], in_pool[NR_PARKERS];
 bool lot_locked, pool_locked;
 bool is_set;			/* the timer */
-bool is_replacing;		/* as the pool has it */
-byte nr_replacing;		/* as it is */
+bool is_replacing;		/* the pool's: a call is under way */
+byte nr_replacing;		/* calls under way */
 bool called[NR_PARKERS];	/* a reason to come back */
 byte nr_taken;			/* tasks, one a worker */
 bool is_done;			/* all of them */
 
-/* On their way to memory: of who blocks, of who raises. */
+/* Stores on their way to memory: the blocker's, the raiser's. */
 byte late_running, late_backlog;
 
 #define lock(l)		atomic { !l -> l = true }
@@ -53,7 +54,7 @@ byte late_running, late_backlog;
 #define needs_check	(backlog > 0 && (in_pool[0] || in_pool[1]))
 #define is_short(own)	(nr_running - own < TARGET && needs_check)
 
-/* lot_take_one(), under the lot's lock: the waker counts. */
+/* lot_take_one(), under the lot's lock: the waker counts the wakee. */
 inline take(p)
 {
 	assert(on_lot[p]);
@@ -66,11 +67,11 @@ inline take(p)
 	called[p] = true
 }
 
-/* parklot_pool_check(): whom to call, */
+/* pool_choose(): the worker to call, if any */
 inline choose(own)
 {
 	lock(pool_locked);
-	chosen = NOBODY;
+	chosen = NONE;
 	if
 #if MUTANT != 9
 	:: is_replacing
@@ -78,22 +79,22 @@ inline choose(own)
 	:: (!is_replacing || MUTANT == 9) && !is_short(own)
 	:: (!is_replacing || MUTANT == 9) && is_short(own) ->
 		if
-		:: is_set = true			/* not yet */
+		:: is_set = true			/* not due */
 		:: in_pool[0] && on_lot[0] -> chosen = 0
 		:: in_pool[1] && on_lot[1] -> chosen = 1
 		:: !on_lot[0] && !on_lot[1]		/* they leave */
 		fi
 	fi;
-	is_replacing = is_replacing || chosen != NOBODY;
+	is_replacing = is_replacing || chosen != NONE;
 	unlock(pool_locked)
 }
 
-/* and to call him, if he is still there: the next one is the timer's. */
+/* pool_check(): calls the chosen worker, if still there, or sets the timer. */
 inline check(own)
 {
 	choose(own);
 	if
-	:: chosen == NOBODY
+	:: chosen == NONE
 	:: else ->
 		nr_replacing++;
 		assert(nr_replacing == 1);
@@ -237,7 +238,7 @@ end_unset:
 	od
 }
 
-/* When all has come to rest, the counts are what is so. */
+/* When no process moves any more, the counts are exact. */
 proctype judge()
 {
 	is_done;

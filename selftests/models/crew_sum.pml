@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * crew_sum: how many of a crew run is summed over lines, one a processor, while
- * workers come and go (parklot_pool_count(), parklot_pool_running() in
- * module/pool.h and pool.c; the same of `blocked', with the signs turned, is
- * pl__crew_sum_blocked() in lib/park/lot_crew.c).
+ * crew_sum: the number of running workers is summed over lines, one for each
+ * processor, while workers change their states (parklot_pool_count() and
+ * parklot_pool_running() in module/pool.h and pool.c; pl__crew_sum_blocked() in
+ * lib/park/lot_crew.c sums `blocked' in the same way, with the signs turned).
  *
- * Two workers, which joined on the first processor, block for good, on any, and
- * then sum; before that one of them blocks, and goes on, elsewhere. A third
- * thread sums at any time. At least one of the two sees that nobody runs, and
- * no sum counts a worker twice. A processor gets a line when something changes
- * there first, and only lines in use are read.
+ * Two workers, which joined on the first processor, block for good, on any
+ * processor, and then sum; one of them blocks and goes on elsewhere before
+ * that. A third thread sums at any time. At least one of the two workers sees
+ * that none runs, and no sum counts a worker twice. A processor gets a line
+ * when a state changes there first, and only lines in use are read.
  *
- * MUTANT 1: [crew-a] is left out by who blocks: running.out++ is seen late
+ * MUTANT 1: [crew-a] is left out: running.out++ is seen late
  * MUTANT 2: [crew-b] is left out: `out' is read before `in'
  * MUTANT 3: a line is seen to be in use only behind the barrier
- * MUTANT 4: `out' is read of the lines alone that were there for `in'
- * MUTANT 5: who blocks sums before it has counted
+ * MUTANT 4: `out' is read only of the lines that were in use for `in'
+ * MUTANT 5: a worker that blocks sums before it has counted
  */
 #ifndef MUTANT
 #define MUTANT 0
@@ -26,9 +26,9 @@
 
 byte in[NR_CPUS], out[NR_CPUS];		/* of lines */
 byte own[NR_CPUS];			/* the line of a processor, or NONE */
-byte nr_given = 1, nr_lines = 1;	/* lines; those seen in use */
-byte nr_looked;
-bool is_seen;				/* by a worker: nobody runs */
+byte nr_given = 1, nr_lines = 1;	/* lines in use; seen in use */
+byte nr_looked;				/* workers that have summed */
+bool is_seen;				/* a worker's sum was 0 */
 
 /* The line of this processor: preemption is off until it has counted. */
 inline use_line(cpu)
@@ -121,7 +121,7 @@ proctype worker(bool moves)
 	count_out(cpu);
 #elif MUTANT == 1
 	sum_lines();
-	sum--;					/* it sees its own */
+	sum--;					/* its own store */
 	count_out(cpu);
 #elif MUTANT == 3
 	d_step { use_line(cpu); out[own[cpu]]++ };

@@ -4,24 +4,24 @@
  * in include/uapi/linux/parklot.h).
  *
  * Two parkers; a waker with a task, which wakes one; and a waker of all, which
- * stops them: it marks those that are parked as due, and drops the lock between
+ * stops them: it marks the parked sleepers as due, and drops the lock between
  * two sleepers. One parker times out or gets a signal, which restarts the call
- * as it was. A sleeper stands on its thread's stack: a touch after the thread
- * left it is caught. A parker that sleeps for ever is a deadlock; as many
- * parkers report WOKEN as the wakers counted; a waker that finds sleepers takes
- * one, whatever another has begun; and what was parked when a waker of all
- * began is off the lot when that ends.
+ * as it was. A sleeper lies on its thread's stack: an access after the thread
+ * has left it is an error. A parker that sleeps for ever is a deadlock. As many
+ * parkers report WOKEN as the wakers counted. A waker that finds sleepers takes
+ * one, even if another waker of all has begun. Each sleeper that was parked
+ * when a waker of all began is off the lot when that waker ends.
  *
  * MUTANT 1: [park-a] is left out: nr_parked is seen late
  * MUTANT 2: [park-b] is left out: the waker's seq is seen late
  * MUTANT 3: seq is not compared once listed
  * MUTANT 4: a timeout or a signal does not look whether a waker was first
- * MUTANT 5: the task state is set after the reason was looked at
+ * MUTANT 5: the task state is set after the reason was read
  * MUTANT 6: the waker reads the sleeper's task after it has set the reason
  * MUTANT 7: the waker wakes without having set the reason
  * MUTANT 8: a wake is not counted
- * MUTANT 9: who times out does not take nr_parked down
- * MUTANT 10: the waker takes the sleeper off after it has unlocked
+ * MUTANT 9: a parker that times out does not take nr_parked down
+ * MUTANT 10: the waker removes the sleeper after it has unlocked
  * MUTANT 11: the due sleepers are left to the waker that marked them
  * MUTANT 12: the waker of all ends once it has taken one due sleeper
  */
@@ -39,7 +39,7 @@ byte seq, nr_parked;
 bool stopped;
 bool locked;
 
-/* Where a sleeper is listed: nowhere, on the lot, or there and due. */
+/* The place of a sleeper: on no list, on the lot, or there and due. */
 #define OFF	0
 #define LOT	1
 #define DUE	2
@@ -59,7 +59,7 @@ byte nr_ended;
 #define unlock()	locked = false
 #define no_task_on(list)	(on[0] != (list) && on[1] != (list))
 
-/* What only the lock's holder looks at is one step with the lock. */
+/* Accesses that only the lock's holder sees are one step with the lock. */
 
 /* lot_dequeue() */
 inline give_up(why)
@@ -86,7 +86,7 @@ inline give_up(why)
 	}
 }
 
-/* lot_sleep(): schedule() returns for whoever made the task run again. */
+/* lot_sleep(): schedule() returns after any wake, a spurious one included. */
 inline lot_sleep()
 {
 	do
@@ -192,8 +192,8 @@ out:
 	nr_ended++
 }
 
-/* Is there a sleeper for this waker? The due ones come first. */
-#define has_due	(on[0] == DUE || on[1] == DUE)
+/* Has the lot a sleeper for this waker? The due ones come first. */
+#define has_due		(on[0] == DUE || on[1] == DUE)
 #define is_one_left	(on[0] == LOT || on[1] == LOT)
 #if MUTANT == 11
 #define can_take	(only_due && has_due || !only_due && is_one_left)
@@ -201,7 +201,7 @@ out:
 #define can_take	(has_due || !only_due && is_one_left)
 #endif
 
-/* lot_take(), one sleeper, which there is; and batch_wake_tasks() */
+/* lot_take() of one sleeper, with can_take; and batch_wake_tasks() */
 inline take_and_wake()
 {
 	d_step {
@@ -260,7 +260,7 @@ inline begin()
 		was_parked[1] = was_parked[1] || (is_all && on[1] == DUE)
 	:: else
 	fi;
-	/* Whatever another waker has begun. */
+	/* Even if another waker has marked sleepers. */
 	assert(nr_parked == 0 || can_take)
 }
 

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * lot: workers park while signallers queue tasks, and skip the system call
- * where they see nobody parked (lib/park/lot.h, lot.c, lot_futex.c; pl__lots_stop()).
+ * lot: workers park while signallers queue tasks; a signaller that sees no
+ * parked worker skips the system call (lib/park/lot.h, lot.c, lot_futex.c;
+ * pl__lots_stop()).
  *
- * Two workers, two signallers, each with a task, and in the end who stops them.
- * Each access is a step; the lot's lock is taken and dropped. What is no
- * full barrier may reach memory late: such stores wait in a buffer. Who
- * sleeps for ever is a deadlock; and so many are WOKEN as were counted.
+ * Two workers; two signallers, each with a task; and in the end a stopper. Each
+ * access is a step; the lot's lock is taken and dropped. A store without a full
+ * barrier may reach memory late: it waits in a buffer. A worker that sleeps for
+ * ever is a deadlock; as many workers are WOKEN as the signallers counted.
  *
  * MUTANT 1: [lot-a] is relaxed: nr_parked++ is seen late
  * MUTANT 2: [lot-pub] is relaxed: seq is seen late
  * MUTANT 3: [lot-c] is left out: seq is not compared once listed
  * MUTANT 4: the task is seen after seq, which published it
  * MUTANT 5: seq is peeked at after the look into the queues
- * MUTANT 6: who was listed in vain takes itself off, though a signaller did
- * MUTANT 7: the stop bit is set without waking anybody
+ * MUTANT 6: a refused worker removes itself, although a signaller did
+ * MUTANT 7: the stop bit is set without waking any worker
  */
 #ifndef MUTANT
 #define MUTANT 0
@@ -30,17 +31,17 @@ bool locked;			/* the lot's lock */
 bool listed[NR_WORKERS];	/* under it */
 bool woken[NR_WORKERS];		/* the sleeper's state */
 
-/* On their way to memory. */
+/* Stores on their way to memory. */
 byte late_parked, late_seq, late_queued;
 
 byte nr_done;			/* tasks taken */
-byte nr_counted, nr_woken;	/* by signallers; by those who came back */
+byte nr_counted, nr_woken;	/* by signallers; workers that returned */
 byte nr_ended;			/* workers */
 
 #define lock()		atomic { !locked -> locked = true }
 #define drain_parked()	nr_parked = nr_parked + late_parked; late_parked = 0
 
-/* A release: what went before it is in memory. */
+/* A release: all stores before it are in memory. */
 #define unlock()	d_step { drain_parked(); locked = false }
 
 proctype worker(byte me)
@@ -99,7 +100,7 @@ out:
 	nr_ended++
 }
 
-/* pl__lot_list_wake(): up to @nr of them. */
+/* pl__lot_list_wake(): wakes up to @nr workers. */
 inline wake(nr)
 {
 	i = 0;
@@ -153,7 +154,7 @@ proctype stopper()
 }
 
 #if MUTANT == 1 || MUTANT == 2 || MUTANT == 4
-/* Memory catches up some time. */
+/* Buffered stores reach memory at some time. */
 active proctype memory()
 {
 end:	do

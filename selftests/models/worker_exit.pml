@@ -1,37 +1,37 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * worker_exit: the end of a worker (module/worker.c). Its thread exits, joins
- * another crew, or only goes on, while another one takes its slot and a third
- * closes the space.
+ * another crew, or goes on, while a second thread takes its slot and a third
+ * one closes the space.
  *
- * One worker, that of the thread, and its pool. The scheduler's notifier runs
- * in switch_out(), with preemption off, which RCU takes for a reader. There the
- * worker is taken off the notifiers once its pool is gone or its thread exits,
- * and is then freed by the work item.
+ * One worker, its thread, and its pool. The scheduler's notifier runs in
+ * switch_out(), with preemption off, which makes it a reader of RCU. The
+ * notifier removes the worker from the thread's list once its pool is gone or
+ * its thread exits; the work item then frees the worker.
  *
- * Nothing is used after it was freed, and the worker is freed once.
+ * No memory is used after it was freed, and the worker is freed once.
  *
  * MUTANT 1: only dismissal asks for a grace period, not a slot's new owner
  * MUTANT 2: the pool is freed without a grace period
  * MUTANT 3: the notifier gives the worker away before it uses the pool
  * MUTANT 4: the work item frees the worker without a grace period
  * MUTANT 5: the thread looks for its worker while it can be preempted
- * MUTANT 6: a thread that joins again finds its old worker before, not under lock
+ * MUTANT 6: a thread that joins again finds its old worker before the lock
  */
 #ifndef MUTANT
 #define MUTANT 0
 #endif
 
-/* The worker's: */
+/* The worker. M: workers_lock held. */
 bool has_pool = true;		/* M: worker->pool */
-bool is_linked = true;		/* the thread's: among its notifiers */
+bool is_linked = true;		/* in the thread's list of notifiers */
 bool is_dead;			/* given to the work item */
 bool is_worker_free;
-byte nr_ends;
+byte nr_ends;			/* calls of worker_end() */
 
-/* The pool's: */
+/* The pool. */
 bool is_in_slot = true;		/* M: the worker */
-bool is_taken;			/* M: by the other one */
+bool is_taken;			/* M: by the taker */
 bool needs_grace;		/* M */
 bool is_pool_free;
 
@@ -40,7 +40,7 @@ bool is_over;			/* the thread is dead */
 bool is_locked;			/* workers_lock */
 byte nr_calls = 1;		/* in flight on the space: the taker's */
 
-/* A reader of RCU, which is the thread: which section it is in, if in one. */
+/* The thread as a reader of RCU: in a section; the number of the last one. */
 bool is_reading;
 byte nr_read;
 
@@ -110,7 +110,7 @@ inline switch_out(r)
 	fi
 }
 
-/* worker_of_pool(): of another space's call, which does not hold the pool. */
+/* worker_of_pool(), by a call on another space: it does not hold the pool. */
 inline look()
 {
 #if MUTANT == 5
@@ -130,7 +130,7 @@ inline look()
 #endif
 }
 
-/* parklot_worker_join() of another crew, whose worker is not looked at here. */
+/* parklot_worker_join() of another crew; the new worker is not modelled. */
 inline join_again()
 {
 #if MUTANT == 6
@@ -182,7 +182,7 @@ active proctype reaper()
 	fi
 }
 
-/* JOIN in the worker's slot, and LEAVE; it holds the space meanwhile. */
+/* JOIN in the worker's slot, and LEAVE; the caller holds the space. */
 active proctype taker()
 {
 	lock();
@@ -204,7 +204,7 @@ active proctype taker()
 	nr_calls--
 }
 
-/* The last close: parklot_worker_dismiss(), and the rest. */
+/* The last close: parklot_worker_dismiss(), a grace period, pool_free(). */
 active proctype closer()
 {
 	bool g;
