@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * barrier: a round takes exactly so many, and nobody who came is left behind
- * (lib/sync/barrier.c).
+ * barrier: a round takes exactly so many users as the barrier is for, and none
+ * that came is left behind (lib/sync/barrier.c).
  *
- * A barrier of two, for two who come twice each. One of them may be interrupted
- * once while it waits, and then comes again; and a wake may come that was for
- * what lay at the address before. Who waits for ever is a deadlock. The word
- * is counted on its own, after the state. That comparing and falling asleep is
- * one step to wakers is word.pml's.
+ * A barrier of two, for two users that come twice each. One of them may be
+ * interrupted once while it waits, and then comes again; and a wake may come
+ * that was for an earlier object at the address. A user that waits for ever is
+ * a deadlock. The word is counted on its own, after the state. That comparing
+ * and falling asleep is one step to wakers is word.pml's.
  *
  * MUTANT 1: [barrier-a] the word is read after the state
  * MUTANT 2: [barrier-b] the word is moved before the state
- * MUTANT 3: who is interrupted takes it back from whatever round it is
- * MUTANT 4: who is interrupted does not take it back
- * MUTANT 5: who is woken does not look whether the round is over
- * MUTANT 6: the round and how many have come are moved one by one
- * MUTANT 7: who is interrupted too late comes again for the same round
+ * MUTANT 3: an interrupted user takes its arrival back from a later round, too
+ * MUTANT 4: an interrupted user does not take its arrival back
+ * MUTANT 5: a woken user does not look whether the round is over
+ * MUTANT 6: the round and the number of arrivals are moved one by one
+ * MUTANT 7: a user that is interrupted too late comes again for the same round
  */
 #ifndef MUTANT
 #define MUTANT 0
@@ -52,7 +52,7 @@ inline come()
 #endif
 }
 
-inline let_go()
+inline wake_all()
 {
 #if MUTANT != 2
 	word++;					/* [barrier-b] */
@@ -114,12 +114,12 @@ proctype user(byte me)
 	do
 	:: nth < NR_ROUNDS ->
 #if MUTANT == 2
-		word = word + nr_come;		/* as the last one does */
+		word = word + nr_come;		/* as the last user does */
 #endif
 		come();
 		if
 		:: is_last ->
-			let_go();
+			wake_all();
 			nr_ones++;
 			is_over = true
 		:: else -> wait_for_others()

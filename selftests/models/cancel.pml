@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * cancel: a request stays until the attempt to cancel it is over, too, so that
- * the kernel cancels no later one in its place (lib/ring/ring.c: pl__ring_cancel(),
- * finish(), add_cancels(); io_wait_task() in io.c).
+ * the kernel cancels no later one in its place (lib/ring/ring.c:
+ * pl__ring_cancel(), finish(), add_cancels(); io_wait_task() in io.c).
  *
  * A task has a request in flight, gives it up when it likes, asks its ring to
- * cancel it and waits for done(); then it uses the same memory, and so the same
- * name, for a second request, which nobody cancels. The kernel completes
+ * cancel it and waits for done(); then it uses the same memory, and so the
+ * same name, for a second request, which nobody cancels. The kernel completes
  * when it likes, and is told to cancel by name.
  *
  * MUTANT 1: the attempt is not counted as a completion to come

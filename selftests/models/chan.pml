@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * chan: whoever waits is had by one, and what it waits with is touched by
- * nobody afterwards (lib/sync/chan.c: claim(), pl__chan_wake(), pl__chan_wait();
- * lib/sync/chan_select.c; the drawing of chan.h).
+ * chan: a waiting select is taken by one sender, and no thread touches its
+ * memory once it has returned (lib/sync/chan.c: claim(), pl__chan_wake(),
+ * pl__chan_wait(); lib/sync/chan_select.c; the drawing of chan.h).
  *
- * Two selects wait to receive from channels 0 and 1, from 0 by two cases; one of
- * them gives up when it likes, the other once nobody can come any more. A
+ * Two selects wait to receive from channels 0 and 1, from 0 by two cases; one
+ * of them gives up at any time, the other once no sender can come any more. A
  * sender on each channel has one item for the longest waiting of the two, and
  * goes away if there is none. Each item is received by one select, which
- * reports it; nobody waits for ever. Once a select is back its memory is not
- * touched, and the sender that let it go is done with the channel.
+ * reports it; no select waits for ever. Once a select is back its memory is
+ * not touched, and the sender that woke it is done with the channel.
  *
  * MUTANT 1: the claim is no compare-and-exchange
- * MUTANT 2: who gives up does not ask whether it was claimed
+ * MUTANT 2: a select that gives up does not check whether it was claimed
  * MUTANT 3: DONE before the channel is unlocked
- * MUTANT 4: who was claimed returns before it is DONE
- * MUTANT 5: who gives up leaves its cases listed
+ * MUTANT 4: a claimed select returns before it is DONE
+ * MUTANT 5: a select that gives up leaves its cases listed
  * MUTANT 6: the channels are locked in the order of the cases
  * MUTANT 7: the wake comes before DONE
  * MUTANT 8: the claim leaves the call's other case on that channel listed
@@ -26,7 +26,7 @@
 
 mtype = { WAITING, CLAIMED, DONE, GONE };
 
-#define NOBODY	2
+#define NO_CALL	2
 
 bool locked[2];			/* the channels */
 mtype state[2];			/* of the calls */
@@ -35,9 +35,9 @@ bool again[4];			/* and a second case of it there */
 byte first[2];			/* the call that has listed there first */
 bool asleep[2];			/* on the call's state */
 bool returned[2];		/* the call's memory is another's */
-byte got[2];			/* items in the hands of each call */
+byte got[2];			/* items that each call received */
 byte chosen[2];			/* by which channel */
-bool inside[2];			/* a sender has the channel in hand */
+bool inside[2];			/* a sender uses the channel */
 byte nr_sent, nr_received, nr_over;
 
 #define lock(h)		atomic { !locked[h] -> locked[h] = true }
@@ -75,13 +75,13 @@ proctype selecter(byte c)
 		:: !asleep[c]
 		:: atomic { asleep[c] && (c == 1 || (nr_over == 2 &&
 			    state[c] == WAITING)) ->
-			    asleep[c] = false; l = NOBODY };
+			    asleep[c] = false; l = NO_CALL };
 			break
 		fi
 	:: state[c] != WAITING -> break
 	od;
 	if
-	:: l == NOBODY ->
+	:: l == NO_CALL ->
 #if MUTANT == 2
 		state[c] = GONE
 #else
@@ -114,7 +114,7 @@ proctype selecter(byte c)
 		:: state[c] == DONE -> break		/* [chan-b] */
 		od;
 #endif
-		/* The channel that it was let go on is not touched again. */
+		/* The channel of the sender is not touched again. */
 		k = 1 - chosen[c];
 		lock(k);
 		unlist(c, k);
@@ -129,16 +129,16 @@ proctype selecter(byte c)
 	}
 }
 
-/* The one that waits longest on channel h and can be had, or nobody. */
+/* Claims the select that waits longest on channel h, if any is left. */
 proctype sender(byte h)
 {
-	byte c, was = NOBODY;
+	byte c, was = NO_CALL;
 	bool tried[2], mine;
 
 	lock(h);
 	inside[h] = true;
 	do
-	:: was == NOBODY && (listed[h] || listed[2 + h]) ->
+	:: was == NO_CALL && (listed[h] || listed[2 + h]) ->
 		d_step {
 			c = (listed[2 * first[h] + h] -> first[h] :
 							 1 - first[h]);
@@ -181,17 +181,17 @@ proctype sender(byte h)
 	od;
 #if MUTANT == 3
 	if
-	:: was != NOBODY -> state[was] = DONE; asleep[was] = false
+	:: was != NO_CALL -> state[was] = DONE; asleep[was] = false
 	:: else
 	fi;
-	assert(was == NOBODY || !returned[was]);
+	assert(was == NO_CALL || !returned[was]);
 	unlock(h);
 	inside[h] = false;
 #else
 	unlock(h);
 	inside[h] = false;
 	if
-	:: was != NOBODY ->
+	:: was != NO_CALL ->
 		assert(!returned[was]);
 #if MUTANT == 7
 		asleep[was] = false;

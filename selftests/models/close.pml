@@ -17,9 +17,9 @@
  * MUTANT 2: the closer does not look again once the number is closed
  * MUTANT 3: the second look takes the number of requests of then
  * MUTANT 4: the closer waits until the owner has taken the message
- * MUTANT 5: the owner ends but the first that it finds
- * MUTANT 6: who may be on another file is told that it is closed
- * MUTANT 7: the next one to be added counts as one of those before the close
+ * MUTANT 5: the owner ends only the first request that it finds
+ * MUTANT 6: a request that may be on another file ends as if closed
+ * MUTANT 7: the next request counts as one of those before the close
  */
 #ifndef MUTANT
 #define MUTANT 0
@@ -190,7 +190,7 @@ active proctype closer()
 	is_closed = true
 }
 
-/* Whoever opens a file next has the number. */
+/* The next file that is opened gets the number. */
 active proctype opener()
 {
 	file == 0;

@@ -1,25 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * crew_backlog: while tasks wait, the device's crew is told so, and calls a
- * parked worker for one that blocks (pl__sysmon_notify(),
- * pl__sysmon_clear_backlog(), tell_crew(), sleep_long() in lib/sched/sysmon.c;
- * pl__notify_one() in notify.c; module/pool.c).
+ * crew_backlog: while tasks wait, the device's crew has its backlog set, and
+ * wakes a parked worker in place of one that blocks (pl__sysmon_notify(),
+ * pl__sysmon_clear_backlog(), crew_publish_backlog(), sleep_long() in
+ * lib/sched/sysmon.c; pl__notify_one() in notify.c; module/pool.c).
  *
- * One worker is wanted, two are there: one parks when it should; the other does
- * not, and is blocked at first.  A task blocks one of them until all have begun;
- * the others return at any time.  Sysmon sleeps once, and looks once, when
- * it gets up: later looks would hide what goes wrong.  Whom somebody wakes passes
- * on what was left to it.  So a task that waits while a worker is parked is a
- * deadlock.
+ * The target is one worker, two are there: one parks when it should; the other
+ * does not, and is blocked at first. A task blocks one of them until all have
+ * begun; the others return at any time. Sysmon sleeps once, and looks once,
+ * when it gets up: later looks would hide an error. A woken worker notifies
+ * again for the tasks that are left. So a task that waits while a worker is
+ * parked is a deadlock.
  *
- * MUTANT 1: who parks does not look in the queue once it has said so
+ * MUTANT 1: a worker that parks does not look in the queue once the backlog is
+ * clear
  * MUTANT 2: the backlog is stored without another look at the word
- * MUTANT 3: who raises the backlog does not look again whether enough run
- * MUTANT 4: who queues a task wakes sysmon only where that sleeps
- * MUTANT 5: the kernel looks at the backlog before it counts who blocks
- * MUTANT 6: sysmon gets up and does not tell
- * MUTANT 7: it does not look whether enough run
- * MUTANT 8: who was called and is one too many parks and wakes nobody
+ * MUTANT 3: the thread that sets the backlog does not look again whether
+ * enough run
+ * MUTANT 4: a spawner wakes sysmon only if that sleeps
+ * MUTANT 5: the kernel looks at the backlog before it counts the blocked
+ * worker
+ * MUTANT 6: sysmon gets up and does not publish the backlog
+ * MUTANT 7: sysmon gets up and does not look whether enough run
+ * MUTANT 8: a worker that was woken and is surplus parks and wakes no other
  */
 #ifndef MUTANT
 #define MUTANT 0
@@ -27,7 +30,7 @@
 #define NR_WORKERS	2
 #define NR_TASKS	2
 #define NR_SLEEPS	1
-#define WANTED		1
+#define TARGET		1
 
 mtype = { AWAKE, NO_BACKLOG, ASLEEP };
 
@@ -36,16 +39,16 @@ bool backlog;
 byte queue, nr_begun;
 byte nr_idle, nr_blocked;
 bool changed, parked, woken;
-bool is_stuck;			/* one is blocked for good */
+bool is_stuck;			/* a worker is blocked until the end */
 
-#define enough_run	(NR_WORKERS >= nr_idle + nr_blocked + WANTED)
-#define is_surplus	(NR_WORKERS > nr_idle + nr_blocked + WANTED)
+#define enough_run	(NR_WORKERS >= nr_idle + nr_blocked + TARGET)
+#define is_surplus	(NR_WORKERS > nr_idle + nr_blocked + TARGET)
 #define is_notify_due	(!enough_run && nr_idle > 0)
 #define all_begun	(nr_begun == NR_TASKS)
-#define kernel_is_short	(NR_WORKERS < parked + nr_blocked + WANTED && \
+#define kernel_is_short	(NR_WORKERS < parked + nr_blocked + TARGET && \
 			 backlog && parked)
 
-/* Wakes one that is parked; seq moves on in any case. */
+/* Wakes a parked worker; seq moves on in any case. */
 inline wake()
 {
 	d_step {
@@ -58,46 +61,46 @@ inline wake()
 	}
 }
 
-/* tell_crew() */
-inline tell()
+/* crew_publish_backlog() */
+inline publish_backlog()
 {
 	do
-	:: said = word;
+	:: published = word;
 		atomic {
-			backlog = (said == AWAKE);
+			backlog = (published == AWAKE);
 #if MUTANT == 2
-			said = word;
+			published = word;
 #endif
 			if
-			:: word == said -> said = AWAKE; break
+			:: word == published -> published = AWAKE; break
 			:: else
 			fi
 		}
 	od
 }
 
-/* pl__sysmon_notify(), pl__sysmon_notify_slow(): is_told if it raised the backlog. */
-inline get_up()
+/* pl__sysmon_notify(), pl__sysmon_notify_slow(); is_set: backlog was set. */
+inline sysmon_wake()
 {
 	atomic {
 #if MUTANT == 4
-		is_told = (word == ASLEEP && queue > 0);
+		is_set = (word == ASLEEP && queue > 0);
 #else
-		is_told = (word != AWAKE && queue > 0);	/* [backlog-b] */
+		is_set = (word != AWAKE && queue > 0);	/* [backlog-b] */
 #endif
 		if
-		:: is_told -> word = AWAKE
+		:: is_set -> word = AWAKE
 		:: else
 		fi
 	};
 	if
-	:: is_told -> tell()
+	:: is_set -> publish_backlog()
 	:: else
 	fi
 }
 
-/* pl__notify_one(), notify_slow(): whom it wakes looks for more in turn. */
-inline signal()
+/* pl__notify_one(), notify_slow(): the woken worker notifies in turn. */
+inline notify()
 {
 	do
 	:: atomic { is_notify_due -> wake() };
@@ -105,28 +108,28 @@ inline signal()
 		:: atomic { called -> called = false; break }
 		:: atomic { !called && is_notify_due && queue > 0 }
 		:: atomic { !called && !(is_notify_due && queue > 0) };
-			get_up();
+			sysmon_wake();
 			atomic {
 				if
-				:: is_told && is_notify_due -> is_told = false
-				:: else -> is_told = false; break
+				:: is_set && is_notify_due -> is_set = false
+				:: else -> is_set = false; break
 				fi
 			}
 		fi
 	:: atomic { !is_notify_due };
-		get_up();
+		sysmon_wake();
 		atomic {
 			if
 #if MUTANT != 3
-			:: is_told && is_notify_due -> is_told = false
+			:: is_set && is_notify_due -> is_set = false
 #endif
-			:: else -> is_told = false; break
+			:: else -> is_set = false; break
 			fi
 		}
 	od
 }
 
-/* parklot_pool_check(), for who blocks or parks; later calls are no worse. */
+/* parklot_pool_check() as a worker blocks or parks; a later one is no worse. */
 inline kernel_looks()
 {
 	if
@@ -151,20 +154,20 @@ inline park()
 }
 
 /* pl__sysmon_clear_backlog() */
-inline untell()
+inline clear_backlog()
 {
 	atomic {
-		is_told = (word == AWAKE);
-		word = (is_told -> NO_BACKLOG : word)	/* [backlog-a] */
+		is_set = (word == AWAKE);
+		word = (is_set -> NO_BACKLOG : word)	/* [backlog-a] */
 	};
 	if
-	:: atomic { is_told -> is_told = false };
-		tell();
+	:: atomic { is_set -> is_set = false };
+		publish_backlog();
 #if MUTANT != 1
 		if
 		:: atomic { queue > 0 -> has_work = true };
-			get_up();
-			is_told = false
+			sysmon_wake();
+			is_set = false
 		:: atomic { queue == 0 }
 		fi
 #endif
@@ -185,26 +188,26 @@ inline idle()
 	:: atomic { enough_run };
 #if MUTANT != 8
 		if
-		:: atomic { was_searching }; get_up()
+		:: atomic { was_searching }; sysmon_wake()
 		:: atomic { else }
 		fi;
 #endif
 		if
-		:: atomic { is_told && !enough_run }
+		:: atomic { is_set && !enough_run }
 		:: atomic { else }; park()
 		fi
 	:: atomic { !enough_run && queue == 0 };
-		untell();
+		clear_backlog();
 		if
 		:: atomic { has_work -> was_called = was_searching }
 		:: atomic { else }; park()
 		fi
 	fi;
 	atomic { nr_idle--; has_work = false; was_searching = false;
-		 is_told = false }
+		 is_set = false }
 }
 
-/* The task blocks, or not; in the kernel's words. */
+/* The task blocks in the kernel, or returns at once. */
 inline block()
 {
 #if MUTANT == 5
@@ -220,11 +223,11 @@ inline block()
 	nr_blocked--
 }
 
-/* One that parks ... */
+/* A worker that parks ... */
 proctype worker()
 {
-	bool has_work, is_told, was_called, was_searching;
-	mtype said = AWAKE;
+	bool has_work, is_set, was_called, was_searching;
+	mtype published = AWAKE;
 
 	do
 	:: all_begun -> break
@@ -233,8 +236,8 @@ proctype worker()
 		    nr_begun++ };
 		if
 		:: atomic { was_called && queue > 0 -> was_called = false };
-			get_up();	/* there is nobody else to call */
-			is_told = false
+			sysmon_wake();	/* there is no other worker to notify */
+			is_set = false
 		:: atomic { else -> was_called = false }
 		fi;
 		block()
@@ -243,7 +246,7 @@ proctype worker()
 	od
 }
 
-/* ... and one that never does, though it may be one too many. */
+/* ... and one that never does, though it may be surplus. */
 proctype blocker()
 {
 	block();
@@ -256,24 +259,24 @@ proctype blocker()
 
 proctype sysmon()
 {
-	bool is_told, called;
+	bool is_set, called;
 	byte left = NR_SLEEPS;
-	mtype said = AWAKE;
+	mtype published = AWAKE;
 
 	do
 	:: all_begun || left == 0 -> break
 	:: atomic { queue == 0 && left > 0 -> left--; word = ASLEEP };
-		tell();				/* [sysmon-a] */
+		publish_backlog();				/* [sysmon-a] */
 		if
 		:: atomic { queue > 0 }
 		:: atomic { word != ASLEEP || all_begun }
 		fi;
-		atomic { is_told = (word != AWAKE); word = AWAKE };
+		atomic { is_set = (word != AWAKE); word = AWAKE };
 		if
 #if MUTANT != 6
-		:: atomic { is_told -> is_told = false }; tell()
+		:: atomic { is_set -> is_set = false }; publish_backlog()
 #endif
-		:: atomic { else -> is_told = false }
+		:: atomic { else -> is_set = false }
 		fi;
 #if MUTANT != 7
 		atomic {
@@ -290,8 +293,8 @@ proctype sysmon()
 proctype spawner()
 {
 	byte left = NR_TASKS;
-	bool is_told, called;
-	mtype said = AWAKE;
+	bool is_set, called;
+	mtype published = AWAKE;
 
 	do
 	:: left == 0 -> break
@@ -300,7 +303,7 @@ proctype spawner()
 		:: atomic { queue++; left-- }
 		:: atomic { queue = queue + left; left = 0 }
 		fi;
-		signal()			/* [idle-b] */
+		notify()			/* [idle-b] */
 	od
 }
 

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * deadline: the timer thread sleeps past no deadline (lib/time/timer*.c: enlist(),
- * pl__timers_kick(), pull(), timer_run(), fire_due(), timer_sleep_until()).
+ * deadline: the timer thread sleeps past no deadline (lib/time/timer*.c:
+ * enlist(), pl__timers_kick(), pull(), timer_run(), fire_due(),
+ * timer_sleep_until()).
  *
- * Two adders share a bucket. Time passes whenever it likes and may stop
- * anywhere. When nothing moves any more, the thread must sleep until the earliest
- * deadline that is left, or less, and what comes after those that it has fired
- * is done. Nothing is said of deleted timers, for whose sake it only sleeps less.
+ * Two adders share a bucket. Time passes at any moment and may stop at any
+ * point. When nothing moves any more, the thread must sleep until the earliest
+ * deadline that is left, or less, and the work that follows those that it has
+ * fired is done. Deleted timers are left out: they only make the thread sleep
+ * less.
  *
  * MUTANT 1: [timer-a] is relaxed: the adder's seq is seen late
  * MUTANT 2: [timer-b] is relaxed: the thread's next_ns is seen late
  * MUTANT 3: seq is not compared before the sleep, nor by the futex
- * MUTANT 4: who lowers next_ns does not move seq on again before the wake
+ * MUTANT 4: an adder that lowers next_ns does not move seq on again before the
+ * wake
  * MUTANT 5: earliest_ns is set after seq
  * MUTANT 6: the thread reads seq after it has looked into the buckets
  * MUTANT 7: a bucket's earliest_ns is reset once its lock is dropped

@@ -1,59 +1,63 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * idle_timeout: a worker that is one of too many ends, and its slot is taken
- * again (lib/sched/worker_thread.h; pl__worker_end(), worker_give_up(), worker_thread_end(),
- * start_next() in worker_thread.c; idle(), park_in_lot(), pl__sleep() in
- * worker.c; pl__notify_one(), notify_slow() in notify.c).
+ * idle_timeout: a surplus worker ends, and its slot is taken again
+ * (lib/sched/worker_thread.h; pl__worker_end(), worker_give_up(),
+ * worker_thread_end(), start_next() in worker_thread.c; idle() in worker.c;
+ * park_in_lot() in worker_park.c; pl__sleep() in worker_sleep.c;
+ * pl__notify_one(), notify_slow() in notify.c).
  *
- * One worker is wanted, two run at first, and no more there may be. A task
- * ends at once, or blocks its worker until each has begun; they come one by
- * one. So tasks that wait while too few workers run are a deadlock. The one
- * in reserve is left out: an idle worker ends whenever more are alive than are
- * wanted or blocked. It may be late but twice, so that it does not make up for
- * a signal that was lost. Queues are one, as all steal from all; a worker that
- * has ended looks once more, as a thread that is none: `ended'.
+ * The target is one worker, two run at first, and there may be no more. A task
+ * ends at once, or blocks its worker until each has begun; tasks come one by
+ * one. So tasks that wait while too few workers run are a deadlock. The
+ * reserve worker is left out: an idle worker ends whenever more are alive than
+ * the target and the blocked ones. Its idle timeout expires but twice, so that
+ * it does not make up for a signal that was lost. There is one queue, as all
+ * workers steal from all. A worker that has ended looks once more, as a thread
+ * that is no worker: `ended'.
  *
- * MUTANT 1: who ends does not look in the queues afterwards
- * MUTANT 2: who ends looks in the queues before it is counted
- * MUTANT 3: who was woken as it was late ends all the same
- * MUTANT 4: who ends is still counted as one that there is
- * MUTANT 5: who takes the slot does not know that it has the token
- * MUTANT 6: who was refused a start does not look again
- * MUTANT 7: who called in vain lays the token down and does not look again
+ * MUTANT 1: a worker that ends does not look in the queues afterwards
+ * MUTANT 2: a worker that ends looks in the queues before nr_alive goes down
+ * MUTANT 3: a worker woken as its idle timeout expired ends all the same
+ * MUTANT 4: a worker that ends is still counted as alive
+ * MUTANT 5: a worker started in the slot does not know that it is the searcher
+ * MUTANT 6: a notifier that was refused a start does not look again
+ * MUTANT 7: a notifier that woke no worker stops searching without another
+ * look
  */
 #ifndef MUTANT
 #define MUTANT 0
 #endif
 #define NR_WORKERS	2
 #define NR_TASKS	NR_WORKERS
-#define NR_LATE		2
+#define NR_TIMEOUTS	2
 
 byte queue;
 byte nr_alive = NR_WORKERS;
 byte nr_idle, nr_blocked, nr_searching, nr_begun;
-byte nr_late = NR_LATE;		/* to come */
+byte nr_timeouts = NR_TIMEOUTS;	/* to come */
 byte nr_ended;			/* that have not looked since */
 bool is_locked;			/* start_lock */
 bool has_thread[NR_WORKERS] = true;
-bool gets_token[NR_WORKERS];
+bool starts_searching[NR_WORKERS];
 bool changed[NR_WORKERS];	/* seq, since the worker peeked at it */
 bool listed[NR_WORKERS], woken[NR_WORKERS];
 
-#define WANTED		1
+#define TARGET		1
 #define all_begun	(nr_begun == NR_TASKS)
-#define are_too_many	(nr_alive > WANTED + nr_blocked)
-#define is_start_due	(nr_alive < NR_WORKERS && nr_alive < WANTED + nr_blocked)
-#define is_surplus	(nr_alive > WANTED + nr_idle + nr_blocked)
+#define is_end_due	(nr_alive > TARGET + nr_blocked)
+#define is_start_due	(nr_alive < NR_WORKERS && \
+			 nr_alive < TARGET + nr_blocked)
+#define is_surplus	(nr_alive > TARGET + nr_idle + nr_blocked)
 
-/* is_notify_due(): loads, of which others may come in between. */
+/* is_notify_due(): two loads; other threads may run in between. */
 inline look_at_counts()
 {
 	alive = nr_alive;
-	is_due = (alive < WANTED + nr_idle + nr_blocked &&
+	is_due = (alive < TARGET + nr_idle + nr_blocked &&
 		  (nr_idle > 0 || alive < NR_WORKERS))
 }
 
-/* The lots' signal: seq moves on, whether somebody sleeps or not yet. */
+/* The lots' signal: seq moves on, even if no worker sleeps yet. */
 inline wake()
 {
 	d_step {
@@ -69,7 +73,7 @@ inline wake()
 	}
 }
 
-/* start_next(), with the token. */
+/* start_next(), by the searcher. */
 inline start()
 {
 	atomic { !is_locked -> is_locked = true };
@@ -78,9 +82,9 @@ inline start()
 		:: is_start_due ->
 			if
 			:: !has_thread[0] -> has_thread[0] = true;
-				gets_token[0] = (MUTANT != 5)
+				starts_searching[0] = (MUTANT != 5)
 			:: else -> has_thread[1] = true;
-				gets_token[1] = (MUTANT != 5)
+				starts_searching[1] = (MUTANT != 5)
 			fi;
 			nr_alive++;
 			called = true
@@ -91,7 +95,7 @@ inline start()
 }
 
 /* pl__notify_one(), notify_slow() */
-inline signal()
+inline notify()
 {
 	do
 	:: nr_searching > 0 -> break
@@ -122,10 +126,10 @@ inline signal()
 		 refused = false }
 }
 
-inline pass_on_help()
+inline notify_if_work()
 {
 	if
-	:: queue > 0 -> signal()
+	:: queue > 0 -> notify()
 	:: else
 	fi
 }
@@ -139,18 +143,19 @@ inline stop_searching()
 	}
 }
 
-/* Late: on no list of a lot, and so woken by nobody. */
+/* A worker that timed out is on no lot's list, so no signal wakes it. */
 inline park()
 {
 	if
 	:: atomic { !changed[me] -> listed[me] = true; woken[me] = false };
 		if
 		:: atomic { woken[me] -> searching = true }
-		:: atomic { listed[me] && nr_late > 0 ->
-			    nr_late--; listed[me] = false; late = true }
+		:: atomic { listed[me] && nr_timeouts > 0 ->
+			    nr_timeouts--; listed[me] = false;
+			    timed_out = true }
 #if MUTANT == 3
-		:: atomic { woken[me] && nr_late > 0 ->
-			    nr_late--; late = true }
+		:: atomic { woken[me] && nr_timeouts > 0 ->
+			    nr_timeouts--; timed_out = true }
 #endif
 		:: all_begun
 		fi
@@ -162,10 +167,10 @@ inline end()
 {
 	atomic { !is_locked -> is_locked = true };
 #if MUTANT == 2
-	pass_on_help();
+	notify_if_work();
 #endif
 	if
-	:: are_too_many ->
+	:: is_end_due ->
 #if MUTANT != 4
 		nr_alive--;				/* [end-a] */
 #endif
@@ -191,8 +196,8 @@ inline idle()
 	:: else
 	fi;
 	if
-	:: nr_alive > WANTED &&
-	   nr_alive >= WANTED + nr_idle + nr_blocked -> park()
+	:: nr_alive > TARGET &&
+	   nr_alive >= TARGET + nr_idle + nr_blocked -> park()
 	:: else ->
 		if
 		:: queue == 0 -> park()
@@ -200,7 +205,7 @@ inline idle()
 		fi
 	fi;
 	if
-	:: late -> end(); late = false
+	:: timed_out -> end(); timed_out = false
 	:: else
 	fi;
 	if
@@ -222,13 +227,13 @@ inline idle()
 inline run_task()
 {
 	if
-	:: searching -> stop_searching(); pass_on_help()
+	:: searching -> stop_searching(); notify_if_work()
 	:: else
 	fi;
 	if
 	:: skip						/* it ends at once */
 	:: nr_blocked++;				/* [idle-b] */
-		pass_on_help();
+		notify_if_work();
 		all_begun;
 		nr_blocked--
 	fi
@@ -239,14 +244,14 @@ proctype worker(byte me)
 {
 	byte alive;
 	bool searching, called, is_due, idle_seen, refused;
-	bool late, ends, got, found, was_searching;
+	bool timed_out, ends, got, found, was_searching;
 
 	do
 	:: all_begun -> break
 	:: atomic { !all_begun && has_thread[me] && !is_locked ->
 		    ends = false;
-		    searching = gets_token[me];
-		    gets_token[me] = false };
+		    searching = starts_searching[me];
+		    starts_searching[me] = false };
 		do
 		:: all_begun || ends -> break
 		:: else ->
@@ -272,7 +277,7 @@ proctype ended()
 	do
 	:: all_begun -> break
 	:: atomic { !all_begun && nr_ended > 0 -> nr_ended-- };
-		pass_on_help()
+		notify_if_work()
 	od
 }
 
@@ -286,7 +291,7 @@ proctype spawner()
 	:: else ->
 		nr++;
 		queue++;
-		signal()				/* [idle-b] */
+		notify()				/* [idle-b] */
 	od
 }
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * join: a joiner sees that the task ended, or is woken; and the wake touches
+ * join: a joiner sees that the task ended, or is woken; and the waker touches
  * nothing that the joiner may have freed (lib/wait/join.c, pl__task_end() in
- * sched.c, wait_link() and pl__wake() in wait.c).
+ * task_exit.c, wait_link() and pl__wake() in wait.c).
  *
- * Two joiners of one task, one of whom comes as late as it likes; the task ends,
- * and its slot is used by a next one, which is not joined. The bucket's
- * lock is taken and dropped. The first joiner's word may also stand in memory
- * that is freed as soon as its wait is over. Who waits for ever is a deadlock.
+ * Two joiners of one task; each comes at any time. The task ends, and its slot
+ * is used by a next one, which is not joined. The bucket's lock is taken and
+ * dropped. The first joiner's word may also be in memory that is freed as soon
+ * as its wait is over. A joiner that waits for ever is a deadlock.
  *
  * MUTANT 1: [join-a] is relaxed: on_end is seen late
  * MUTANT 2: [join-b] is relaxed: the version is seen late
@@ -26,7 +26,7 @@ byte version = OURS;
 bool on_end;
 bool locked;
 bool waiting[NR_JOINERS];
-bool freed;			/* what the first joiner frees afterwards */
+bool freed;			/* by the first joiner, after its wait */
 bool is_late_on_end, is_late_version;
 
 #define lock()		atomic { !locked -> locked = true }
@@ -96,7 +96,7 @@ active proctype task()
 #if MUTANT == 2
 	!is_late_version;
 #endif
-	/* The slot's next task: nobody joins it. */
+	/* The slot's next task, which is not joined. */
 	on_end = false;
 	version = OURS + 2
 }

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * latch: a waiter sees the 0 or is woken, and does not return before; whoever
- * is done touches nothing that a waiter may have freed (lib/sync/latch.c).
+ * latch: a waiter sees the 0 or is woken, and does not return before; a thread
+ * that counts down touches nothing that a waiter may have freed
+ * (lib/sync/latch.c).
  *
- * Two waiters, one of whom may be interrupted; two who are done, of whom one
- * counts one up before. A wake may come that was for what lay at the address
- * before. Who waits for ever is a deadlock. That comparing and falling asleep is
- * one step to wakers is word.pml's.
+ * Two waiters, one of which may be interrupted; two threads that count down,
+ * one of which counts one up before. A wake may come that was for an earlier
+ * object at the address. A waiter that waits for ever is a deadlock. That
+ * comparing and falling asleep is one step to wakers is word.pml's.
  *
- * MUTANT 1: whoever is done looks at the mark before it counts down
- * MUTANT 2: the mark is stored over what was counted down meanwhile
- * MUTANT 3: the last one wakes one waiter
- * MUTANT 4: whoever is done looks at the latch again once it has counted down
+ * MUTANT 1: a thread looks at the mark before it counts down
+ * MUTANT 2: the mark is stored over a count that went down meanwhile
+ * MUTANT 3: the last thread to count down wakes one waiter
+ * MUTANT 4: a thread looks at the latch again once it has counted down
  * MUTANT 5: a waiter does not look again when it is woken
  * MUTANT 6: a waiter that is interrupted takes the mark along
  * MUTANT 7: the count is read, and stored one less

@@ -1,34 +1,37 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * notify: a worker that is idle or could be started is called while tasks wait
+ * notify: an idle worker is woken, or one is started, while tasks wait
  * (lib/sched/notify.h; pl__notify_one(), notify_slow() in notify.c;
- * pl__drain(), pl_yield() in sched.c; worker_find_task(), idle(),
- * look_and_park(), park_in_ring() in worker.c; start_next(), worker_main() in
- * worker_thread.c).
+ * pl__drain(), pl_yield() in sched.c; worker_find_task(), idle() in worker.c;
+ * pl__worker_look_and_park(), park_in_ring() in worker_park.c; start_next(),
+ * worker_main() in worker_thread.c).
  *
- * As many tasks as there may be workers; none of them leaves its worker
- * until all run at once. So a task that waits in a queue while a worker sleeps
- * is a deadlock. A thread spawns them; one worker runs at first. A task
- * yields once, or a parked worker comes back for a completion in its ring; once
- * a worker that found nothing takes the token and looks again. The
- * lot is a step here: lot.pml has it. At most one token is about.
+ * There are as many tasks as there may be workers; none of them leaves its
+ * worker until all run at once. So a task that waits in a queue while a worker
+ * sleeps is a deadlock. A thread spawns them; one worker runs at first. A task
+ * yields once, or a parked worker returns for a completion in its ring; once,
+ * a worker that found nothing starts to search and looks again. The lot is one
+ * step here: lot.pml has its steps. At most one worker searches.
  *
  * MUTANT 1: [idle-b] is left out: the task is seen after the look at nr_idle
  * MUTANT 2: [idle-a] is left out: nr_idle is seen late
- * MUTANT 3: [search-a] is left out: the token is seen late where it was laid
- * down
- * MUTANT 4: the idle worker lays the token down once it has looked
+ * MUTANT 3: [search-a] is left out: that nr_searching went down is seen late
+ * MUTANT 4: the idle worker stops searching after its last look
  * MUTANT 5: a searcher that found a task does not look for more
- * MUTANT 6: who called in vain lays the token down and does not look again
- * MUTANT 7: who moved several tasks to its deque does not call
- * MUTANT 8: who comes back for a completion believes that it has the token
- * MUTANT 9: who is woken does not know that it has the token
+ * MUTANT 6: a notifier that woke no worker stops searching without another
+ * look
+ * MUTANT 7: a worker that moved several tasks to its deque does not notify
+ * MUTANT 8: a worker back for a completion takes itself for the searcher
+ * MUTANT 9: a woken worker does not know that it is the searcher
  * MUTANT 10: a new worker does not wait until it is counted
- * MUTANT 11: who yields does not call
- * MUTANT 12: who called in vain does not think of starting a worker
- * MUTANT 13: who laid the token down and found work does not take it up again
- * MUTANT 14: who took the token to spin parks with it
- * MUTANT 15: who spun and found a task keeps the token while it runs
+ * MUTANT 11: a task that yields does not notify
+ * MUTANT 12: a notifier that woke no worker does not consider starting one
+ * MUTANT 13: a worker that stopped searching and found work does not search
+ * again
+ * MUTANT 14: a worker that searches by spinning parks still counted as
+ * searching
+ * MUTANT 15: a worker that spun and found a task searches while it runs the
+ * task
  */
 #ifndef MUTANT
 #define MUTANT 0
@@ -46,9 +49,9 @@ bool listed[NR_WORKERS], woken[NR_WORKERS];
 
 byte nr_running;		/* tasks */
 byte nr_disturbances = 1;	/* to come */
-byte nr_spins = 1;		/* before somebody parks */
+byte nr_spins = 1;		/* to come, before a worker parks */
 
-byte late_inbox, late_idle, late_token;
+byte late_inbox, late_idle, late_searching;
 
 #define all_run		(nr_running == NR_TASKS)
 #define is_notify_due	(nr_idle > 0 || nr_started < NR_WORKERS)
@@ -63,7 +66,7 @@ inline look()
 	od
 }
 
-/* wake_or_start(): seq moves on, whether somebody sleeps or not yet. */
+/* notify_slow(): seq moves on, even if no worker sleeps yet. */
 inline wake_or_start()
 {
 	!starting || nr_idle > 0;
@@ -94,7 +97,7 @@ inline wake_or_start()
 }
 
 /* pl__notify_one(), notify_slow() */
-inline signal()
+inline notify()
 {
 	do
 	:: atomic { nr_searching == 0 &&		/* [search-b] */
@@ -135,7 +138,7 @@ inline stop_searching()
 		assert(searching && nr_searching == 1);
 		searching = false;
 #if MUTANT == 3
-		late_token++
+		late_searching++
 #else
 		nr_searching--			/* [search-a] */
 #endif
@@ -143,8 +146,8 @@ inline stop_searching()
 }
 
 /*
- * pl__next() and steal(): who has a task in his deque, or else in his inbox? All
- * of an inbox goes to our deque, by way of our hand: pl__drain().
+ * pl__next() and steal(): a task from a deque, the worker's own first, or else
+ * from an inbox. All of an inbox goes to the worker's deque: pl__drain().
  */
 inline next()
 {
@@ -182,7 +185,7 @@ inline next()
 		deque[me] = deque[me] + nr;
 #if MUTANT != 7
 		if
-		:: nr > 1 -> signal()
+		:: nr > 1 -> notify()
 		:: else
 		fi;
 #endif
@@ -259,7 +262,7 @@ inline idle()
 	}
 }
 
-/* The task runs; it may yield, if its worker has another. */
+/* The task runs; it may yield if its worker has another task. */
 inline run_task()
 {
 	nr_running++;
@@ -270,7 +273,7 @@ inline run_task()
 		nr_running--;
 		deque[me]++;
 #if MUTANT != 11
-		signal();
+		notify();
 #endif
 		nr_running++
 	od
@@ -297,7 +300,7 @@ proctype worker(byte me; bool searching)
 #if MUTANT != 5
 				look();
 				if
-				:: found -> found = false; signal()
+				:: found -> found = false; notify()
 				:: else
 				fi
 #endif
@@ -335,11 +338,11 @@ proctype spawner()
 #else
 	inbox[0] = NR_TASKS;
 #endif
-	signal()				/* [idle-b] */
+	notify()				/* [idle-b] */
 }
 
 #if MUTANT == 1 || MUTANT == 2 || MUTANT == 3
-/* Memory catches up some time. */
+/* Late stores reach memory at any time. */
 active proctype memory()
 {
 end:	do
@@ -347,8 +350,9 @@ end:	do
 		    late_inbox = 0 }
 	:: atomic { late_idle > 0 -> nr_idle = nr_idle + late_idle;
 		    late_idle = 0 }
-	:: atomic { late_token > 0 -> nr_searching = nr_searching - late_token;
-		    late_token = 0 }
+	:: atomic { late_searching > 0 ->
+		    nr_searching = nr_searching - late_searching;
+		    late_searching = 0 }
 	od
 }
 #endif

@@ -1,27 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * orphan_ring: what is in flight on the ring of a worker that is held up
- * completes (lib/sched/orphan_ring.c's drawings; sleep_long() in sysmon.c;
+ * orphan_ring: requests in flight on the ring of a stalled worker complete
+ * (lib/sched/orphan_ring.c's drawings; sleep_long() in sysmon.c;
  * pl__sysmon_notify_io(); steal_one() in steal.c; pl__ring_poll_for_owner(),
  * pl__ring_wait() in ring.c).
  *
- * The worker adds requests, and is held up after one until that is complete, or
- * is not; then it waits in its ring.  The kernel completes a request at any time.  Who polls has the ring's lock.  So a completion that
- * stays in the ring is a deadlock.  A helper's poll also takes the ring of the
- * doorbell, which the worker waits for; so a doorbell that was rung and does
- * not let the worker go is one, too.  Sysmon waits for something whenever
- * it sees nothing new, or its looks would hide the deadlock.
+ * The worker adds requests, and is stalled after one until that is complete,
+ * or is not; then it waits in its ring. The kernel completes a request at any
+ * time. A thread that polls holds the ring's lock. So a completion that stays
+ * in the ring is a deadlock. A thief that polls also takes the doorbell's
+ * completion, for which the owner waits; so a doorbell that was rung and does
+ * not end the owner's wait is one, too. Sysmon waits for a change whenever it
+ * sees nothing new, or its looks would hide the deadlock.
  *
  * MUTANT 1: [orphan-b] is left out: the request is seen late
  * MUTANT 2: [orphan-a] is left out: that sysmon sleeps is seen late
  * MUTANT 3: sysmon looks for requests before it says that it sleeps
- * MUTANT 4: the orphaned ring is not waited for
- * MUTANT 5: whoever polls for the owner keeps to itself that the bell was rung
- * MUTANT 6: the owner forgets before it waits that the bell was rung
+ * MUTANT 4: sysmon does not wait for completions in the orphaned ring
+ * MUTANT 5: the thief that polls for the owner does not tell it of the
+ * doorbell
+ * MUTANT 6: the owner clears the doorbell's mark before it waits
  * MUTANT 7: the ring is not ready when it is orphaned: nothing is submitted
  * MUTANT 8: the waker looks whether sysmon polls before it sets the word
- * MUTANT 9: it sleeps, though the owner of an orphaned ring has added to that
- * MUTANT 10: who finds the lock of a ready ring taken leaves it at that
+ * MUTANT 9: sysmon sleeps though requests were added to an orphaned ring
+ * MUTANT 10: a thief that finds the lock of a ready ring taken leaves it at
+ * that
  */
 #ifndef MUTANT
 #define MUTANT 0
@@ -31,7 +34,7 @@ mtype = { OWNED, ORPHANED, ORPHAN_READY };
 
 mtype ring_state = OWNED;
 byte queued, submitted, complete, done;	/* requests */
-bool in_task, held_up;
+bool in_task, stalled;
 byte nr_added, ready_nr;		/* how many when it was ready */
 byte tick, stalled_tick;		/* tasks taken; when it was orphaned */
 bool asleep, polling, event;		/* sysmon */
@@ -44,13 +47,14 @@ bool late_asleep;
 #if MUTANT == 9
 # define is_due		(is_at_risk && ring_state == OWNED)
 #else
-# define is_due		(is_at_risk && (ring_state == OWNED || ready_nr != nr_added))
+# define is_due		(is_at_risk && \
+			 (ring_state == OWNED || ready_nr != nr_added))
 #endif
-#define goes_on		(!held_up || !is_at_risk || stalled_tick != tick)
+#define moves_on	(!stalled || !is_at_risk || stalled_tick != tick)
 #define NR_REQS		2
 #define all_done	(done == NR_REQS && woken)
 
-/* Submits, and reaps what is complete: by whoever has the lock. */
+/* The holder of the lock submits, and reaps what is complete. */
 inline poll()
 {
 	d_step {
@@ -65,7 +69,7 @@ inline poll()
 	}
 }
 
-inline rouse()
+inline sysmon_kick()
 {
 #if MUTANT == 8
 	was_polling = polling;
@@ -99,14 +103,15 @@ proctype worker()
 		queued++;
 #endif
 		locked = false;
-		rouse();			/* [orphan-b] */
-		atomic { held_up = false; tick++ };
+		sysmon_kick();			/* [orphan-b] */
+		atomic { stalled = false; tick++ };
 		if
-		:: held_up = true; done == nr || (nr < NR_REQS && ring_state == ORPHANED)
+		:: stalled = true;
+			done == nr || (nr < NR_REQS && ring_state == ORPHANED)
 		:: skip
 		fi
 	od;
-	atomic { in_task = false; held_up = false };
+	atomic { in_task = false; stalled = false };
 	/* Waits: pl__ring_wait(). */
 	do
 	:: all_done -> break
@@ -136,7 +141,7 @@ proctype worker()
 	od
 }
 
-proctype helper()
+proctype thief()
 {
 	bool rung, was_polling;
 
@@ -153,8 +158,9 @@ proctype helper()
 			locked = false
 #if MUTANT != 10
 		:: atomic { locked };
-			atomic { ring_state = (ring_state == ORPHANED -> OWNED : ring_state) };
-			rouse()
+			atomic { ring_state = (ring_state == ORPHANED ->
+					       OWNED : ring_state) };
+			sysmon_kick()
 #else
 		:: atomic { locked }
 #endif
@@ -166,7 +172,7 @@ proctype sysmon()
 {
 	do
 	:: all_done -> break
-	:: atomic { ring_state == OWNED && held_up && is_at_risk ->
+	:: atomic { ring_state == OWNED && stalled && is_at_risk ->
 		    ready_nr = nr_added;
 		    stalled_tick = tick;
 #if MUTANT == 7
@@ -175,8 +181,9 @@ proctype sysmon()
 		    ring_state = ORPHAN_READY
 #endif
 		}
-	:: atomic { ring_state != OWNED && goes_on && !asleep -> ring_state = OWNED }
-	:: atomic { ring_state == ORPHANED && !goes_on && !asleep &&
+	:: atomic { ring_state != OWNED && moves_on && !asleep ->
+		    ring_state = OWNED }
+	:: atomic { ring_state == ORPHANED && !moves_on && !asleep &&
 		    (complete > 0 || ready_nr != nr_added) ->
 		    ready_nr = nr_added;
 		    ring_state = ORPHAN_READY }
@@ -228,14 +235,14 @@ end:	do
 	od
 }
 
-/* Whoever wakes the worker from where it waits. */
+/* Another thread wakes the worker from its ring. */
 proctype waker()
 {
 	bell = true
 }
 
 #if MUTANT == 1 || MUTANT == 2
-/* Memory catches up some time. */
+/* Late stores reach memory at any time. */
 active proctype memory()
 {
 end:	do
@@ -249,7 +256,7 @@ end:	do
 init {
 	atomic {
 		run worker();
-		run helper();
+		run thief();
 		run sysmon();
 		run kernel();
 		run waker()

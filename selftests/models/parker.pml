@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * parker: one thread asleep on its futex or in its ring, listed somewhere, and
- * those who take it off the list and then wake it (lib/park/parker.[ch];
- * park_in_ring(), sleep_in_ring() in worker.c; pl__ring_wait(), pl__ring_poll(),
- * arm_event() in ring.c).
+ * parker: one thread asleep on its futex or in its ring, listed in a lot or in
+ * a wait, and the wakers that take it off the list and then wake it
+ * (lib/park/parker.[ch]; park_in_ring() in worker_park.c, sleep_in_ring() in
+ * worker_sleep.c; pl__ring_wait(), pl__ring_poll() in ring.c, arm_event() in
+ * ring_uring.c).
  *
- * A worker sleeps until it was woken as often as there are wakers: parked on the
- * futex or in the ring, or blocked in the ring, as it pleases. Parked in the
- * ring it may come back for a completion, unlist itself, and park again: a
- * waker may still have it in hand, and a doorbell may ring late. The kernel
- * reads the eventfd once a read is armed and there is something to read. To get
- * room for a submission may mean to look at completions. A lost wake is a
- * deadlock; each taking off the list is reported once, and nobody is
- * listed twice.
+ * A worker sleeps until it was woken as often as there are wakers: parked on
+ * the futex or in the ring, or blocked in the ring, in any order. Parked in
+ * the ring it may return for a completion, unlist itself, and park again: a
+ * waker that took it off the list may not have woken it yet, and a doorbell
+ * may ring late. The kernel reads the eventfd once a read is armed and there
+ * is something to read. To get room for a submission may mean to look at
+ * completions. A lost wake is a deadlock; each removal from the list is
+ * reported once, and no worker is listed twice.
  *
- * MUTANT 1: the waker rings first and sets the state then
+ * MUTANT 1: the waker rings first and then sets the state
  * MUTANT 2: the kernel does not compare the futex word before it sleeps
  * MUTANT 3: a doorbell that rang while room was made is forgotten
- * MUTANT 4: who was taken off the list does not wait for whoever has it in hand
+ * MUTANT 4: a worker that was taken off the list does not wait for its waker
  * MUTANT 5: the state is armed once listed
  * MUTANT 6: the doorbell alone is taken for a wake
  * MUTANT 7: an eventfd read that completed is not armed again
@@ -39,9 +40,9 @@ byte nr_taken, nr_woken;	/* by wakers; as the worker reports */
 bool in_futex;			/* the kernel's */
 bool counter;			/* the eventfd's */
 bool reading;			/* an eventfd read is in flight */
-bool cqe_event, cqe_io;		/* completions nobody saw yet */
+bool cqe_event, cqe_io;		/* completions not reaped yet */
 
-bool is_event_armed;		/* the ring owner's idea of that */
+bool is_event_armed;		/* as the ring's owner knows */
 
 /* reap() */
 inline reap()

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * queue: what a pusher was told is in is executed, by one at a time, and the end
- * comes once, after which nobody touches the queue (lib/sync/queue.c: push_entry(),
- * take_all(), go_idle(), pl_queue_close(), end(); its two drawings).
+ * queue: each item of which a push reported success is executed, by one task
+ * at a time, and the end comes once, after which no thread touches the queue
+ * (lib/sync/queue.c: push_entry(), take_all(), go_idle(), pl_queue_close(),
+ * queue_end(); its two drawings).
  *
- * Three pushers with an item each, of which each may find that no task can be
- * had; a closer; a joiner, who frees the queue. A pusher's exchange succeeds on
+ * Three pushers with an item each; each may find that no task can be had; a
+ * closer; a joiner, which frees the queue. A pusher's exchange succeeds on
  * equal heads, whatever has happened in between.
  *
  * MUTANT 1: BUSY goes off by a store, after a look
- * MUTANT 2: who spawns is decided by what was seen before the exchange
+ * MUTANT 2: the pusher decides to spawn by the head before the exchange
  * MUTANT 3: the task is reserved after the push
  * MUTANT 4: the closer looks for BUSY before it sets CLOSED
  * MUTANT 5: the task looks for CLOSED after BUSY is off
  * MUTANT 6: entries are taken in two steps
- * MUTANT 7: the end is told before BUSY is off
- * MUTANT 8: who reserved a task commits it, whoever set BUSY
+ * MUTANT 7: the end is reported before BUSY is off
+ * MUTANT 8: a pusher that reserved a task commits it though another set BUSY
  */
 #ifndef MUTANT
 #define MUTANT 0
@@ -26,7 +27,7 @@ byte inbox;			/* head: how many entries */
 bool busy, closed;		/* head: its flags */
 bool ended, is_freed;
 byte nr_inside;			/* pushers that may still touch the queue */
-byte nr_told, nr_executed, nr_executing;
+byte nr_accepted, nr_executed, nr_executing;
 
 inline touch()
 {
@@ -151,7 +152,7 @@ proctype pusher()
 #if MUTANT == 8
 	is_first = has_task;
 #endif
-	nr_told = nr_told + is_in;
+	nr_accepted = nr_accepted + is_in;
 	if
 	:: is_in && is_first -> run task()
 	:: else
@@ -184,9 +185,9 @@ init {
 		}
 		run closer()
 	}
-	/* The joiner; whoever pushes is back by then, by contract. */
+	/* The joiner; by contract all pushers have returned by then. */
 	atomic { ended && nr_inside == 0 -> is_freed = true };
 	assert(inbox == 0 && !busy);
 	_nr_pr == 1;
-	assert(nr_executed == nr_told)
+	assert(nr_executed == nr_accepted)
 }

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * rwlock: a writer is alone, the lock is never free while it is waited for,
- * and who leaves touches nothing that whoever has it next may have freed
- * (lib/sync/rwlock.c).
+ * rwlock: a writer has the lock for itself, the lock is never free while a
+ * waiter is queued, and a thread that leaves touches nothing that the next
+ * holder may have freed (lib/sync/rwlock.c).
  *
- * Two readers and two writers, each of which comes once; the deadline of one of
- * each may pass while it is queued, and then it comes again, without one. The
- * last of the four to have the lock frees it. Who waits for ever is a deadlock.
- * The queues need not be in order here: any writer may be the next one.
+ * Two readers and two writers, each of which comes once; the deadline of one
+ * reader and one writer may pass while it is queued, and then it comes again,
+ * without a deadline. The last of the four to have the lock frees it. A waiter
+ * that waits for ever is a deadlock. The queues need not be in order here: any
+ * writer may be the next holder.
  *
- * MUTANT 1: the mark is set whether or not the lock is still held
- * MUTANT 2: the last one drops the lock before it looks who waits
- * MUTANT 3: who hands on does not look again in the queues' lock
- * MUTANT 4: who hands on lets go before it drops the queues' lock
- * MUTANT 5: who gives up does not ask whether it is still queued
+ * MUTANT 1: the mark is set even if the lock became free meanwhile
+ * MUTANT 2: the last holder drops the lock before it looks for waiters
+ * MUTANT 3: a holder in hand_on() does not look again under the queues' lock
+ * MUTANT 4: a holder in hand_on() wakes before it drops the queues' lock
+ * MUTANT 5: a waiter that gives up does not check that it is still queued
  * MUTANT 6: the last writer that gives up leaves readers queued
- * MUTANT 7: the last one to give up leaves the mark behind
- * MUTANT 8: who gives up too late does not wait until it is let go
+ * MUTANT 7: the last waiter that gives up leaves the mark behind
+ * MUTANT 8: a waiter that gives up too late does not wait until it is woken
  * MUTANT 9: a reader that leaves does not see that it became the last
- * MUTANT 10: a writer hands on to one of the readers that are queued
+ * MUTANT 10: a writer hands on to only one of the queued readers
  */
 #ifndef MUTANT
 #define MUTANT 0
@@ -26,14 +27,14 @@
 #define NR		4
 #define is_writer(i)	((i) >= 2)
 
-byte nr_readers;		/* the word: who has it, and the mark */
+byte nr_readers;		/* the word: its holders, and the mark */
 bool writing, marked;
 bool locked;			/* the queues */
 bool queued[NR];
 bool has_it[NR];		/* a waiter's state */
 bool is_there[NR];		/* a waiter's frame */
 byte in_as_reader, in_as_writer;
-byte refs = NR;			/* those that have not left it yet */
+byte refs = NR;			/* users that have not left the lock yet */
 bool freed;
 
 #define is_held		(writing || nr_readers > 0)
@@ -51,8 +52,8 @@ inline have(i)
 	fi
 }
 
-/* Those in @set, their waiters' frames last touched here. */
-inline let_go(set)
+/* Wakes those in @set; the last access to their frames. */
+inline rwlock_wake(set)
 {
 	i = 0;
 	do
@@ -75,7 +76,7 @@ inline take_reader(r)
 	fi
 }
 
-/* Of two writers that are queued, any. */
+/* Any of two queued writers. */
 inline take_writer()
 {
 	if
@@ -106,7 +107,7 @@ inline after_unqueue()
 	}
 }
 
-/* give_up(); @is_in: too late */
+/* rwlock_give_up(); @is_in: too late, it has the lock */
 inline give_up()
 {
 	lock();
@@ -120,10 +121,10 @@ inline give_up()
 	:: else
 	fi;
 	unlock();
-	let_go(set)
+	rwlock_wake(set)
 }
 
-/* hand_on(), the store apart from what it is made of */
+/* hand_on(): the word is stored one step after its value is made */
 inline hand_on()
 {
 	atomic {
@@ -190,10 +191,10 @@ inline leave()
 	   :: else
 	   fi;
 #if MUTANT == 4
-	   let_go(set);
+	   rwlock_wake(set);
 #endif
 	   unlock();
-	   let_go(set);
+	   rwlock_wake(set);
 	   if
 	   :: is_last -> break
 	   :: else
@@ -206,7 +207,7 @@ proctype user(byte me; bool has_deadline)
 	byte set, n, i;
 	bool is_in, is_last, is_more, frees;
 
-come:	atomic {			/* take() */
+come:	atomic {			/* rwlock_take() */
 		assert(!freed);
 		is_in = !is_kept_out(me);
 		if

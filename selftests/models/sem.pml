@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * sem: no unit lies there while somebody waits for one, and who posts touches
+ * sem: no unit is left while a taker waits for one, and a poster touches
  * nothing that a taker may have freed (lib/sync/sem.c).
  *
- * Three takers, one of whom may be interrupted while it waits; one unit is
- * posted, and two at once. Whoever wakes picks any of those who wait. Who waits
- * for ever is a deadlock: there is a unit for each. That comparing and falling
- * asleep is one step to wakers is word.pml's.
+ * Three takers, one of which may be interrupted while it waits; one unit is
+ * posted, and two at once. A waker picks any of the waiters. A taker that
+ * waits for ever is a deadlock: there is a unit for each. That comparing and
+ * falling asleep is one step to wakers is word.pml's.
  *
- * MUTANT 1: who was woken takes its unit without leaving the mark
- * MUTANT 2: who was woken and leaves units wakes nobody
+ * MUTANT 1: a woken taker takes its unit without leaving the mark
+ * MUTANT 2: a woken taker that leaves units wakes no other
  * MUTANT 3: the poster looks at the mark before it adds the units
- * MUTANT 4: the mark is set whatever has become of the units
+ * MUTANT 4: the mark is set even if units were posted meanwhile
  * MUTANT 5: the poster looks at the semaphore again once it has added
  * MUTANT 6: a post of no unit clears the mark as well
- * MUTANT 7: whoever is interrupted while it waits takes the mark along
+ * MUTANT 7: a taker that is interrupted while it waits takes the mark along
  */
 #ifndef MUTANT
 #define MUTANT 0
@@ -26,7 +26,7 @@ bool marked;
 bool waiting[NR_TAKERS];
 bool interrupted;		/* the last taker, while it waited */
 byte nr_taken;
-bool freed;			/* by who took the last unit */
+bool freed;			/* by the taker of the last unit */
 
 /* pl__wake() */
 inline wake_one()
@@ -46,7 +46,7 @@ proctype taker(byte me)
 	bool was_woken, is_more, took;
 
 	do
-	:: atomic {			/* take() */
+	:: atomic {			/* sem_take() */
 		assert(!freed);
 		took = units > 0;
 		if

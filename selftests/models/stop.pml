@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * stop: the runtime is taken apart once no task is left and no thread from
- * outside looks at it, and then for certain (lib/rt/runtime.c; pl__task_end(),
- * pl__rt_enter() in sched.c; spawn_outside() in spawn.c; start_next() and
- * worker_main() in worker_thread.c).
+ * outside looks at it, and then for certain (lib/rt/runtime.c; pl__task_end()
+ * in task_exit.c; pl__rt_enter() in rt.c; spawn_outside() in spawn.c;
+ * start_next() and worker_main() in worker_thread.c).
  *
- * A thread spawns a task and starts the second worker for it, or comes too late;
- * the task runs there and spawns another, which the first worker
- * runs. The stopper sums up who ended, then who was spawned, worker by worker, as
- * far as they are counted. Nobody may touch what is gone.
+ * A thread spawns a task and starts the second worker for it, or comes too
+ * late; the task runs there and spawns another, which the first worker runs.
+ * The stopper sums up the ended tasks, then the spawned ones, worker by
+ * worker, as far as workers are counted. No thread may touch the runtime once
+ * it is gone.
  *
  * MUTANT 1: [inside-a] is relaxed: the thread is seen late
  * MUTANT 2: the stopper takes apart what threads still look at [inside-b]
  * MUTANT 3: the thread counts its task once it has looked at the state
- * MUTANT 4: spawned is summed up before ended
- * MUTANT 5: a task that ends does not tell the stopper [stop-b]
+ * MUTANT 4: spawned tasks are summed up before ended ones
+ * MUTANT 5: a task that ends does not notify the stopper [stop-b]
  * MUTANT 6: the stopper reads the word that ends move after its sums
  * MUTANT 7: a new worker runs tasks before it is counted
- * MUTANT 8: who came too late does not count its task as ended
- * MUTANT 9: who spawns looks for STOPPING only, when it may be DRAINED
+ * MUTANT 8: a thread that came too late does not count its task as ended
+ * MUTANT 9: a spawner checks for STOPPING only, when the state may be DRAINED
  */
 #ifndef MUTANT
 #define MUTANT 0
@@ -32,7 +33,7 @@ byte spawned_outside, ended_outside;
 byte spawned[2], ended[2];	/* by each worker */
 byte nr_started = 1;
 bool is_created;		/* the second worker's thread */
-bool queued[2];			/* the thread's task, and that one's */
+bool queued[2];			/* the thread's task, and that task's */
 bool is_late_inside;
 
 #define is_here()	assert(state != GONE)

@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * surplus: a worker that is one too many parks although tasks wait, and is
- * called when too few run (lib/sched/rt.h; pl__is_surplus(),
- * pl__next() in sched.c; pl__notify_one() in notify.c; worker_find_task(),
- * look_and_park() and pl__sleep() in worker.c; pl_runtime_set_workers()).
+ * surplus: a surplus worker parks although tasks wait, and is woken when too
+ * few run (lib/sched/rt.h; pl__is_surplus(), pl__next() in sched.c;
+ * pl__notify_one() in notify.c; worker_find_task() in worker.c;
+ * pl__worker_look_and_park() in worker_park.c; pl__sleep() in worker_sleep.c;
+ * pl_runtime_set_workers()).
  *
- * All workers run at first, but one is wanted, then two.  A task ends at once,
- * or blocks its worker until each task has begun; one may compute as long.  So
- * tasks that wait while too few workers run are a deadlock.  Queues are one, as all steal from
- * all; the token is left out: notify.pml has it.
+ * All workers run at first, but the target is one, then two. A task ends at
+ * once, or blocks its worker until each task has begun; one may compute as
+ * long. So tasks that wait while too few workers run are a deadlock. There is
+ * one queue, as all workers steal from all; the search is left out: notify.pml
+ * has it.
  *
  * MUTANT 1: [idle-a] is left out: nr_idle is seen late
  * MUTANT 2: [idle-b] is left out: nr_blocked is seen late
- * MUTANT 3: who is surplus parks without looking how many run once announced
- * MUTANT 4: who blocks does not call for help
- * MUTANT 5: who wants more workers does not call for help
+ * MUTANT 3: a surplus worker parks without another look once it is counted
+ * idle
+ * MUTANT 4: a worker that blocks does not notify
+ * MUTANT 5: a thread that raises the target does not notify
  */
 #ifndef MUTANT
 #define MUTANT 0
@@ -23,19 +26,19 @@
 #define NR_TASKS	3
 
 byte queue = NR_TASKS;
-byte wanted = 1;
+byte target = 1;
 byte nr_idle, nr_blocked, nr_begun;
-bool is_held;			/* by the one that computes */
+bool is_computing;		/* a worker does, until the end */
 byte late_idle, late_blocked;
 bool changed[NR_WORKERS];	/* seq, since the worker peeked at it */
 bool listed[NR_WORKERS], woken[NR_WORKERS];
 
 #define nr_running	(NR_WORKERS - nr_idle - nr_blocked)
-#define is_notify_due	(nr_running < wanted && nr_idle > 0)
+#define is_notify_due	(nr_running < target && nr_idle > 0)
 #define all_begun	(nr_begun == NR_TASKS)
 
 /* pl__notify_if_work(): one step a look, as each is one load. */
-inline pass_on_help()
+inline notify_if_work()
 {
 	do
 	:: queue > 0 && is_notify_due ->
@@ -92,7 +95,7 @@ inline idle()
 	:: else ->
 #else
 	if
-	:: nr_running >= wanted -> park()
+	:: nr_running >= target -> park()
 	:: else ->
 #endif
 		if
@@ -115,7 +118,7 @@ inline block()
 	nr_blocked++;
 #endif
 #if MUTANT != 4
-	pass_on_help();				/* [idle-b] */
+	notify_if_work();				/* [idle-b] */
 #endif
 	all_begun;
 	atomic {
@@ -133,7 +136,7 @@ proctype worker(byte me)
 	do
 	:: all_begun -> break
 	:: else ->
-		surplus = (nr_running > wanted);
+		surplus = (nr_running > target);
 		if
 		:: surplus -> idle()
 		:: else ->
@@ -146,7 +149,8 @@ proctype worker(byte me)
 			:: got ->
 				if
 				:: block()
-				:: atomic { !is_held -> is_held = true };
+				:: atomic { !is_computing ->
+					    is_computing = true };
 					all_begun
 				:: skip
 				fi;
@@ -162,14 +166,14 @@ proctype setter()
 	byte i;
 	bool called;
 
-	wanted = 2;
+	target = 2;
 #if MUTANT != 5
-	pass_on_help()
+	notify_if_work()
 #endif
 }
 
 #if MUTANT == 1 || MUTANT == 2
-/* Memory catches up some time. */
+/* Late stores reach memory at any time. */
 active proctype memory()
 {
 end:	do

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * switch_finish: who switches away is made ready only once its registers are
- * saved and its stack is left (lib/sched/sched.h; leave(), pl__switch_finish(),
- * pl__task_free() in sched.c; wait_link_after() in wait.c).
+ * switch_finish: a task is made ready only once its registers are saved and
+ * its stack is left (lib/sched/sched.h; pl__switch_prepare(),
+ * pl__switch_finish() in sched.c; pl__task_free() in task_exit.c;
+ * wait_link_after() in wait.c).
  *
  * A task waits on a word on one worker and leaves for the worker's loop, which
- * runs the callback; a waker makes it ready; any of two workers resumes it.
- * It waits twice, then ends; its stack goes to a next task. No two workers may
- * be on one stack, and nobody reads a frame that its task has left.
+ * runs the callback; a waker makes it ready; any of two workers resumes it. It
+ * waits twice, then ends; its stack goes to a next task. No two workers may be
+ * on one stack, and no thread reads a frame that its task has left.
  *
  * MUTANT 1: the callback runs before the switch
- * MUTANT 2: the callback is not run by whoever comes next
- * MUTANT 3: the callback reads its argument, in the frame, once it has published
+ * MUTANT 2: the next context does not run the callback
+ * MUTANT 3: the callback reads its argument, in the frame, after it has
+ * published
  * MUTANT 4: the stack is given back by the task that still runs on it
- * MUTANT 5: the callback is not forgotten once it has run
+ * MUTANT 5: the callback is not cleared once it has run
  *
  * LARGER: NR_WORKERS=3 NR_WAITS=3
  */
@@ -34,7 +36,7 @@ byte nr_waits;
 bool is_free;			/* the stack, once the task has ended */
 byte nr_wakes;
 
-inline run_after()
+inline switch_finish()
 {
 	if
 	:: after == LINK ->
@@ -59,12 +61,12 @@ inline switch_to_loop()
 	assert(after == NOTHING);
 	after = why;
 #if MUTANT == 1
-	run_after();
+	switch_finish();
 #endif
 	is_saved = true;
 	on_stack[me] = false;
 #if MUTANT != 2
-	run_after()
+	switch_finish()
 #endif
 }
 
@@ -89,7 +91,7 @@ proctype worker(byte me)
 		fi;
 		switch_to_loop()
 	:: atomic { is_free -> is_free = false };
-		/* Another task's, from here on. */
+		/* From here on the stack is another task's. */
 		assert(!on_stack[1 - me]);
 		nr_wakes = NR_WAITS + 1;
 		break

@@ -1,34 +1,34 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * sysmon: tasks that are queued while all workers are blocked in the kernel are
- * seen, and another worker is called for them (lib/sched/sysmon.c's drawings;
+ * sysmon: sysmon sees tasks that are queued while all workers are blocked in
+ * the kernel, and notifies another worker (lib/sched/sysmon.c's drawings;
  * pl__notify_one(), notify_slow() in notify.c; pl__unblocked(),
  * pl__worker_leaves(), idle() in worker.c).
  *
- * One worker runs at first and one is wanted.  Tasks are queued one at a time,
- * or both.  A task blocks its worker until all tasks have begun, or returns at
- * any time.  So a task that waits while sysmon sleeps, or has nobody to
- * mark any more, is a deadlock.  Queues are one, as all steal from all.  An
- * awake sysmon that sees nothing new waits for something, or its looks would
- * hide the deadlock.
+ * One worker runs at first and the target is one. Tasks are queued one at a
+ * time, or both. A task blocks its worker until all tasks have begun, or
+ * returns at any time. So a task that waits while sysmon sleeps, or has no
+ * worker left to mark, is a deadlock. There is one queue, as all workers steal
+ * from all. An awake sysmon that sees nothing new waits for a change, or its
+ * looks would hide the deadlock.
  *
  * MUTANT 1: [idle-b] is left out: the task is seen late
  * MUTANT 2: [sysmon-a] is left out: that sysmon sleeps is seen late
  * MUTANT 3: sysmon looks in the queues before it says that it sleeps
- * MUTANT 4: sysmon marks and does not call for help
- * MUTANT 5: who calls in vain does not wake sysmon
- * MUTANT 6: who finds that enough run does not wake sysmon
+ * MUTANT 4: sysmon marks and does not notify
+ * MUTANT 5: a notifier that woke no worker does not wake sysmon
+ * MUTANT 6: a notifier that finds enough workers running does not wake sysmon
  * MUTANT 7: nr_blocked goes up after the mark
- * MUTANT 8: who parks leaves its mark's count behind
+ * MUTANT 8: a worker that parks leaves its mark's count behind
  * MUTANT 9: worker and sysmon both take the mark back
- * MUTANT 10: sysmon marks whoever it saw, though it is idle by now
+ * MUTANT 10: sysmon marks the worker that it saw, though it is idle by now
  */
 #ifndef MUTANT
 #define MUTANT 0
 #endif
 #define NR_WORKERS	3
 #define NR_TASKS	2
-#define WANTED		1
+#define TARGET		1
 
 mtype = { RUNS, BLOCKED, IDLE };
 
@@ -41,15 +41,15 @@ bool asleep;			/* sysmon's word */
 byte late_queue;
 bool late_asleep;
 
-#define enough_run	(nr_started >= nr_idle + nr_blocked + WANTED)
-#define is_surplus	(nr_started > nr_idle + nr_blocked + WANTED)
+#define enough_run	(nr_started >= nr_idle + nr_blocked + TARGET)
+#define is_surplus	(nr_started > nr_idle + nr_blocked + TARGET)
 #define is_notify_due	(!enough_run && \
 			 (nr_idle > 0 || nr_started < NR_WORKERS))
 #define all_begun	(nr_begun == NR_TASKS)
 #define stalls(i)	(i < nr_started && duty[i] == RUNS && in_kernel[i])
 #define computes(i)	(i < nr_started && duty[i] == BLOCKED && !in_kernel[i])
 
-/* Wakes one that is listed, or starts one; seq moves on in any case. */
+/* Wakes a listed worker, or starts one; seq moves on in any case. */
 inline wake_or_start()
 {
 	d_step {
@@ -72,7 +72,7 @@ inline wake_or_start()
 			:: else
 			fi
 		:: nr_idle == 0 && nr_started < NR_WORKERS &&
-		   nr_started < WANTED + nr_blocked ->
+		   nr_started < TARGET + nr_blocked ->
 			nr_started++;
 			called = true
 		:: else
@@ -82,7 +82,7 @@ inline wake_or_start()
 }
 
 /* pl__notify_one(), notify_slow() */
-inline signal()
+inline notify()
 {
 	do
 	:: atomic { nr_searching == 0 && is_notify_due -> nr_searching++ };
@@ -109,13 +109,13 @@ inline signal()
 	called = false
 }
 
-/* Whoever takes BLOCKED away. */
-inline take_back(who, to)
+/* The worker or sysmon takes the mark BLOCKED from worker w. */
+inline take_back(w, to)
 {
 	atomic {
-		had = (duty[who] == BLOCKED);	/* [duty-b] */
+		had = (duty[w] == BLOCKED);	/* [duty-b] */
 		if
-		:: had || to == IDLE -> duty[who] = to
+		:: had || to == IDLE -> duty[w] = to
 		:: else
 		fi
 	};
@@ -145,7 +145,7 @@ inline park()
 	fi
 }
 
-inline lay_down()
+inline stop_searching()
 {
 	if
 	:: searching ->
@@ -165,7 +165,7 @@ inline idle()
 	take_back(me, IDLE);
 #endif
 	nr_idle++;				/* [idle-a] */
-	lay_down();
+	stop_searching();
 	if
 	:: enough_run ->
 		if
@@ -205,8 +205,8 @@ proctype worker(byte me; bool searching)
 			got = false;
 			if
 			:: searching ->
-				lay_down();
-				/* Others look: enough run, as this one does. */
+				stop_searching();
+				/* Enough run with this one: wake sysmon. */
 				if
 				:: queue > 0 && nr_searching == 0 ->
 					asleep = false
@@ -225,7 +225,7 @@ proctype worker(byte me; bool searching)
 	od
 }
 
-inline mark(who)
+inline mark(w)
 {
 #if MUTANT != 7
 	nr_blocked++;
@@ -234,10 +234,10 @@ inline mark(who)
 #if MUTANT == 10
 		had = true;
 #else
-		had = (duty[who] == RUNS);	/* [duty-a] */
+		had = (duty[w] == RUNS);	/* [duty-a] */
 #endif
 		if
-		:: had -> duty[who] = BLOCKED
+		:: had -> duty[w] = BLOCKED
 		:: else
 		fi
 	};
@@ -256,33 +256,33 @@ inline mark(who)
 
 proctype sysmon()
 {
-	byte i, who;
+	byte i, seen;
 	bool called, had, was_marked;
 
 	do
 	:: all_begun -> break
 	:: atomic { !all_begun && (stalls(0) || stalls(1) || stalls(2)) ->
 		    if
-		    :: stalls(0) -> who = 0
-		    :: stalls(1) -> who = 1
-		    :: stalls(2) -> who = 2
+		    :: stalls(0) -> seen = 0
+		    :: stalls(1) -> seen = 1
+		    :: stalls(2) -> seen = 2
 		    fi };
-		mark(who);
+		mark(seen);
 #if MUTANT != 4
 		if
-		:: queue > 0 -> signal()
+		:: queue > 0 -> notify()
 		:: else
 		fi
 #endif
 	:: atomic { !all_begun &&
 		    (computes(0) || computes(1) || computes(2)) ->
 		    if
-		    :: computes(0) -> who = 0
-		    :: computes(1) -> who = 1
-		    :: computes(2) -> who = 2
+		    :: computes(0) -> seen = 0
+		    :: computes(1) -> seen = 1
+		    :: computes(2) -> seen = 2
 		    fi;
 		    was_marked = true };
-		take_back(who, RUNS);
+		take_back(seen, RUNS);
 		was_marked = false
 	:: queue == 0 && !all_begun ->
 #if MUTANT == 2
@@ -319,12 +319,12 @@ proctype spawner()
 #else
 		queue = queue + nr;
 #endif
-		signal()			/* [idle-b] */
+		notify()			/* [idle-b] */
 	od
 }
 
 #if MUTANT == 1 || MUTANT == 2
-/* Memory catches up some time. */
+/* Late stores reach memory at any time. */
 active proctype memory()
 {
 end:	do

@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * sysmon_sleep: sysmon never sleeps where it has something to look after,
- * whoever changes its word meanwhile (become(), get_up(), sysmon_wake(),
- * rouse(), sleep_long(), pl__sysmon_clear_backlog(), pl__sysmon_stop() in
- * lib/sched/sysmon.c; pl__sysmon_notify(), pl__sysmon_notify_io() in sysmon.h).
+ * sysmon_sleep: sysmon never sleeps while it has something to look after,
+ * however its word is changed meanwhile (sysmon_set_state(), sysmon_wake(),
+ * pl__sysmon_kick(), sleep_long(), pl__sysmon_clear_backlog(),
+ * pl__sysmon_stop() in lib/sched/sysmon.c; pl__sysmon_notify(),
+ * pl__sysmon_notify_io() in sysmon.h).
  *
- * Nobody but sysmon sees to a task that waits, or to a worker with I/O that
- * is held up: whoever finds a task as it parks is taken to be blocked by the next
- * one at once.  While sysmon is up it sees to all.  So one of them left over
- * when all else has ended is a deadlock, as is sysmon that outlives the
- * runtime.
+ * Only sysmon sees to a task that waits, or to a stalled worker with I/O: a
+ * worker that finds a task as it parks is taken to be blocked by the next task
+ * at once. While sysmon is awake it sees to all of them. So a task or a
+ * stalled worker that is left over when all else has ended is a deadlock, as
+ * is a sysmon that outlives the runtime.
  *
- * MUTANT 1: who finds a task as it parks leaves sysmon that sleeps asleep
+ * MUTANT 1: a worker that finds a task as it parks does not wake a sleeping
+ * sysmon
  * MUTANT 2: sysmon is woken before its word is changed
  * MUTANT 3: sysmon does not look once it has said that it sleeps
- * MUTANT 4: it sleeps whatever its word is
- * MUTANT 5: who has I/O changes the word and wakes nobody
- * MUTANT 6: who has I/O changes the word though the runtime ends
+ * MUTANT 4: sysmon sleeps whatever its word is
+ * MUTANT 5: a worker with I/O changes the word and does not wake sysmon
+ * MUTANT 6: a worker with I/O changes the word though the runtime ends
  * MUTANT 7: sysmon says that it sleeps though the runtime ends
  * MUTANT 8: the runtime ends and does not wake sysmon
  */
@@ -32,7 +34,7 @@ mtype = { AWAKE, NO_BACKLOG, ASLEEP, OVER };
 mtype word = NO_BACKLOG;
 byte queue;
 bool is_stalled;		/* a worker that has I/O in flight */
-bool is_in_futex;		/* sysmon, until somebody wakes it */
+bool is_in_futex;		/* sysmon, until a thread wakes it */
 
 #if MUTANT == 3
 #define is_to_sleep	(word == ASLEEP)
@@ -45,8 +47,8 @@ inline wake()
 	is_in_futex = false
 }
 
-/* become() */
-inline become(new)
+/* sysmon_set_state() */
+inline set_state(new)
 {
 	atomic {
 		old = word;
@@ -61,7 +63,7 @@ inline become(new)
 	}
 }
 
-/* pl__sysmon_notify_slow(), which looks first; the other one has just looked. */
+/* pl__sysmon_notify_slow(), which looks first; the parker has just looked. */
 inline sysmon_wake()
 {
 #if MUTANT == 2
@@ -70,7 +72,7 @@ inline sysmon_wake()
 	:: else
 	fi;
 #endif
-	become(AWAKE);
+	set_state(AWAKE);
 #if MUTANT != 2
 	if
 	:: old == ASLEEP -> wake()
@@ -79,8 +81,8 @@ inline sysmon_wake()
 #endif
 }
 
-/* rouse(): was_asleep if it changed the word. */
-inline rouse()
+/* pl__sysmon_kick(): was_asleep if it changed the word. */
+inline kick()
 {
 	atomic {
 		was_asleep = (word == ASLEEP);
@@ -112,8 +114,8 @@ inline sleep()
 #endif
 	od;
 	if
-	:: queue > 0 -> become(AWAKE)
-	:: else -> rouse()
+	:: queue > 0 -> set_state(AWAKE)
+	:: else -> kick()
 	fi
 }
 
@@ -129,7 +131,7 @@ proctype sysmon()
 	:: atomic { is_stalled -> is_stalled = false }
 	:: atomic { word != OVER && queue == 0 && !is_stalled && left > 0 ->
 		    left-- };
-		become(ASLEEP);			/* [sysmon-a] */
+		set_state(ASLEEP);			/* [sysmon-a] */
 		if
 		:: old != OVER -> sleep()
 		:: else
@@ -150,12 +152,13 @@ proctype parker()
 		left--;
 		atomic {
 			was_awake = (word == AWAKE);
-			word = (was_awake -> NO_BACKLOG : word)	/* [backlog-a] */
+			word = (was_awake -> NO_BACKLOG :
+					     word)	/* [backlog-a] */
 		};
 		if
 		:: was_awake && queue > 0 ->
 #if MUTANT == 1
-			become(AWAKE)
+			set_state(AWAKE)
 #else
 			sysmon_wake()
 #endif
@@ -194,7 +197,7 @@ proctype reader()
 	is_stalled = true;			/* [orphan-b] */
 	if
 	:: word == ASLEEP ->
-		rouse();
+		kick();
 		if
 #if MUTANT != 5
 		:: was_asleep -> wake()

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * timer: fire against delete; one compare-and-swap of the version decides
- * (lib/time/timer*.[ch]: the first drawing; pl__timer_arm(), pl__timer_del(), advance(),
- * to_heap(), fire()).
+ * (lib/time/timer*.[ch]: the first drawing; pl__timer_arm(), pl__timer_del(),
+ * advance(), to_heap(), fire()).
  *
  * One slot, armed twice, each time with a new generation; a deleter for each
- * handle, as late as it likes; the thread, which pulls, fires and reclaims.
- * A deleter that was told 0 has a timer that never runs; -EBUSY, one that
- * runs; -ENOENT, one that has run or was deleted. The slot is given back once.
+ * handle, as late as it likes; the thread, which pulls, fires and reclaims. A
+ * deleter that was told 0 has a timer that never runs; -EBUSY, one that runs;
+ * -ENOENT, one that has run or was deleted. The slot is given back once.
  *
  * MUTANT 1: the deleter looks at the version and stores it, in two steps
  * MUTANT 2: the thread advances the version in two steps

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * timer_order: late timers, in the order of their deadlines
- * (lib/time/timer_impl.h: the third drawing; pl__timer_arm(), pull(), pull_early(),
- * raise_floor(), fire_due(), run()).
+ * (lib/time/timer_impl.h: the third drawing; pl__timer_arm(), pull(),
+ * pull_early(), raise_floor(), fire_due(), run()).
  *
  * A and B are armed once each, in a bucket each, with any deadline and at any
  * time.  A timer due at 0 is armed as well, in any bucket, and its callback
@@ -10,8 +10,8 @@
  *
  * If A and B were armed before either was due, they fire in the order of their
  * deadlines.  None fires early.  Of the timers due at 0 that were armed more
- * than LATE_MAX after A or B was due, one may fire before it: it is in the heap
- * when floor is raised.
+ * than LATE_MAX after A or B was due, one may fire before it: it is in the
+ * heap when floor is raised.
  *
  * MUTANT 1: a timer pulled more than LATE_MAX late counts as just so late
  * MUTANT 2: floor is raised, and no bucket pulled

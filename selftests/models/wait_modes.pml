@@ -1,23 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * wait_modes: a worker with I/O in flight waits in one sleep for completions,
- * for a signal to its lot and for messages, in any of three ways
- * (park_in_ring(), park_polling() in lib/sched/worker.c; arm_event(), hear(),
- * pollfd() in lib/ring/ring_uring.c; lib/park/parker.c).
+ * for a signal to its lot and for messages, in any of three modes
+ * (park_in_ring(), worker_park_polling() in lib/sched/worker_park.c;
+ * arm_event(), hear(), uring_pollfd() in lib/ring/ring_uring.c;
+ * lib/park/parker.c).
  *
- * EVENTFD and FUTEX: listed in the lot, asleep in the ring, which hears a bell,
- * by a read of the eventfd, or by a wait on nr_rung while that is what was
- * heard. PARK: in the device, which compares seq and polls the ring; work of
- * its that is left to the owner ends the sleep, and the owner does it on the
- * way out. Two signals, a message and a completion come at any time; the message
- * has the owner make another one. Who waits in vain is a deadlock.
+ * EVENTFD and FUTEX: listed in the lot, asleep in the ring, which hears a
+ * bell, by a read of the eventfd, or by a wait on nr_rung while that has the
+ * value last heard. PARK: in the device, which compares seq and polls the
+ * ring; work of the ring that is left to the owner ends the sleep, and the
+ * owner does it on the way out. Two signals, a message and a completion come
+ * at any time; the message makes the owner cause another completion. An owner
+ * that waits for ever is a deadlock.
  *
- * MUTANT 1: what was heard is read as the wait is armed, not as the last ended
+ * MUTANT 1: the value heard is read as the wait is armed, not as the last
+ * ended
  * MUTANT 2: the bell's futex is woken before it is counted
  * MUTANT 3: the device does not compare seq
- * MUTANT 4: who parks does not submit before
+ * MUTANT 4: the owner parks in the device without submitting before
  * MUTANT 5: the device does not poll
- * MUTANT 6: work that is left to the owner does not end the sleep in the device
+ * MUTANT 6: work that is left to the owner does not end the sleep in the
+ * device
  * MUTANT 7: a futex wait that found another number is taken for armed
  * MUTANT 8: a message is queued after the bell was rung for it
  * MUTANT 9: seq is peeked at after the look for tasks
@@ -31,12 +35,12 @@
 #define NR_IO		1
 
 mtype = { EVENTFD, FUTEX, PARK };
-mtype way;
+mtype mode;
 
 byte queued;			/* tasks */
 byte seq;
 bool listed;			/* of the lot, here or in the device */
-bool woken;			/* the sleeper's state, or the device's reason */
+bool woken;			/* the parker's state, or the device's reason */
 bool message;			/* in the ring's inbox */
 
 bool counter;			/* the bell: its eventfd's; its futex */
@@ -45,7 +49,7 @@ bool hears;			/* the ring's read or wait is in the kernel */
 
 byte work;			/* completions of I/O that wait for the owner */
 bool work_bell;
-byte cqe;			/* those it can see */
+byte cqe;			/* completions that the owner can see */
 bool cqe_bell;
 
 byte nr_tasks, nr_seen;		/* by the owner */
@@ -68,7 +72,7 @@ inline wake_futex()
 inline ring_bell()
 {
 	if
-	:: way != FUTEX -> counter = true
+	:: mode != FUTEX -> counter = true
 	:: else ->
 #if MUTANT == 2
 		wake_futex();
@@ -96,7 +100,7 @@ inline reap()
 	}
 }
 
-/* Cancels are submitted with what else is new, and complete at once. */
+/* Cancels are submitted with other new requests, and complete at once. */
 inline take_messages()
 {
 	d_step { is_cancel = is_cancel || message; message = false }
@@ -123,7 +127,7 @@ inline do_work()
 	work_bell = false
 }
 
-/* The kernel's: what is new is submitted, and compared. */
+/* The kernel takes new requests, and compares a futex wait's value. */
 inline enter()
 {
 	d_step {
@@ -132,12 +136,12 @@ inline enter()
 		is_cancel = false;
 		if
 #if MUTANT != 7
-		:: is_new && way == FUTEX && nr_rung != heard ->
+		:: is_new && mode == FUTEX && nr_rung != heard ->
 			cqe_bell = true
-		:: is_new && (way != FUTEX || nr_rung == heard) ->
+		:: is_new && (mode != FUTEX || nr_rung == heard) ->
 			hears = true
 #else
-		:: is_new -> hears = (way != FUTEX || nr_rung == heard)
+		:: is_new -> hears = (mode != FUTEX || nr_rung == heard)
 #endif
 		:: else
 		fi;
@@ -219,9 +223,9 @@ active proctype owner()
 	bool is_armed, is_new, is_cancel, is_woken, may_sleep;
 
 	if
-	:: way = EVENTFD
-	:: way = FUTEX
-	:: way = PARK
+	:: mode = EVENTFD
+	:: mode = FUTEX
+	:: mode = PARK
 	fi;
 	do
 	:: is_all_seen -> break
@@ -236,8 +240,8 @@ active proctype owner()
 #endif
 		if
 		:: is_all_seen
-		:: !is_all_seen && way != PARK -> park_in_ring()
-		:: !is_all_seen && way == PARK -> park_polling()
+		:: !is_all_seen && mode != PARK -> park_in_ring()
+		:: !is_all_seen && mode == PARK -> park_polling()
 		fi;
 		d_step { is_woken = false; may_sleep = false; expected = 0 }
 	od;
@@ -250,7 +254,7 @@ active proctype signaller()
 	byte nr = NR_SIGNALS;
 	bool is_taken;
 
-	way != 0;
+	mode != 0;
 	do
 	:: nr > 0 ->
 		nr--;
@@ -261,10 +265,10 @@ active proctype signaller()
 			listed = false;
 			nr_taken = nr_taken + is_taken;
 			/* The device sets the reason under its lock. */
-			woken = woken || (is_taken && way == PARK)
+			woken = woken || (is_taken && mode == PARK)
 		};
 		if
-		:: is_taken && way != PARK -> woken = true; ring_bell()
+		:: is_taken && mode != PARK -> woken = true; ring_bell()
 		:: else
 		fi
 	:: else -> break
@@ -274,7 +278,7 @@ active proctype signaller()
 /* pl__ring_cancel(), pl__ring_tell() */
 active proctype canceller()
 {
-	way != 0;
+	mode != 0;
 #if MUTANT == 8
 	ring_bell();
 	message = true
@@ -289,7 +293,7 @@ active proctype kernel()
 	byte nr = NR_IO;
 
 end:	do
-	:: d_step { way != 0 && nr > 0 -> nr--; work++ }
+	:: d_step { mode != 0 && nr > 0 -> nr--; work++ }
 	:: d_step { hears && counter ->
 		    hears = false; counter = false; work_bell = true }
 	od

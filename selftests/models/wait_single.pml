@@ -1,53 +1,54 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * wait_single: who waits in a place of its own is let go exactly once, by who
- * changed the word, by who called it, or by itself (lib/sched/wait_single.h,
- * pl__wait_single_publish() in wait_single.c, take_alone() in wait.c,
- * pl__task_end() in sched.c, join_wait_once() in join.c).
+ * wait_single: a waiter in a single-waiter slot is woken exactly once: by the
+ * waker that changed the word, by the interrupter, or by itself
+ * (lib/sched/wait_single.h, pl__wait_single_publish() in wait_single.c,
+ * take_single() in wait.c, pl__task_end() in task_exit.c, join_wait_once() in
+ * join.c).
  *
- * Two joiners of one task, one of which is called (interrupted) at any time and
- * then gives up, for which the task may wait.  The place is taken by one of
- * them, the other waits in the word's bucket.  Who waits for ever is a deadlock.
+ * Two joiners of one task; the first is interrupted at any time and then gives
+ * up, for which the task may wait. One joiner takes the slot, the other waits
+ * in the word's bucket. A joiner that waits for ever is a deadlock.
  *
- * MUTANT 1: the version moves after the place was emptied
- * MUTANT 2: who waits looks at the version before it takes its place
- * MUTANT 3: who waits looks whether it was called before it takes its place
- * MUTANT 4: who waits says where after it has looked whether it was called
- * MUTANT 5: who takes itself out again does not compare
- * MUTANT 6: who calls does not compare
- * MUTANT 7: the task empties the place in two steps
- * MUTANT 8: others mark the place after they have looked at the version
+ * MUTANT 1: the version moves after the slot was emptied
+ * MUTANT 2: the waiter looks at the version before it takes the slot
+ * MUTANT 3: the waiter checks for an interrupt before it takes the slot
+ * MUTANT 4: the waiter sets its word after it has checked for an interrupt
+ * MUTANT 5: a waiter that takes itself out again does not compare
+ * MUTANT 6: the interrupter does not compare
+ * MUTANT 7: the task empties the slot in two steps
+ * MUTANT 8: other joiners mark the slot after they have looked at the version
  * MUTANT 9: the mark goes when the waiter takes itself out
- * MUTANT 10: who calls looks where before it says so
+ * MUTANT 10: the interrupter reads the waiter's word before it sets its mark
  */
 #ifndef MUTANT
 #define MUTANT 0
 #endif
 #define NR_JOINERS	2
 #define OURS		1		/* the version that is joined */
-#define NOBODY		255
+#define NO_WAITER		255
 
 byte version = OURS;
-byte place = NOBODY;
-bool others;			/* in the same word as the place */
-bool is_called;			/* joiner 0 */
-bool says_where[NR_JOINERS];	/* waiter.word */
-bool gone[NR_JOINERS];		/* let go; taken when it runs again */
-bool sits[NR_JOINERS];		/* has switched away, to wait in its place */
+byte slot = NO_WAITER;
+bool others;			/* in the same word as the slot */
+bool is_interrupted;		/* joiner 0 */
+bool has_word[NR_JOINERS];	/* waiter.word is set */
+bool woken[NR_JOINERS];		/* cleared when the waiter runs again */
+bool in_slot[NR_JOINERS];	/* has switched away, to wait there */
 bool locked, listed[NR_JOINERS];
 bool has_left[NR_JOINERS];
 
 #define lock()		atomic { !locked -> locked = true }
 #define unlock()	locked = false
-#define called(i)	(i == 0 && is_called)
+#define interrupted(i)	(i == 0 && is_interrupted)
 
-/* Once for each time that it sits. */
-inline let_go(i)
+/* Once for each wait in the slot. */
+inline wake_waiter(i)
 {
 	d_step {
-		assert(sits[i] && !gone[i]);
-		says_where[i] = false;
-		gone[i] = true
+		assert(in_slot[i] && !woken[i]);
+		has_word[i] = false;
+		woken[i] = true
 	}
 }
 
@@ -64,26 +65,26 @@ inline wait_with_others(i)
 #endif
 	listed[i] = is_same;
 	unlock();
-	!listed[i] || called(i);
+	!listed[i] || interrupted(i);
 	listed[i] = false
 }
 
-inline sit(i)
+inline wait_single(i)
 {
-	sits[i] = true;
+	in_slot[i] = true;
 #if MUTANT == 2
 	is_same = (version == OURS);
 #endif
 #if MUTANT == 3
-	is_called_now = called(i);
+	is_hit = interrupted(i);
 #endif
 #if MUTANT != 4
-	says_where[i] = true;
+	has_word[i] = true;
 #endif
 	atomic {				/* [single-a] */
-		took = (place == NOBODY && !others);
+		took = (slot == NO_WAITER && !others);
 		if
-		:: took -> place = i
+		:: took -> slot = i
 		:: else
 		fi
 	};
@@ -93,21 +94,21 @@ inline sit(i)
 		is_same = (version == OURS);
 #endif
 #if MUTANT != 3
-		is_called_now = called(i);
+		is_hit = interrupted(i);
 #endif
 #if MUTANT == 4
-		says_where[i] = true;
+		has_word[i] = true;
 #endif
 		if
-		:: !is_same || is_called_now ->
+		:: !is_same || is_hit ->
 			atomic {
 #if MUTANT == 5
 				is_mine = true;
 #else
-				is_mine = (place == i);
+				is_mine = (slot == i);
 #endif
 				if
-				:: is_mine -> place = NOBODY;
+				:: is_mine -> slot = NO_WAITER;
 #if MUTANT == 9
 					others = false
 #endif
@@ -115,28 +116,28 @@ inline sit(i)
 				fi
 			};
 			if
-			:: is_mine -> let_go(i)
+			:: is_mine -> wake_waiter(i)
 			:: else
 			fi
 		:: else
 		fi;
-		gone[i]
-	:: else -> says_where[i] = false
+		woken[i]
+	:: else -> has_word[i] = false
 	fi;
 	d_step {
-		gone[i] = false;
-		sits[i] = false
+		woken[i] = false;
+		in_slot[i] = false
 	}
 }
 
 proctype joiner(byte me)
 {
-	bool is_same, took, is_mine, is_called_now;
+	bool is_same, took, is_mine, is_hit;
 
 	do
-	:: version != OURS || called(me) -> break
+	:: version != OURS || interrupted(me) -> break
 	:: else ->
-		sit(me);
+		wait_single(me);
 		if
 		:: !took -> wait_with_others(me)
 		:: else
@@ -150,7 +151,7 @@ active proctype task()
 	byte old;
 	bool had_others;
 
-	/* When it likes, or so late that joiner 0 left since it was called. */
+	/* At any time, or only after the interrupted joiner 0 has left. */
 	if
 	:: true
 	:: true -> has_left[0]
@@ -159,15 +160,15 @@ active proctype task()
 	version = OURS + 1;
 #endif
 #if MUTANT == 7
-	old = place;
+	old = slot;
 	had_others = others;
-	place = NOBODY;
+	slot = NO_WAITER;
 	others = false;
 #else
 	atomic {				/* [join-b], [single-b] */
-		old = place;
+		old = slot;
 		had_others = others;
-		place = NOBODY;
+		slot = NO_WAITER;
 		others = false
 	};
 #endif
@@ -175,7 +176,7 @@ active proctype task()
 	version = OURS + 1;
 #endif
 	if
-	:: old != NOBODY -> let_go(old)
+	:: old != NO_WAITER -> wake_waiter(old)
 	:: else
 	fi;
 	if
@@ -192,16 +193,16 @@ active proctype task()
 	version = OURS + 2
 }
 
-active proctype caller()
+active proctype interrupter()
 {
 	bool is_mine, is_there;
 
 #if MUTANT == 10
-	is_there = says_where[0];
-	is_called = true;
+	is_there = has_word[0];
+	is_interrupted = true;
 #else
-	is_called = true;
-	is_there = says_where[0];
+	is_interrupted = true;
+	is_there = has_word[0];
 #endif
 	if
 	:: is_there ->
@@ -209,15 +210,15 @@ active proctype caller()
 #if MUTANT == 6
 			is_mine = true;
 #else
-			is_mine = (place == 0);
+			is_mine = (slot == 0);
 #endif
 			if
-			:: is_mine -> place = NOBODY
+			:: is_mine -> slot = NO_WAITER
 			:: else
 			fi
 		};
 		if
-		:: is_mine -> let_go(0)
+		:: is_mine -> wake_waiter(0)
 		:: else
 		fi
 	:: else

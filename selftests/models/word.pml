@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * word: a wait ends once, for one reason, whoever comes (lib/wait/wait.c:
- * wait_link(), pl__wake(), wait_take(), wait_abort(), pl__requeue(),
- * pl_interrupt(), time_out(); the second drawing of wait.h).
+ * word: a wait ends once, for one reason, however many threads try to end it
+ * (lib/wait/wait.c: wait_link(), pl__wake(), wait_take(), wait_abort(),
+ * pl__requeue(), pl_interrupt(), time_out(); the second drawing of wait.h).
  *
  * A task waits on a word, a second time once the first wait is over. Against
- * it: a waker who changes the word; one who moves waiters to another word and
- * wakes that one; an interrupter; the timer of the first wait, which
- * comes as late as it likes. A wait that nobody ends is a deadlock. The one
- * interrupt is reported once or is still pending, the first timer never ends the
- * second wait, and each taking off the list is reported.
+ * it: a waker that changes the word; a mover that moves waiters to another
+ * word and wakes that word; an interrupter; the timer of the first wait, which
+ * comes at any time. A wait that no thread ends is a deadlock. The one
+ * interrupt is reported once or is still pending, the first timer never ends
+ * the second wait, and each dequeue is reported.
  *
- * MUTANT 1: [intr-a] is relaxed: that it waits is seen late
+ * MUTANT 1: [intr-a] is relaxed: that the task waits is seen late
  * MUTANT 2: [intr-b] is relaxed: the interrupt is seen late
  * MUTANT 3: the word is compared before its bucket's lock is taken
  * MUTANT 4: the interrupter does not look again under the lock
  * MUTANT 5: the interrupter gives up on a waiter that was moved meanwhile
- * MUTANT 6: the timer does not ask which wait it is for
- * MUTANT 7: the interrupt is not consumed by whom it takes off
- * MUTANT 8: the interrupter takes it off once the lock is dropped
- * MUTANT 9: the interrupter takes off who is not listed yet
+ * MUTANT 6: the timer does not check which wait it is for
+ * MUTANT 7: the interrupter that dequeues the waiter leaves the interrupt
+ * pending
+ * MUTANT 8: the interrupter dequeues the waiter once the lock is dropped
+ * MUTANT 9: the interrupter dequeues a waiter that is not listed yet
  *
  * LARGER: NR_WAITS=4
  */
@@ -34,9 +35,9 @@ mtype = { NONE, WOKEN, DIFFERS, INTERRUPTED, TIMEDOUT };
 bool value;			/* of word 0; word 1 keeps its own */
 bool locked[2];			/* their buckets */
 byte word = NOWHERE;		/* the waiter's: what it waits on */
-byte listed = NOWHERE;		/* in which bucket it stands */
+byte listed = NOWHERE;		/* the bucket that lists the waiter */
 mtype reason = NONE;
-bool is_ready;			/* made so by whoever took it off */
+bool is_ready;			/* set by the thread that dequeued it */
 bool pending;			/* the interrupt */
 byte nth;			/* which wait this is */
 byte nr_taken, nr_reported, nr_interrupted;
@@ -46,8 +47,8 @@ bool is_late_word, is_late_pending;
 #define lock(b)		atomic { !locked[b] -> locked[b] = true }
 #define unlock(b)	locked[b] = false
 
-/* take_off(), under the lock of the bucket in which it stands; then let_go(). */
-inline take_off(b, why)
+/* dequeue_waiter(), under the lock of its bucket; wake_waiter() follows. */
+inline dequeue_waiter(b, why)
 {
 	d_step {
 		assert(listed == b && locked[b] && !is_ready);
@@ -117,8 +118,8 @@ active proctype waiter()
 	assert(nr_interrupted + pending == 1)
 }
 
-/* Now, or once the interrupt has had its way without our help. */
-inline come()
+/* Now, or once the interrupt or another event has ended the wait. */
+inline begin()
 {
 	if
 	:: true
@@ -130,7 +131,7 @@ inline wake(b)
 {
 	lock(b);					/* [word-b] */
 	if
-	:: word == b && listed == b -> take_off(b, WOKEN); took = true
+	:: word == b && listed == b -> dequeue_waiter(b, WOKEN); took = true
 	:: else
 	fi;
 	unlock(b);
@@ -144,7 +145,7 @@ active proctype waker()
 {
 	bool took;
 
-	come();
+	begin();
 	value = true;
 	wake(0)
 }
@@ -161,12 +162,11 @@ active proctype mover()
 	fi;
 	unlock(1);
 	unlock(0);
-	come();
+	begin();
 	wake(1)
 }
 
-/* wait_abort() */
-inline kick(may, why)
+inline wait_abort(may, why)
 {
 	do
 	:: atomic { word == NOWHERE -> break }
@@ -186,7 +186,7 @@ inline kick(may, why)
 		unlock(w);
 #endif
 		if
-		:: took -> take_off(w, why);
+		:: took -> dequeue_waiter(w, why);
 #if MUTANT != 7
 			pending = pending && why != INTERRUPTED
 #endif
@@ -217,7 +217,7 @@ active proctype interrupter()
 #else
 	pending = true;				/* [intr-b] */
 #endif
-	kick(pending, INTERRUPTED);
+	wait_abort(pending, INTERRUPTED);
 	is_marked = true
 }
 
@@ -228,9 +228,9 @@ active proctype timer()
 
 	nth >= 1;
 #if MUTANT == 6
-	kick(true, TIMEDOUT)
+	wait_abort(true, TIMEDOUT)
 #else
-	kick(nth == 1, TIMEDOUT)
+	wait_abort(nth == 1, TIMEDOUT)
 #endif
 }
 
