@@ -2,9 +2,9 @@
 /*
  * sys: system calls that return -errno
  *
- * Only this file uses errno, but for sched/leave.h, which keeps its value with the
- * task.  The compiler keeps its address across a stack switch, after which it
- * may be another thread's; so no other file names it.
+ * Only this file uses errno, but for sched/leave.h, which keeps its value with
+ * the task.  The compiler keeps its address across a stack switch, after which
+ * it may be another thread's.
  */
 #ifndef PL_SYS_H
 #define PL_SYS_H

@@ -3,8 +3,8 @@
  * Exceptions in tasks: which are caught and which are thrown is the task's
  * matter, however often and wherever it waits meanwhile.
  *
- * A program by itself, or a shared object whose exceptions_run() is called:
- * by scripts/test/test-cxx.
+ * A program by itself, or a shared object with exceptions_run():
+ * scripts/test/test-cxx uses both.
  */
 #include <parklot.h>
 
@@ -56,7 +56,7 @@ static std::string current()
 /* Waits in its destructor, of which it knows whether it is by an exception. */
 struct guard {
 	const std::string	&name;
-	int			nr_before = std::uncaught_exceptions();
+	int			nr_uncaught = std::uncaught_exceptions();
 	int			nr_more;
 	int			way;
 
@@ -64,10 +64,10 @@ struct guard {
 		: name(name), nr_more(nr_more), way(way) {}
 	~guard()
 	{
-		expect(std::uncaught_exceptions() == nr_before + nr_more,
+		expect(std::uncaught_exceptions() == nr_uncaught + nr_more,
 		       "as many are thrown before a destructor waits");
 		wait_somehow(way);
-		expect(std::uncaught_exceptions() == nr_before + nr_more,
+		expect(std::uncaught_exceptions() == nr_uncaught + nr_more,
 		       "as many are thrown after a destructor waited");
 		try {
 			wait_somehow(way + 1);
@@ -79,7 +79,7 @@ struct guard {
 			expect(e.what() == name + " inner",
 			       "what is caught in a destructor is one's own");
 		}
-		expect(std::uncaught_exceptions() == nr_before + nr_more,
+		expect(std::uncaught_exceptions() == nr_uncaught + nr_more,
 		       "as many are thrown after one was caught meanwhile");
 	}
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * load [-t] OBJECT...: a C program whose tasks have waited before the first
+ * load [-t] OBJECT...: a C program with tasks that waited before the first
  * C++ runtime is loaded, with the last OBJECT, which has exceptions_run(); all
  * is loaded by the main thread, or with -t by a task.
  */

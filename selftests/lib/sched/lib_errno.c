@@ -76,17 +76,17 @@ static void run(struct __test_metadata *_metadata, void (*fn)(void *arg),
 	EXPECT_EQ(nr_lost, 0);
 }
 
-TEST(what_a_task_writes_is_kept_on_one_worker)
+TEST(written_errno_is_kept_on_one_worker)
 {
 	run(_metadata, keep_own, true, 1);
 }
 
-TEST(what_a_task_writes_is_kept_on_several_workers)
+TEST(written_errno_is_kept_on_several_workers)
 {
 	run(_metadata, keep_own, true, 4);
 }
 
-TEST(what_a_call_failed_with_is_kept_on_several_workers)
+TEST(errno_of_a_failed_call_is_kept_on_several_workers)
 {
 	run(_metadata, fail_own, false, 4);
 }
