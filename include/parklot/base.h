@@ -18,7 +18,7 @@
 # define PL_API
 #endif
 
-/* A struct of options that knows its size, so that it can grow. */
+/* A struct of options has its size, so that it can grow. */
 #ifdef __cplusplus
 # define PL_ATOMIC_U32		uint32_t
 # define PL__SIZED(type)	pl__sized<type>()

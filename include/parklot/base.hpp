@@ -20,7 +20,7 @@ namespace parklot {
 /* The clock of deadlines: CLOCK_MONOTONIC. */
 using clock = std::chrono::steady_clock;
 
-/* Throws what @ret says, if that is a negative errno. */
+/* Throws a std::system_error if @ret is a negative errno. */
 inline void check(long ret)
 {
 	if (ret < 0)
@@ -30,7 +30,7 @@ inline void check(long ret)
 
 namespace detail {
 
-/* 0 for none and less, PL_FOREVER for more than can be counted. */
+/* ns: 0 for negative durations, PL_FOREVER for those that overflow. */
 template <typename Rep, typename Period>
 uint64_t nanoseconds(const std::chrono::duration<Rep, Period> &d)
 {
@@ -58,7 +58,7 @@ uint64_t deadline(const std::chrono::duration<Rep, Period> &d)
 	return ns < PL_FOREVER - now ? now + ns : PL_FOREVER;
 }
 
-/* False: it is late; what else went wrong is thrown. */
+/* False: -ETIMEDOUT; throws other errors. */
 inline bool in_time(int ret)
 {
 	if (ret == -ETIMEDOUT)

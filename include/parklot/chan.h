@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * Channels: pointers go from tasks and threads to others, in order.
+ * Channels: tasks and threads pass pointers to others, in order.
  */
 #ifndef PARKLOT_CHAN_H
 #define PARKLOT_CHAN_H
@@ -56,7 +56,7 @@ PL_API int pl_chan_close(struct pl_chan *ch);
  */
 PL_API int pl_chan_send(struct pl_chan *ch, void *item);
 
-/** pl_chan_send_until() - the same; -ETIMEDOUT once @deadline_ns has passed */
+/** pl_chan_send_until() - as pl_chan_send(); -ETIMEDOUT after @deadline_ns */
 PL_API int pl_chan_send_until(struct pl_chan *ch, void *item,
 			      uint64_t deadline_ns);
 
@@ -75,7 +75,7 @@ PL_API int pl_chan_trysend(struct pl_chan *ch, void *item);
  */
 PL_API int pl_chan_recv(struct pl_chan *ch, void **item);
 
-/** pl_chan_recv_until() - the same; -ETIMEDOUT once @deadline_ns has passed */
+/** pl_chan_recv_until() - as pl_chan_recv(); -ETIMEDOUT after @deadline_ns */
 PL_API int pl_chan_recv_until(struct pl_chan *ch, void **item,
 			      uint64_t deadline_ns);
 
@@ -89,7 +89,7 @@ enum pl_chan_op {
 };
 
 /**
- * struct pl_chan_case - one of the things that pl_chan_select() may do
+ * struct pl_chan_case - a send or receive that pl_chan_select() may choose
  * @ch:      the channel; NULL: never ready
  * @item:    to be sent; or received: set if this case is chosen
  * @op:      enum pl_chan_op
@@ -115,8 +115,8 @@ struct pl_chan_case {
 	{ (ch), (item), PL_CHAN_SEND, 0, { NULL, NULL, NULL, 0, 0, 0, 0 } }
 
 /**
- * pl_chan_select() - wait for the first of several cases, and do that one
- * @cases:       the cases; a channel may stand in several of them, for both
+ * pl_chan_select() - wait for the first of several cases, and carry it out
+ * @cases:       the cases; several of them may name one channel, for both
  *               operations; left alone until this returns
  * @nr:          how many; 0: none will ever be ready
  * @deadline_ns: as everywhere; one in the past polls

@@ -44,7 +44,7 @@ template <typename T> struct item<std::unique_ptr<T>> {
 
 } /* namespace detail */
 
-/* Of what fits into a pointer, or of std::unique_ptr. */
+/* A channel of objects that fit into a pointer, or of std::unique_ptr. */
 template <typename T> class channel {
 public:
 	explicit channel(size_t capacity = 0)
@@ -53,7 +53,7 @@ public:
 	}
 	channel(const channel &) = delete;
 	channel &operator=(const channel &) = delete;
-	/* Nobody uses it any more. */
+	/* The program does not use the channel any more. */
 	~channel()
 	{
 		close();
@@ -62,24 +62,24 @@ public:
 		pl_chan_destroy(ch);
 	}
 
-	/* False: it is closed. */
+	/* False: the channel is closed. */
 	bool send(T value)
 	{
 		return send_ns(std::move(value), PL_FOREVER);
 	}
-	/* The same; a time-out is thrown. */
+	/* As send(); throws -ETIMEDOUT. */
 	template <typename When> bool send_until(T value, const When &when)
 	{
 		return send_ns(std::move(value), detail::deadline(when));
 	}
-	/* False: there is no room, or it is closed. */
+	/* False: the channel has no room, or is closed. */
 	bool try_send(T value)
 	{
 		return send_with(std::move(value), [this](void *p) {
 			return pl_chan_trysend(ch, p);
 		});
 	}
-	/* None: it is closed, and empty. */
+	/* std::nullopt: the channel is closed and empty. */
 	std::optional<T> recv()
 	{
 		return recv_ns(PL_FOREVER);
@@ -88,7 +88,7 @@ public:
 	{
 		return recv_ns(detail::deadline(when));
 	}
-	/* None: there is none now. */
+	/* std::nullopt: there is no item now. */
 	std::optional<T> try_recv()
 	{
 		void *p = nullptr;
@@ -113,7 +113,7 @@ private:
 
 		if (!ret)
 			return true;
-		/* It is ours again. */
+		/* The item is the caller's again. */
 		(void)detail::item<T>::get(p);
 		if (ret != -EPIPE && ret != -EAGAIN)
 			check(ret);

@@ -5,7 +5,7 @@
  * The C library says that the address of errno never changes, so a compiler
  * asks for it once in a function; but after a call that blocks or yields a task
  * may be on another thread.  Here the address is asked for at each use.  The
- * library keeps the value with the task.
+ * library keeps the value of errno with the task.
  *
  * <parklot.h> includes this.  For files that do not, the flags of parklot.pc
  * have parklot/wrap/errno.h found as <errno.h>.

@@ -14,13 +14,13 @@ PL_BEGIN_DECLS
 
 /*
  * Each is the system call of its name: same arguments, its result or -errno.
- * SIGPIPE is never raised by those that send.  Besides -ETIMEDOUT, -EINTR and
+ * Those that send never raise SIGPIPE.  Besides -ETIMEDOUT, -EINTR and
  * -ECANCELED (the buffer is the caller's again in each case; what was
  * transferred before is reported instead): -ENOMEM, -EAGAIN.
  *
- * It goes through io_uring, but for what a socket gives or takes at once; where
- * there is none, or it is not allowed, through plain calls that do not block,
- * and epoll.  Then files may block the worker.
+ * A call goes through io_uring, unless a nonblocking attempt on a socket
+ * succeeds; where io_uring is missing or not allowed, through epoll and plain
+ * calls that do not block.  Then files may block the worker.
  */
 PL_API ssize_t pl_read(int fd, void *buf, size_t n);
 PL_API ssize_t pl_read_until(int fd, void *buf, size_t n, uint64_t deadline_ns);
@@ -73,8 +73,8 @@ PL_API int pl_poll(int fd, uint32_t events, uint64_t deadline_ns);
 /**
  * pl_close() - close @fd; not a point of cancellation
  *
- * Calls of this header that wait on it, wherever, return -EBADF.  They are not
- * waited for.
+ * Calls of this header that wait on it, in whatever task or thread, return
+ * -EBADF.  pl_close() does not wait for them.
  *
  * Return: as close().
  */
@@ -88,7 +88,7 @@ PL_API void pl_io_sqe_init(struct io_uring_sqe *sqe);
 /**
  * pl_io_wait() - submit a copy of @sqe and wait for its completion
  *
- * The way to all that io_uring can do.  user_data is the library's.
+ * Gives access to all that io_uring can do.  user_data is the library's.
  *
  * Return: the completion's res; else as above; -EOPNOTSUPP without io_uring.
  */

@@ -47,15 +47,15 @@ PL_API int pl_key_create(pl_key_t *out, void (*dtor)(void *value));
 PL_API int pl_key_delete(pl_key_t key);
 
 /**
- * pl_key_set() - let the calling task, or thread, have @value
+ * pl_key_set() - set the value of the calling task, or thread, to @value
  *
- * The value before it is overwritten, not destroyed.
+ * The previous value is overwritten, not destroyed.
  *
  * Return: 0; -EINVAL if there is no such key any more; -ENOMEM.
  */
 PL_API int pl_key_set(pl_key_t key, void *value);
 
-/** pl_key_get() - what was set; NULL: nothing, or there is no such key */
+/** pl_key_get() - the value; NULL: none was set, or there is no such key */
 PL_API void *pl_key_get(pl_key_t key);
 
 PL_END_DECLS

@@ -93,7 +93,7 @@ private:
 	pl_rwlock l = PL_RWLOCK_INIT;
 };
 
-/* Waits are points of cancellation; what is thrown finds the mutex locked. */
+/* Waits are points of cancellation; they throw with the mutex locked. */
 class condition_variable {
 public:
 	constexpr condition_variable() noexcept = default;

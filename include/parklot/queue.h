@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * Execution queues: what any thread pushes, one task at a time executes.
+ * Execution queues: any thread pushes items, one task at a time executes them.
  */
 #ifndef PARKLOT_QUEUE_H
 #define PARKLOT_QUEUE_H
@@ -37,14 +37,14 @@ PL_API int pl_queue_create(struct pl_queue **out,
  * item will be executed, whatever comes; otherwise it will not.
  *
  * Context: any thread.
- * Return: 0; -EPIPE if the queue is closed; -ENOMEM; what pl_spawn() says, if
- * a task would have to be spawned and cannot: -EAGAIN; -ECANCELED from outside
- * tasks while the runtime stops; -EINVAL for no queue.
+ * Return: 0; -EPIPE if the queue is closed; -ENOMEM; what pl_spawn() returns,
+ * if a task would have to be spawned and cannot: -EAGAIN; -ECANCELED from
+ * outside tasks while the runtime stops; -EINVAL for no queue.
  */
 PL_API int pl_queue_push(struct pl_queue *q, void *item);
 
 /**
- * pl_queue_push_urgent() - the same, before all that is not urgent
+ * pl_queue_push_urgent() - as pl_queue_push(), before all that is not urgent
  *
  * Items that were passed to @fn already go first.  Urgent items are executed
  * in the order in which they were pushed.

@@ -16,28 +16,29 @@ enum pl_backend {
 	PL_BACKEND_FUTEX,	/* futexes: any Linux */
 };
 
-/** enum pl_io - what tasks that wait for input and output wait by */
+/** enum pl_io - how tasks wait for input and output */
 enum pl_io {
-	PL_IO_NONE,		/* no I/O has waited yet */
+	PL_IO_NONE,		/* no task has waited yet */
 	PL_IO_URING,		/* io_uring */
-	PL_IO_POLL,		/* epoll, as io_uring is not available */
+	PL_IO_POLL,		/* epoll, where io_uring is missing */
 };
 
-/** enum pl_wait - how a worker sleeps while all its tasks wait for I/O */
+/** enum pl_wait - how a worker sleeps while its tasks wait for I/O */
 enum pl_wait {
-	PL_WAIT_NONE,		/* no worker has slept so yet */
-	PL_WAIT_EVENTFD,	/* in its ring; others write to an eventfd */
-	PL_WAIT_FUTEX,		/* in its ring; io_uring waits on a futex */
+	PL_WAIT_NONE,		/* no task has waited yet */
+	PL_WAIT_EVENTFD,	/* in its ring; wakers write an eventfd */
+	PL_WAIT_FUTEX,		/* in its io_uring, which waits on a futex */
 	PL_WAIT_PARK,		/* parked in the module, which polls its I/O */
 };
 
 /**
  * struct pl_config - what a runtime is started with
  * @size:		set by PL_CONFIG_INIT
- * @nr_workers:		runnable workers wanted, started on demand; 0: the CPUs
- *			that affinity and cgroup quota allow
- * @max_workers:	worker threads at most, blocked ones included; 0:
- *			@nr_workers + 256.  Should all of them be blocked while
+ * @nr_workers:		target concurrency: workers that run at a time, started
+ *			on demand; 0: the CPUs that affinity and cgroup quota
+ *			allow
+ * @max_workers:	most worker threads, blocked ones included; 0:
+ *			@nr_workers + 256.  If all of them are blocked while
  *			tasks wait, a line on stderr says so, once
  * @nr_lots:		parking lots the workers are spread over; 0: 4
  * @nr_timer_buckets:	0: 13; at most 1024
@@ -53,7 +54,7 @@ enum pl_wait {
  * PARKLOT_BACKEND=auto|module|futex, PARKLOT_WORKERS=N, PARKLOT_MAX_WORKERS=N
  * and PARKLOT_DUMP_SIGNAL=USR2 in the environment override the fields of these
  * names.
- * PARKLOT_IO=auto|uring|poll chooses by what tasks wait for input and output,
+ * PARKLOT_IO=auto|uring|poll chooses how tasks wait for input and output,
  * PARKLOT_WAIT=auto|eventfd|futex|park how a worker sleeps meanwhile.
  */
 struct pl_config {
@@ -74,44 +75,44 @@ struct pl_config {
 #define PL_CONFIG_INIT		PL__SIZED(struct pl_config)
 
 /**
- * pl_runtime_start() - start the runtime with a choice of one's own
+ * pl_runtime_start() - start the runtime with a configuration
  * @cfg: NULL for the defaults
  *
  * Context: any thread.
- * Return: 0; -EALREADY if it runs; -EBUSY while it stops; -ENODEV if the
- * module was asked for and /dev/parklot cannot be used; -EOPNOTSUPP if the
- * environment asks for a PARKLOT_WAIT that is not to be had; -EINVAL for a bad
- * field, or a bad value in the environment; -ENOMEM, -EAGAIN.
+ * Return: 0; -EALREADY if it runs; -EBUSY while it stops; -ENODEV if the module
+ * was asked for and /dev/parklot cannot be used; -EOPNOTSUPP if the environment
+ * asks for a PARKLOT_WAIT that does not work here; -EINVAL for a bad field, or
+ * a bad value in the environment; -ENOMEM, -EAGAIN.
  */
 PL_API int pl_runtime_start(const struct pl_config *cfg);
 
 /**
  * pl_runtime_stop() - end the runtime
  *
- * From now on nothing may be spawned from outside tasks and every blocking
+ * From now on no task can be spawned from outside tasks, and every blocking
  * call returns -ECANCELED.  Waits until every task has ended, then ends the
  * workers and the timer thread.  The runtime may be started again.
  *
  * Context: any thread that is not a worker.  From a timer's callback it only
- * starts the stop, since the timer thread cannot wait for itself: tasks and
- * workers are ended by a thread of the library's, and pl_runtime_start()
- * says -EBUSY until that is done.
- * Return: 0; -EDEADLK from a task; -EALREADY if another stop is under way or
- * nothing runs.
+ * starts the stop, since the timer thread cannot wait for itself: a thread of
+ * the library ends tasks and workers, and pl_runtime_start() returns -EBUSY
+ * until that is done.
+ * Return: 0; -EDEADLK from a task; -EALREADY if another stop is under way or no
+ * runtime runs.
  */
 PL_API int pl_runtime_stop(void);
 
 /**
- * pl_runtime_set_workers() - want more or fewer runnable workers
+ * pl_runtime_set_workers() - set the target concurrency
  * @nr: 0: the CPUs that affinity and cgroup quota allow
  *
- * More are started on demand, as at the start.  With fewer, those that are too
- * many park at the end of the task that they run; what is in their queues is
- * taken by the others.  Their threads end after a while.
+ * With more, workers are started on demand, as at the start.  With fewer, a
+ * surplus worker parks at the end of the task that it runs; the others steal
+ * the tasks in its queues.  Its thread ends after the idle timeout.
  *
  * Context: any thread; starts the runtime if it does not run.
  * Return: 0; -EINVAL if @nr is over the max_workers it was started with;
- * -ECANCELED while the runtime stops; what pl_runtime_start() says.
+ * -ECANCELED while the runtime stops; what pl_runtime_start() returns.
  */
 PL_API int pl_runtime_set_workers(uint32_t nr);
 
@@ -128,31 +129,34 @@ struct pl_stat {
 	size_t		size;
 	uint64_t	tasks_spawned;
 	uint64_t	tasks_ended;
-	uint64_t	switches;	/* from one stack to another */
+	uint64_t	switches;	/* switches between stacks */
 	uint64_t	steals;		/* tasks taken from another worker */
-	uint64_t	parks;		/* times a worker went to sleep */
+	uint64_t	parks;		/* times that a worker parked */
 	uint64_t	wakes;		/* workers woken */
-	uint64_t	wakes_empty;	/* system calls that woke no worker */
+	uint64_t	wakes_empty;	/* calls of the kernel that woke none */
 	uint64_t	timers_added;
 	uint64_t	timers_fired;
 	uint64_t	timers_deleted;
-	uint64_t	timer_busy_ns;	/* CPU time of the timer thread */
+	uint64_t	timer_busy_ns;	/* CPU time of the timer thread, ns */
 	uint64_t	io_submitted;
 	uint64_t	io_completed;
 	uint32_t	backend;	/* enum pl_backend */
-	uint32_t	workers;	/* threads that there are */
+	uint32_t	workers;	/* workers with a thread */
 	uint32_t	workers_running;
 	uint32_t	workers_parked;
-	uint32_t	workers_blocked; /* by their tasks, or as they start */
+	uint32_t	workers_blocked; /* by a task, or in the start hook */
 	uint32_t	tasks_alive;
 	uint32_t	timers_alive;
 	uint32_t	io_in_flight;
-	uint64_t	stacks_unguarded; /* a canary instead of a guard page */
-	uint64_t	io_enters;	/* io_uring_enter(), or epoll_wait() */
-	uint64_t	blocks;		/* times a worker was found blocked */
-	uint64_t	all_blocked;	/* times all max_workers were */
-	uint32_t	io;		/* enum pl_io, of workers that run */
-	uint32_t	wait;		/* enum pl_wait, of workers that run */
+	/* stacks with a canary, no guard page */
+	uint64_t	stacks_unguarded;
+	/* calls of io_uring_enter() or epoll_wait() */
+	uint64_t	io_enters;
+	uint64_t	blocks;	/* times that a worker was found blocked */
+	/* times that all max_workers were blocked */
+	uint64_t	all_blocked;
+	uint32_t	io;		/* enum pl_io of the workers that run */
+	uint32_t	wait;	/* enum pl_wait of the workers that run */
 };
 
 #define PL_STAT_INIT		PL__SIZED(struct pl_stat)
@@ -160,15 +164,15 @@ struct pl_stat {
 /** pl_stat_read() - fill @st; 0, or -EINVAL if its size was not set */
 PL_API int pl_stat_read(struct pl_stat *st);
 
-/** struct pl_stat_worker - the same of one worker */
+/** struct pl_stat_worker - counters of one worker */
 struct pl_stat_worker {
 	size_t		size;
-	uint64_t	cpu_ns;		/* CPU time, of all threads it was */
+	uint64_t	cpu_ns;		/* CPU time of all its threads, ns */
 	uint64_t	switches;
 	uint64_t	steals;
 	uint64_t	parks;
-	uint64_t	signals;	/* signals sent for tasks spawned */
-	uint64_t	nosignals;	/* tasks spawned without one */
+	uint64_t	signals;	/* signals sent for spawned tasks */
+	uint64_t	nosignals;	/* tasks spawned without a signal */
 	uint64_t	tasks_ended;
 	uint32_t	lot;
 	uint32_t	reserved;
@@ -179,7 +183,8 @@ struct pl_stat_worker {
 /**
  * pl_stat_worker() - the counters of worker @i
  *
- * A worker that has ended keeps its number for the next one, which counts on.
+ * A worker that has ended keeps its number for the next one, which continues
+ * its counters.
  * Return: 0; -ENOENT if there never was such a worker; -EINVAL.
  */
 PL_API int pl_stat_worker(uint32_t i, struct pl_stat_worker *st);
@@ -187,16 +192,16 @@ PL_API int pl_stat_worker(uint32_t i, struct pl_stat_worker *st);
 /**
  * pl_dump() - write what every task does to @fd, as text
  *
- * For each task: its name, and whether it runs, is ready or has not started; or
- * the object that it waits for, the longest time that it will wait, and the
- * calls that led there.  Threads that wait as tasks do are listed, too.  The
+ * A line for each task has its name, whether it runs, is ready or has not
+ * started, or else what it waits for, for how long at most, and the calls that
+ * led there; further lines have the threads that wait and are no tasks.  The
  * text is for people, and may change from version to version.
  *
- * Nothing is stopped: each line is read at another moment.
+ * Stops nothing: each line shows a moment of its own.
  *
  * Context: any thread, also while all tasks wait for each other; a task keeps
- * its worker until it is written.  Not from a signal handler.
- * Return: 0; the error of write(2); -EPERM: the kernel does not let a process
+ * its worker until all is written.  Not from a signal handler.
+ * Return: 0; what write(2) returned; -EPERM: the kernel does not let a process
  * read its own memory, by process_vm_readv(2).
  */
 PL_API int pl_dump(int fd);

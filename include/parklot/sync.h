@@ -68,7 +68,7 @@ struct pl_rwlock {
 #define PL_ONCE_INIT		{ { 0, 0 }, 0 }
 #define PL_RWLOCK_INIT		{ { 0, 0 }, 0, 0, NULL, NULL, 0, 0 }
 
-/* The most that a semaphore and a latch count to. */
+/* The largest count of a semaphore and of a latch. */
 #define PL_SEM_MAX		0x7fffffffU
 #define PL_LATCH_MAX		0x7fffffffU
 
@@ -93,7 +93,7 @@ PL_API void pl_mutex_unlock(struct pl_mutex *m);
  */
 PL_API int pl_cond_wait(struct pl_cond *c, struct pl_mutex *m);
 
-/** pl_cond_wait_until() - the same; also -ETIMEDOUT, -ENOMEM */
+/** pl_cond_wait_until() - as pl_cond_wait(); also -ETIMEDOUT, -ENOMEM */
 PL_API int pl_cond_wait_until(struct pl_cond *c, struct pl_mutex *m,
 			      uint64_t deadline_ns);
 
@@ -117,7 +117,7 @@ PL_API int pl_sem_trywait(struct pl_sem *s);
 /** pl_sem_wait() - take a unit; 0, -EINTR, -ECANCELED or -ENOMEM */
 PL_API int pl_sem_wait(struct pl_sem *s);
 
-/** pl_sem_wait_until() - the same; also -ETIMEDOUT */
+/** pl_sem_wait_until() - as pl_sem_wait(); also -ETIMEDOUT */
 PL_API int pl_sem_wait_until(struct pl_sem *s, uint64_t deadline_ns);
 
 /**
@@ -130,13 +130,13 @@ PL_API int pl_sem_wait_until(struct pl_sem *s, uint64_t deadline_ns);
  */
 PL_API int pl_sem_post(struct pl_sem *s, uint32_t nr);
 
-/** pl_latch_init() - @nr to be done; 0, -EINVAL above PL_LATCH_MAX */
+/** pl_latch_init() - set the count to @nr; 0, -EINVAL above PL_LATCH_MAX */
 PL_API int pl_latch_init(struct pl_latch *l, uint32_t nr);
 
 /**
- * pl_latch_add() - @nr more to be done
+ * pl_latch_add() - add @nr to the count
  *
- * From 0 only while there are no waiters: one may have missed the 0.
+ * From 0 only while there are no waiters: a waiter may have missed the 0.
  *
  * Return: 0; -EOVERFLOW, and nothing is added, above PL_LATCH_MAX; -EINVAL.
  */
@@ -147,14 +147,14 @@ PL_API int pl_latch_add(struct pl_latch *l, uint32_t nr);
  *
  * *@l is not touched once a waiter can return.
  *
- * Return: 0; -EINVAL if nothing is to be done any more.
+ * Return: 0; -EINVAL if the count is 0.
  */
 PL_API int pl_latch_done(struct pl_latch *l);
 
 /** pl_latch_wait() - wait for 0; 0, -EINTR, -ECANCELED or -ENOMEM */
 PL_API int pl_latch_wait(struct pl_latch *l);
 
-/** pl_latch_wait_until() - the same; also -ETIMEDOUT */
+/** pl_latch_wait_until() - as pl_latch_wait(); also -ETIMEDOUT */
 PL_API int pl_latch_wait_until(struct pl_latch *l, uint64_t deadline_ns);
 
 /** pl_barrier_init() - for rounds of @nr; 0, -EINVAL if that is 0 */
@@ -164,9 +164,10 @@ PL_API int pl_barrier_init(struct pl_barrier *b, uint32_t nr);
  * pl_barrier_wait() - wait until all participants have arrived
  *
  * The next round begins at once: a participant that returns may arrive again.
- * One that is interrupted or cancelled has not arrived, and the others wait on;
- * once the round is complete each call returns 0 or 1, and an interrupt stays
- * pending.  *@b may be freed when all participants have returned.
+ * A participant that is interrupted or cancelled has not arrived, and the
+ * others wait on; once the round is complete each call returns 0 or 1, and an
+ * interrupt stays pending.  *@b may be freed when all participants have
+ * returned.
  *
  * Return: 1 to one participant of each round, 0 to the others; -EINTR,
  * -ECANCELED, -ENOMEM, -EINVAL.
@@ -175,7 +176,7 @@ PL_API int pl_barrier_wait(struct pl_barrier *b);
 
 /**
  * pl_once() - call @fn(@arg) the first time, else wait until that has returned
- * @o:   one function is called for it
+ * @o:   the object, one for each thing that is to be done once
  * @fn:  not called if another call, with whatever function, was first
  * @arg: passed to @fn
  *
@@ -219,9 +220,9 @@ PL_API void pl_rwlock_wrlock(struct pl_rwlock *l);
 PL_API int pl_rwlock_trywrlock(struct pl_rwlock *l);
 
 /**
- * pl_rwlock_wrlock_until() - the same as wrlock, or it gives up
+ * pl_rwlock_wrlock_until() - as pl_rwlock_wrlock(), with a deadline
  *
- * Then readers that waited for this writer only get the lock.
+ * If it fails, readers that waited only for this writer get the lock.
  *
  * Return: 0, -ETIMEDOUT, -EINTR, -ECANCELED or -ENOMEM.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * Tasks: a function with a stack of its own, spawned, joined, let sleep.
+ * Tasks: functions with stacks of their own; spawning, joining, sleeping.
  */
 #ifndef PARKLOT_TASK_H
 #define PARKLOT_TASK_H
@@ -16,10 +16,10 @@ enum pl_stack {
 	PL_STACK_NORMAL,	/* 256 KiB */
 	PL_STACK_SMALL,		/* 32 KiB */
 	PL_STACK_LARGE,		/* 8 MiB */
-	PL_STACK_WORKER,	/* the worker's own: it blocks with it */
+	PL_STACK_WORKER,	/* the worker's own: blocks the worker */
 };
 
-#define PL_SPAWN_URGENT		(1U << 0) /* run it at once on this worker */
+#define PL_SPAWN_URGENT		(1U << 0) /* run it now on this worker */
 #define PL_SPAWN_NOSIGNAL	(1U << 1) /* no notify before pl_flush() */
 
 /**
@@ -45,14 +45,15 @@ struct pl_spawn_opts {
  * @arg:  passed to @fn
  * @opts: NULL for the defaults
  *
- * With PL_SPAWN_URGENT, in a task, @fn starts at once on this worker; the
- * caller is ready from then on and may be stolen, so that it may return
- * before the first line of @fn has run.  From elsewhere the flag does nothing.
+ * With PL_SPAWN_URGENT, in a task, @fn starts now on this worker; the caller is
+ * ready from then on and another worker may steal it, so that it may return
+ * before the first line of @fn has run.  Outside of tasks the flag does
+ * nothing.
  *
  * Context: any thread.
- * Return: 0; -EAGAIN if the task table is full or a task waits for a stack
- * that could not be had; -ENOMEM; -ECANCELED from outside tasks while the
- * runtime stops; -EINVAL.
+ * Return: 0; -EAGAIN if the task table is full or a task waits for a stack that
+ * could not be had; -ENOMEM; -ECANCELED from outside tasks while the runtime
+ * stops; -EINVAL.
  */
 PL_API int pl_spawn(pl_task_t *out, void (*fn)(void *arg), void *arg,
 		    const struct pl_spawn_opts *opts);
@@ -65,17 +66,17 @@ PL_API int pl_spawn(pl_task_t *out, void (*fn)(void *arg), void *arg,
  * @args: array of @nr arguments, or NULL for a NULL to each
  * @opts: NULL for the defaults; PL_SPAWN_URGENT is refused
  *
- * Return: how many were spawned, if not all because of what pl_spawn() would
- * say of the next; that error if none was.
+ * Return: how many were spawned; fewer than @nr if pl_spawn() would fail for
+ * the next; its error if none was.
  */
 PL_API int pl_spawn_many(pl_task_t *out, size_t nr, void (*fn)(void *arg),
 			 void *const *args, const struct pl_spawn_opts *opts);
 
 /**
- * pl_flush() - signal what PL_SPAWN_NOSIGNAL held back
+ * pl_flush() - signal tasks that PL_SPAWN_NOSIGNAL left unsignalled
  *
- * Concerns what the calling worker or thread spawned.  A worker also flushes
- * by itself before it looks for other work.
+ * Concerns tasks that the calling worker or thread spawned.  A worker also
+ * flushes by itself before it looks for other work.
  *
  * Return: how many tasks were signalled.
  */
@@ -94,7 +95,7 @@ PL_API void pl_exit(void);
  */
 PL_API int pl_join(pl_task_t t);
 
-/** pl_join_until() - the same; -ETIMEDOUT once @deadline_ns has passed */
+/** pl_join_until() - as pl_join(); -ETIMEDOUT once @deadline_ns has passed */
 PL_API int pl_join_until(pl_task_t t, uint64_t deadline_ns);
 
 /** pl_self() - the calling task; 0 outside a task */

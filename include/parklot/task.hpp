@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * Tasks for C++: of a function object, whose result or exception join() has.
+ * Tasks for C++: a task runs a function object; join() returns its result, or
+ * throws its exception.
  */
 #ifndef PARKLOT_TASK_HPP
 #define PARKLOT_TASK_HPP
@@ -29,12 +30,12 @@ namespace detail {
 /* What this_task::exit() throws. */
 struct exit_request {};
 
-/* Goes on when a task has ended, in that task. */
+/* Resumes a coroutine in the task that has ended. */
 struct resumer {
 	void	(*resume)(resumer *self);
 };
 
-/* What a function returned, until it is fetched. */
+/* The result of a function, until join() takes it. */
 template <typename T> struct result {
 	std::optional<T>	value;
 
@@ -111,7 +112,7 @@ template <typename When> void sleep_for(const When &when)
 
 } /* namespace this_task */
 
-/* As pl_spawn() takes them. */
+/* The options of pl_spawn(). */
 struct options {
 	enum pl_stack	stack = PL_STACK_NORMAL;
 	uint32_t	flags = 0;
@@ -134,9 +135,9 @@ inline void spawn(pl_task_t *id, void (*fn)(void *arg), void *arg,
 } /* namespace detail */
 
 /*
- * Runs a function in a task.  It keeps the function and what that returns or
- * throws, so its destructor cancels the task and waits for its end, if nobody
- * did before; that wait is no point of cancellation.
+ * Runs a function in a task.  The object keeps the function and its result or
+ * exception, so its destructor cancels the task and waits for its end, unless a
+ * call has waited before; that wait is no point of cancellation.
  */
 template <typename F> class task {
 public:
@@ -156,7 +157,7 @@ public:
 		pl_mutex_lock(&running);
 	}
 
-	/* Waits for its end: what it returned, or threw. */
+	/* Waits for its end; returns its result, or throws its exception. */
 	result_type join()
 	{
 		wait();
@@ -166,7 +167,7 @@ public:
 	{
 		wait_ns(PL_FOREVER);
 	}
-	/* False: it did not end in time. */
+	/* False: the task did not end in time. */
 	template <typename When> bool wait_until(const When &when)
 	{
 		return wait_ns(detail::deadline(when));
@@ -199,7 +200,7 @@ public:
 		{
 			return t.is_done();
 		}
-		/* False: it has just ended. */
+		/* False: the task has just ended. */
 		bool await_suspend(std::coroutine_handle<> h) noexcept
 		{
 			detail::resumer *none = nullptr;
@@ -213,7 +214,7 @@ public:
 		}
 		result_type await_resume()
 		{
-			/* It may not have unlocked it yet. */
+			/* The task may not have unlocked it yet. */
 			pl_mutex_lock(&t.running);
 			pl_mutex_unlock(&t.running);
 			return t.fetch();
@@ -224,7 +225,7 @@ public:
 		std::coroutine_handle<>	coroutine;
 	};
 
-	/* One coroutine; it goes on in the task that has ended. */
+	/* For one coroutine, which resumes in the task that has ended. */
 	awaiter operator co_await() noexcept
 	{
 		return awaiter(*this);
@@ -232,7 +233,7 @@ public:
 #endif
 
 private:
-	/* In "next", by its address: it has ended. */
+	/* The value of "next" that means: the task has ended. */
 	detail::resumer *done() const noexcept
 	{
 		return reinterpret_cast<detail::resumer *>(
@@ -253,7 +254,7 @@ private:
 			error = std::current_exception();
 		}
 		waiting = next.exchange(done());
-		/* From here on the object may be gone. */
+		/* From here on the object may be destroyed. */
 		pl_mutex_unlock(&running);
 		if (waiting)
 			waiting->resume(waiting);
@@ -306,7 +307,7 @@ template <typename F> void run_and_exit(F &fn) noexcept
 } /* namespace detail */
 
 /*
- * A task that nobody waits for, and whose exceptions are std::terminate().  A
+ * A task without a waiter; an exception in it calls std::terminate().  A
  * function that is larger than a pointer is allocated.
  */
 template <typename F>

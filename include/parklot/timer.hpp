@@ -34,7 +34,7 @@ public:
 			pl_mutex_lock(&running);
 	}
 
-	/* True: it will not run. */
+	/* True: the function will not run. */
 	bool cancel() noexcept
 	{
 		return !pl_timer_del(id);

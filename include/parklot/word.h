@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * Waiting on a word, on which all that blocks is built.
+ * Waiting on a word; all blocking calls are built on it.
  */
 #ifndef PARKLOT_WORD_H
 #define PARKLOT_WORD_H

@@ -33,8 +33,8 @@ static int (*object_info)(void *handle, int request, void *out);
 
 /* B: the thread that set is_busy. */
 static get_fn getters[PL__CXX_RUNTIMES];	/* B; read below nr_getters */
-static _Atomic uint32_t nr_getters;		/* B; read by anybody */
-static _Atomic uint64_t nr_loads_seen;		/* B; read by anybody */
+static _Atomic uint32_t nr_getters;		/* B writes; any thread reads */
+static _Atomic uint64_t nr_loads_seen;		/* B writes; any thread reads */
 static struct link_map *last;			/* B: is never unloaded */
 static char name[PATH_MAX];			/* B: of an object */
 static _Atomic bool is_busy;
@@ -61,7 +61,7 @@ static const ElfW(Phdr) *object_segment(const struct dl_phdr_info *info,
 	return NULL;
 }
 
-/* Some addresses in there are relocated, others are not. */
+/* The loader relocates some of the addresses in the dynamic section. */
 static bool object_read(const struct dl_phdr_info *info, struct object *o)
 {
 	const ElfW(Phdr) *ph = object_segment(info, PT_DYNAMIC);
@@ -167,7 +167,7 @@ static void *cxx_pin(void)
 	return open_object(name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
 }
 
-/* The same words by another address of the function are no other runtime. */
+/* Adds a runtime, unless its words are those of one that is known. */
 static void cxx_add(get_fn get)
 {
 	uint32_t nr = load_relaxed(&nr_getters), i;
@@ -196,7 +196,7 @@ static void cxx_find_all(void)
 
 /* ---- the link ---- */
 
-/* The C library loads these by itself, and keeps them. */
+/* Objects that the C library loads by itself, and keeps. */
 static bool cxx_is_of_libc(const char *path)
 {
 	static const char *const parts[] = {
@@ -240,7 +240,7 @@ static void cxx_watch_from(struct link_map *map)
 	store_relaxed(&pl__cxx_link, (_Atomic(void *) *)&last->l_next);
 }
 
-/* Goes past what never goes: what comes after it changes the link again. */
+/* Moves `last' past objects that stay: a later one changes the link again. */
 static void cxx_settle(void)
 {
 	struct link_map *map;
@@ -307,7 +307,7 @@ static bool cxx_can_load(void)
 	return open_object && object_info;
 }
 
-/* What the program was started with stays; so does what came with us. */
+/* Objects loaded at the start stay; so do those loaded with the library. */
 static void __attribute__((constructor)) cxx_find_last(void)
 {
 	struct link_map *map;

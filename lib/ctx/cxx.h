@@ -19,31 +19,31 @@
 
 #define PL__CXX_RUNTIMES	2	/* libstdc++ and libc++abi, say */
 
-/* As all runtimes of the ABI have it. */
+/* The layout in all runtimes of the ABI. */
 struct pl__cxx_globals {
 	void			*caught;
 	unsigned int		nr_uncaught;
 };
 
-/* What a task has of each runtime; in its frame. */
+/* A task's words of each runtime, on its stack. */
 struct pl__cxx {
 	struct pl__cxx_globals	of[PL__CXX_RUNTIMES];
-	uint32_t		nr;	/* runtimes known as it was saved */
+	uint32_t		nr;	/* runtimes known at the save */
 };
 
-/* Leads to NULL: there is no C++ runtime. */
+/* Points to NULL while there is no C++ runtime. */
 extern _Atomic(void *) *_Atomic pl__cxx_link;
 
-/* Whether a switch has to save and restore. */
+/* True: a switch has to save and restore. */
 static inline bool pl__cxx_is_due(void)
 {
 	return load_relaxed(load_relaxed(&pl__cxx_link));
 }
 
-/* Looks for what is loaded; before the first switch. */
+/* Finds the runtimes that are loaded; called before the first switch. */
 void pl__cxx_init(void);
 
-/* To @c from the calling thread, which has none of it then, and back. */
+/* Moves the calling thread's words to @c, leaving zeroes; and back. */
 void pl__cxx_save(struct pl__cxx *c);
 void pl__cxx_restore(const struct pl__cxx *c);
 

@@ -82,7 +82,7 @@ void pl__deque_fini(struct pl__deque *d);
 /* Owner: doubles the room; false: no memory, and nothing changed. */
 bool pl__deque_grow(struct pl__deque *d, int64_t top, int64_t bottom);
 
-/* There is room.  Owner. */
+/* Owner: pushes @p; the caller has made sure that there is room. */
 static inline void pl__deque_put(struct pl__deque *d, int64_t bottom,
 				 struct pl__deque_array *a, void *p)
 {
@@ -92,7 +92,7 @@ static inline void pl__deque_put(struct pl__deque *d, int64_t bottom,
 	store_release(&d->bottom, bottom + 1);
 }
 
-/* The same as pl__deque_push(); false if it looks full, too.  Owner. */
+/* Owner: as pl__deque_push(), but false also if the deque only looks full. */
 static inline bool pl__deque_try_push(struct pl__deque *d, void *p)
 {
 	int64_t bottom = load_relaxed(&d->bottom);
