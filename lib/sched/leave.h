@@ -8,7 +8,7 @@
 #include "ctx/cxx.h"
 #include "sched/sched.h"
 
-/* The same as pl__leave(), with the task's C++ exceptions. */
+/* The slow path of pl__leave(): also saves the task's C++ exceptions. */
 void pl__leave_cxx(struct pl__worker *w, struct pl__task *t,
 		   struct pl__task *next, void (*after)(void *arg), void *arg);
 

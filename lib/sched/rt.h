@@ -59,49 +59,46 @@ struct pl__stripe {
 /* The only instance.  R: written only while the runtime starts and stops. */
 struct pl__rt {
 	struct pl_config	cfg;		/* R: resolved, nothing is 0 */
-	struct pl__worker	**workers; /* R: cfg.max_workers pointers */
+	struct pl__worker	**workers;	/* R: cfg.max_workers of them */
 	struct pl__lots		lots;		/* R */
 	struct pl__timers	*timers;	/* R */
 	struct pl__stacks	stacks;		/* R */
-	struct pl__slab		tasks; /* lives as long as the process */
+	struct pl__slab		tasks;		/* as long as the process */
 	_Atomic bool		has_tasks;	/* the slab tasks is set up */
 	/* after a fork: slots below belong to the parent's tasks */
 	uint32_t		first_slot;
 	enum pl_backend		backend;	/* R */
-	uint32_t		spin_ns_max; /* R: ns; 0: workers never spin */
+	uint32_t		spin_ns_max;	/* R: 0: workers never spin */
 	uint32_t		nr_cpus;	/* R: usable processors */
-	uint32_t		io; /* R: enum pl_io, as configured */
-	uint32_t		wait; /* R: enum pl_wait, as configured */
-	/* R: sysmon finds blocked workers */
-	bool			has_sysmon;
+	uint32_t		io;		/* R: enum pl_io, configured */
+	uint32_t		wait; /* R: enum pl_wait, configured */
+	bool			has_sysmon;	/* R: sysmon runs */
 
-	_Atomic uint32_t	state __pl_cacheline; /* enum pl__rt_state */
+	_Atomic uint32_t	state __pl_cacheline;	/* enum pl__rt_state */
 	_Atomic uint32_t	nr_started;	/* workers[0 .. nr_started) */
 	_Atomic uint32_t	nr_alive;	/* workers with a thread */
-	_Atomic uint32_t	target; /* workers meant to run at a time */
+	_Atomic uint32_t	target;		/* workers meant to run */
 	_Atomic uint32_t	sysmon;		/* enum pl__sysmon_state */
 
 	_Atomic uint32_t	nr_idle __pl_cacheline;
 	_Atomic uint32_t	nr_searching;	/* 0 or 1; briefly more */
 	_Atomic uint32_t	nr_blocked;	/* workers outside of a crew */
-	_Atomic uint32_t	nr_seen; /* counted in nr_blocked by sysmon */
-	/* counted in nr_blocked, in the start hook */
-	_Atomic uint32_t	nr_in_hook;
+	_Atomic uint32_t	nr_seen;	/* in nr_blocked, by sysmon */
+	_Atomic uint32_t	nr_in_hook;	/* in nr_blocked, in the hook */
 	/* workers of a crew that sysmon found blocked twice in a row */
 	_Atomic uint32_t	nr_crew_blocked;
-	/* workers before their first search */
-	_Atomic uint32_t	nr_starting;
+	_Atomic uint32_t	nr_starting;	/* alive, did not search yet */
 	/* calls of pl__notify_all(); no worker parks meanwhile */
 	_Atomic uint32_t	nr_notifying_all;
 
 	/* Ordinary threads that are inside of the runtime at this moment. */
 	struct pl__stripe	inside[PL__NR_STRIPES];
-	_Atomic uint32_t	ended_word; /* futex: changes while STOPPING */
+	/* the stopper's futex: changes while STOPPING */
+	_Atomic uint32_t	ended_word;
 	_Atomic uint64_t	spawned_outside;
 	_Atomic uint64_t	ended_outside;	/* spawns that were undone */
 	_Atomic uint64_t	wakes_outside;
-	/* tasks spawned by workers that were freed */
-	_Atomic uint64_t	spawned_past;
+	_Atomic uint64_t	spawned_past;	/* by workers freed since */
 	_Atomic uint64_t	ended_past;
 	/* times that a worker was found blocked; sysmon writes */
 	_Atomic uint64_t	nr_blocks;
@@ -109,8 +106,8 @@ struct pl__rt {
 	_Atomic uint64_t	nr_all_blocked;
 
 	struct pl__stackless	stackless __pl_cacheline;
-	struct pl__lock		start_lock; /* L: to start and to end workers */
-	pthread_t		ended; /* L: last thread, not yet joined */
+	struct pl__lock		start_lock;	/* to start and end workers */
+	pthread_t		ended;		/* L: last thread; not joined */
 	bool			has_ended;	/* L: ended is valid */
 };
 

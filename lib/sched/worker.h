@@ -48,16 +48,14 @@ struct pl__sysmon_view {
 	uint32_t		tick;
 	bool			may_be_blocked;	/* not seen to compute since */
 	_Atomic int		stat_plus_1;	/* its /proc stat file, or 0 */
-	int			stat_tid; /* thread that stat_plus_1 shows */
+	int			stat_tid;	/* thread of stat_plus_1 */
 
 	/* Used by orphan_ring.c. */
 	uint64_t		stalled_since_ns; /* in one task since then */
 	uint64_t		ready_ns;	/* its ring became ready */
 	uint64_t		ready_nr;	/* its requests, at ready_ns */
-	/* its tick at stalled_since_ns */
-	uint32_t		stalled_tick;
-	/* poll() found its ring readable */
-	bool			is_readable;
+	uint32_t		stalled_tick;	/* tick at stalled_since_ns */
+	bool			is_readable;	/* its ring, by last poll() */
 };
 
 /* Which workers poll a worker's ring, see orphan_ring.c. */
@@ -75,30 +73,27 @@ enum pl__ring_state {
  */
 struct pl__worker {
 	/* The owner's cache line. */
-	/* O: task it runs; NULL in the loop */
-	struct pl__task		*current;
+	struct pl__task		*current;	/* O: its task; NULL: in loop */
 	/* O: after-switch callback */
 	void			(*after)(void *arg);
 	void			*after_arg;	/* O: its argument */
 	int			*errno_at;	/* O: errno of its thread */
-	/* O: task for the loop's own stack */
-	struct pl__task		*for_loop;
+	struct pl__task		*for_loop; /* O: task for the loop to run */
 	struct pl__ring		*ring;		/* O: NULL before first I/O */
-	_Atomic uint32_t	tick; /* O writes: number of tasks taken */
+	_Atomic uint32_t	tick;		/* O writes: tasks taken */
 	_Atomic uint32_t	duty;		/* A: enum pl__duty */
-	/* O: tasks spawned, not signalled */
-	uint32_t		nr_unsignalled;
+	uint32_t		nr_unsignalled;	/* O: spawned, not signalled */
 	/* O: tasks to take oldest first */
 	size_t			nr_ahead_of_yield;
-	uint32_t		rng; /* O: random; the first victim */
-	uint32_t		spin_ns; /* O: ns to spin before it parks */
+	uint32_t		rng; /* O: random number, for steals */
+	uint32_t		spin_ns;	/* O: spins before it parks */
 	bool			is_searching;	/* O: counted in nr_searching */
 	/* O: reaps its ring, and notifies afterwards */
 	bool			is_reaping;
 	bool			is_starting;	/* O: counted in nr_starting */
 	/* O: has submitted requests of other workers */
 	bool			has_reaped_orphan;
-	int			ring_error; /* O: -errno if it got no ring */
+	int			ring_error;	/* O: -errno: it has no ring */
 	/* O: index of the next worker to steal from if stalled */
 	uint32_t		next_stalled;
 	/* O: tasks that workers[next_stalled] had taken */
@@ -108,21 +103,21 @@ struct pl__worker {
 	struct pl__slab_cache	timers;		/* O */
 	struct pl__stack_cache	stacks;		/* O */
 
-	struct pl__worker_stat	stat __pl_cacheline; /* O writes */
+	struct pl__worker_stat	stat __pl_cacheline;	/* O writes */
 	struct pl__latency_hist	io_latency;	/* O writes */
-	struct pl__latency_hist	deadline_latency; /* O writes */
+	struct pl__latency_hist	deadline_latency;	/* O writes */
 	uint32_t		nr_deadlines;	/* O: deadlines that expired */
 	/* O: socket calls that may be tried nonblocking */
 	uint32_t		nr_attempts;
-	struct pl__attempt_hint	attempt_hints[PL__NR_ATTEMPT_HINTS]; /* O */
+	struct pl__attempt_hint	attempt_hints[PL__NR_ATTEMPT_HINTS];	/* O */
 
-	struct pl__deque	deque __pl_cacheline; /* O pushes, A */
-	struct pl__inbox	inbox __pl_cacheline; /* A */
+	struct pl__deque	deque __pl_cacheline;	/* O pushes, A */
+	struct pl__inbox	inbox __pl_cacheline;	/* A */
 	_Atomic uint32_t	ring_state;	/* A: enum pl__ring_state */
-	struct pl__lot_entry	park __pl_cacheline; /* of lib/park */
+	struct pl__lot_entry	park __pl_cacheline;	/* of lib/park */
 	/* A: ring, as other threads read it */
 	_Atomic(struct pl__ring *) ring_seen;
-	_Atomic int		tid; /* A: 0 until the thread has stored it */
+	_Atomic int		tid;		/* A: 0: not known yet */
 	/* A: its state in the crew, or NULL */
 	_Atomic(_Atomic uint32_t *) crew_word;
 	pthread_t		thread;		/* S: start_lock held */
@@ -130,7 +125,7 @@ struct pl__worker {
 	uint32_t		index;		/* I */
 	uint32_t		lot;		/* I */
 
-	struct pl__sysmon_view	sysmon __pl_cacheline; /* W */
+	struct pl__sysmon_view	sysmon __pl_cacheline;	/* W */
 } __pl_cacheline;
 
 /* Runs the worker in its thread until the runtime ends, or the worker. */
