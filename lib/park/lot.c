@@ -4,7 +4,7 @@
 #include "base/sys.h"
 
 /* The number of lines in use of a runtime without a crew: 0. */
-static _Atomic uint32_t nowhere;
+static _Atomic uint32_t no_lines;
 
 static void init_one(struct pl__lot *lot)
 {
@@ -18,7 +18,7 @@ int pl__lots_init(struct pl__lots *lots, uint32_t nr, bool device,
 	uint32_t i;
 	int ret = 0;
 
-	*lots = (struct pl__lots){ .nr = nr, .fd = -1, .nr_cpus = &nowhere };
+	*lots = (struct pl__lots){ .nr = nr, .fd = -1, .nr_cpus = &no_lines };
 	lots->lot = pl__alloc_aligned(PL_CACHELINE, nr * sizeof(*lots->lot));
 	if (!lots->lot)
 		return -ENOMEM;
@@ -39,7 +39,7 @@ void pl__lots_fini(struct pl__lots *lots)
 {
 	lots->ops->fini(lots);
 	lots->ops = NULL;
-	lots->nr_cpus = &nowhere;
+	lots->nr_cpus = &no_lines;
 	pl__free(lots->lot);
 }
 

@@ -127,7 +127,7 @@ static void wait_for_events(struct ring_poll *p, struct pl__ring_req *req)
  * No event tells when to try again: a datagram socket is writable though its
  * peer may take no more, and no event says that a backlog has room again.
  */
-static bool is_nobody_telling(struct pl__ring_req *req)
+static bool is_without_event(struct pl__ring_req *req)
 {
 	if (!req->sync_op.events)
 		return true;
@@ -139,7 +139,7 @@ static bool is_nobody_telling(struct pl__ring_req *req)
 
 static void poll_wait_for(struct ring_poll *p, struct pl__ring_req *req)
 {
-	if (is_nobody_telling(req))
+	if (is_without_event(req))
 		move_to(&p->later, req);
 	else
 		wait_for_events(p, req);

@@ -382,7 +382,7 @@ static bool look_at_crew(bool has_work)
 }
 
 /* A worker with I/O in flight may run again at any time, and stall. */
-static bool is_nobody_to_look_at(void)
+static bool has_none_to_look_at(void)
 {
 	return !pl__nr_running() && !pl__orphan_ring_may_be_due();
 }
@@ -408,7 +408,7 @@ static void sysmon_look(void)
 	keep_reserve();
 	pl__sysmon_report(now, has_work);
 	if (!has_work && !pl__orphan_ring_is_due() &&
-	    (is_late || is_nobody_to_look_at()))
+	    (is_late || has_none_to_look_at()))
 		sleep_long(now);
 	else
 		sleep_short(cpu_ns);
