@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The device's calls: from descriptors to spaces. All of a call is checked
- * before anything is done. Outputs are proved writable by writing what is
- * there, so that a bad pointer is noticed while nothing has happened yet, and a
- * call that fails changes nothing.
+ * before anything is done. Outputs are proved writable by writing back their
+ * old values, so that a bad pointer is noticed while nothing has happened yet,
+ * and a call that fails changes nothing.
  */
 #include <linux/err.h>
 #include <linux/file.h>

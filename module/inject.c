@@ -8,7 +8,7 @@
 
 #include "inject.h"
 
-/* The longest delay, whatever the parameter says: a spin occupies a CPU. */
+/* The longest delay, above which inject_us is cut: a spin occupies a CPU. */
 #define PARKLOT_INJECT_MAX_US	2000U
 
 static unsigned int inject_seed = 1;

@@ -21,7 +21,7 @@ struct task_struct;
 #define PARKLOT_WAKES_AT_ONCE	8
 
 /*
- * I: set at init, then read-only.  L: lock held.
+ * I: set at init, then read-only. L: lock held.
  * W: written with the lock held, read without.
  */
 struct parklot_lot {
@@ -49,7 +49,7 @@ struct parklot_park_notifier;
 
 /*
  * A parked task, or a request that is completed by its callback.
- * I: set at init.  L: the lot's lock held.
+ * I: set at init. L: the lot's lock held.
  */
 struct parklot_sleeper {
 	struct list_head	entry;	/* L: in a lot's list, or a batch's */
@@ -70,7 +70,7 @@ struct parklot_park_notifier_ops {
 	void (*parked)(struct parklot_park_notifier *notifier);
 };
 
-/* I: set at init.  L: the lot's lock held.  W: read without it, too. */
+/* I: set at init. L: the lot's lock held. W: read without it, too. */
 struct parklot_park_notifier {
 	const struct parklot_park_notifier_ops *ops;	/* I */
 	struct parklot_lot	*lot;		/* W: the sleeper's, or NULL */

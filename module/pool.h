@@ -35,8 +35,8 @@ enum parklot_worker_state {
 };
 
 /*
- * I: set at init.  L: lock held.  W: written with the lock held, read without.
- * M: workers_lock held.  P: written on that processor, interrupts off.
+ * I: set at init. L: lock held. W: written with the lock held, read without.
+ * M: workers_lock held. P: written on that processor, interrupts off.
  * Times are CLOCK_MONOTONIC, ns.
  */
 struct parklot_pool {
@@ -69,7 +69,7 @@ struct parklot_pool {
 #ifdef PARKLOT_HAS_CREW
 /*
  * A registered thread. (struct parklot_worker is user space's.)
- * O: its own thread.  M: workers_lock held.  L: the pool's lock held.
+ * O: its own thread. M: workers_lock held. L: the pool's lock held.
  * I: set at init.
  */
 struct parklot_pool_worker {
@@ -79,7 +79,7 @@ struct parklot_pool_worker {
 	struct task_struct	*task;		/* I: referenced */
 	const u32		*word;		/* I: state in user space */
 	u32			slot;		/* I: index in the pool */
-	bool			is_in_park;	/* O: sleeps count as parked */
+	bool			is_in_park;	/* O: its sleeps do not block */
 	atomic_t		state;		/* enum parklot_worker_state */
 	struct list_head	entry;		/* L: in the pool's parked */
 	struct llist_node	dead;
@@ -152,16 +152,17 @@ parklot_pool_count(struct parklot_pool *pool,
 	if (counters)
 		WRITE_ONCE(counters->out, counters->out + 1);
 	raw_local_irq_restore(flags);
-	/*
-	 * [crew-a] pairs with [crew-a] of another worker, with the barrier of
-	 * the thread that raises the backlog, and with [crew-b] in
-	 * parklot_pool_running(): the state is counted before the backlog, the
-	 * list of the parked and the other lines are read. Otherwise each of
-	 * two threads could miss what the other one did, and neither would see
-	 * the shortage.
-	 */
-	if (from == PARKLOT_RUNS)
+	if (from == PARKLOT_RUNS) {
+		/*
+		 * [crew-a] pairs with [crew-a] of another worker, with the
+		 * barrier of the thread that raises the backlog, and with
+		 * [crew-b] in parklot_pool_running(): the state is counted
+		 * before the backlog, the list of the parked and the other
+		 * lines are read. Otherwise each of two threads could miss the
+		 * write of the other, and neither would see the shortage.
+		 */
 		smp_mb();
+	}
 }
 
 /**

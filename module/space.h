@@ -51,8 +51,8 @@ struct parklot_lots {
 /* I: set at init. S: setup_lock held. */
 struct parklot_space {
 	struct mm_struct	*mm;		/* I: the owner's, grabbed */
-	const void		*files;		/* I: the opener's table: see
-						 * parklot_close_was_last() */
+	/* I: the opener's table, for parklot_close_was_last(); only compared. */
+	const void		*files;
 	bool			has_others;	/* parkers by another table */
 	unsigned int		fd_hint;	/* descriptor found last */
 	struct mutex		setup_lock;

@@ -12,8 +12,8 @@
 #include "wake.h"
 
 /*
- * Reads all entries in one section of user access, and writes back what the
- * fields of the results hold, which proves that they are writable.
+ * Reads all entries in one section of user access, and writes back the old
+ * values of the results, which proves that they are writable.
  */
 static int wake_copy_in_entries(struct parklot_wake_call *call)
 {
