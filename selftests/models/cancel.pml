@@ -6,7 +6,7 @@
  *
  * A task has a request in flight, gives it up when it likes, asks its ring to
  * cancel it and waits for done(); then it uses the same memory, and so the
- * same name, for a second request, which nobody cancels. The kernel completes
+ * same name, for a second request, which is not cancelled. The kernel completes
  * when it likes, and is told to cancel by name.
  *
  * MUTANT 1: the attempt is not counted as a completion to come

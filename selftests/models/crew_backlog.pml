@@ -52,11 +52,11 @@ bool is_stuck;			/* a worker is blocked until the end */
 inline wake()
 {
 	d_step {
-		called = true;
+		notified = true;
 		changed = true;
 		if
 		:: parked -> parked = false; woken = true
-		:: else -> called = false
+		:: else -> notified = false
 		fi
 	}
 }
@@ -105,9 +105,9 @@ inline notify()
 	do
 	:: atomic { is_notify_due -> wake() };
 		if
-		:: atomic { called -> called = false; break }
-		:: atomic { !called && is_notify_due && queue > 0 }
-		:: atomic { !called && !(is_notify_due && queue > 0) };
+		:: atomic { notified -> notified = false; break }
+		:: atomic { !notified && is_notify_due && queue > 0 }
+		:: atomic { !notified && !(is_notify_due && queue > 0) };
 			sysmon_wake();
 			atomic {
 				if
@@ -146,7 +146,7 @@ inline park()
 		    kernel_looks() };
 		atomic {
 			!parked || all_begun;
-			was_called = woken;
+			was_notified = woken;
 			woken = false
 		}
 	:: atomic { changed }
@@ -180,11 +180,11 @@ inline idle()
 	atomic {
 		changed = false;
 		nr_idle++;			/* [idle-a] */
-		was_searching = was_called;
-		was_called = false
+		was_searching = was_notified;
+		was_notified = false
 	};
 	if
-	:: atomic { !enough_run && queue > 0 -> was_called = was_searching }
+	:: atomic { !enough_run && queue > 0 -> was_notified = was_searching }
 	:: atomic { enough_run };
 #if MUTANT != 8
 		if
@@ -199,7 +199,7 @@ inline idle()
 	:: atomic { !enough_run && queue == 0 };
 		clear_backlog();
 		if
-		:: atomic { has_work -> was_called = was_searching }
+		:: atomic { has_work -> was_notified = was_searching }
 		:: atomic { else }; park()
 		fi
 	fi;
@@ -226,7 +226,7 @@ inline block()
 /* A worker that parks ... */
 proctype worker()
 {
-	bool has_work, is_set, was_called, was_searching;
+	bool has_work, is_set, was_notified, was_searching;
 	mtype published = AWAKE;
 
 	do
@@ -235,10 +235,10 @@ proctype worker()
 		    queue--;
 		    nr_begun++ };
 		if
-		:: atomic { was_called && queue > 0 -> was_called = false };
+		:: atomic { was_notified && queue > 0 -> was_notified = false };
 			sysmon_wake();	/* there is no other worker to notify */
 			is_set = false
-		:: atomic { else -> was_called = false }
+		:: atomic { else -> was_notified = false }
 		fi;
 		block()
 	:: atomic { !all_begun && (queue == 0 || is_surplus) };
@@ -259,7 +259,7 @@ proctype blocker()
 
 proctype sysmon()
 {
-	bool is_set, called;
+	bool is_set, notified;
 	byte left = NR_SLEEPS;
 	mtype published = AWAKE;
 
@@ -284,7 +284,7 @@ proctype sysmon()
 			:: queue > 0 && is_notify_due -> wake()
 			:: else
 			fi;
-			called = false
+			notified = false
 		}
 #endif
 	od
@@ -293,7 +293,7 @@ proctype sysmon()
 proctype spawner()
 {
 	byte left = NR_TASKS;
-	bool is_set, called;
+	bool is_set, notified;
 	mtype published = AWAKE;
 
 	do

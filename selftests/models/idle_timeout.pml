@@ -65,9 +65,9 @@ inline wake()
 		changed[1] = true;
 		if
 		:: listed[0] -> listed[0] = false; woken[0] = true;
-			called = true
+			notified = true
 		:: !listed[0] && listed[1] -> listed[1] = false;
-			woken[1] = true; called = true
+			woken[1] = true; notified = true
 		:: else
 		fi
 	}
@@ -87,7 +87,7 @@ inline start()
 				starts_searching[1] = (MUTANT != 5)
 			fi;
 			nr_alive++;
-			called = true
+			notified = true
 		:: else -> refused = (MUTANT != 6)
 		fi;
 		is_locked = false
@@ -109,8 +109,8 @@ inline notify()
 			:: else -> start()
 			fi;
 			if
-			:: atomic { called -> called = false }; break
-			:: atomic { !called -> nr_searching-- }
+			:: atomic { notified -> notified = false }; break
+			:: atomic { !notified -> nr_searching-- }
 			fi;
 			if
 			:: MUTANT != 7 && queue > 0 &&
@@ -243,7 +243,7 @@ inline run_task()
 proctype worker(byte me)
 {
 	byte alive;
-	bool searching, called, is_due, idle_seen, refused;
+	bool searching, notified, is_due, idle_seen, refused;
 	bool timed_out, ends, got, found, was_searching;
 
 	do
@@ -272,7 +272,7 @@ proctype worker(byte me)
 proctype ended()
 {
 	byte alive;
-	bool called, is_due, idle_seen, refused;
+	bool notified, is_due, idle_seen, refused;
 
 	do
 	:: all_begun -> break
@@ -284,7 +284,7 @@ proctype ended()
 proctype spawner()
 {
 	byte alive, nr;
-	bool called, is_due, idle_seen, refused;
+	bool notified, is_due, idle_seen, refused;
 
 	do
 	:: nr == NR_TASKS -> break

@@ -82,15 +82,15 @@ inline wake_or_start()
 			:: i < NR_WORKERS && !listed[i] -> i++
 			:: else -> break
 			od;
-			called = (i < NR_WORKERS);
+			notified = (i < NR_WORKERS);
 			if
-			:: called -> listed[i] = false; woken[i] = true
+			:: notified -> listed[i] = false; woken[i] = true
 			:: else
 			fi;
 			i = 0
 		}
 	:: atomic { nr_idle == 0 && nr_started < NR_WORKERS && !starting ->
-		    starting = true; nr_created++; called = true };
+		    starting = true; nr_created++; notified = true };
 		atomic { starting = false; nr_started++ }
 	:: else
 	fi
@@ -105,7 +105,7 @@ inline notify()
 		wake_or_start();
 		atomic {
 			if
-			:: called -> called = false; break
+			:: notified -> notified = false; break
 			:: else
 			fi;
 			assert(nr_searching == 1);
@@ -282,7 +282,7 @@ inline run_task()
 proctype worker(byte me; bool searching)
 {
 	byte i, nr;
-	bool found, called, got, was_searching;
+	bool found, notified, got, was_searching;
 
 	nr_created > me;
 #if MUTANT != 10
@@ -331,7 +331,7 @@ proctype worker(byte me; bool searching)
 proctype spawner()
 {
 	byte i;
-	bool found, called;
+	bool found, notified;
 
 #if MUTANT == 1
 	late_inbox = NR_TASKS;

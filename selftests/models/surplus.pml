@@ -53,20 +53,20 @@ inline notify_if_work()
 			:: i < NR_WORKERS && !listed[i] -> i++
 			:: else -> break
 			od;
-			called = (i < NR_WORKERS);
+			notified = (i < NR_WORKERS);
 			if
-			:: called -> listed[i] = false; woken[i] = true
+			:: notified -> listed[i] = false; woken[i] = true
 			:: else
 			fi;
 			i = 0
 		};
 		if
-		:: called -> break
+		:: notified -> break
 		:: else
 		fi
 	:: else -> break
 	od;
-	called = false
+	notified = false
 }
 
 inline park()
@@ -131,7 +131,7 @@ inline block()
 proctype worker(byte me)
 {
 	byte i;
-	bool called, surplus, got;
+	bool notified, surplus, got;
 
 	do
 	:: all_begun -> break
@@ -164,7 +164,7 @@ proctype worker(byte me)
 proctype setter()
 {
 	byte i;
-	bool called;
+	bool notified;
 
 	target = 2;
 #if MUTANT != 5

@@ -53,7 +53,7 @@ bool late_asleep;
 inline wake_or_start()
 {
 	d_step {
-		called = false;
+		notified = false;
 		if
 		:: nr_idle > 0 ->
 			changed[0] = true;
@@ -68,13 +68,13 @@ inline wake_or_start()
 			:: i < NR_WORKERS ->
 				listed[i] = false;
 				woken[i] = true;
-				called = true
+				notified = true
 			:: else
 			fi
 		:: nr_idle == 0 && nr_started < NR_WORKERS &&
 		   nr_started < TARGET + nr_blocked ->
 			nr_started++;
-			called = true
+			notified = true
 		:: else
 		fi;
 		i = 0
@@ -88,7 +88,7 @@ inline notify()
 	:: atomic { nr_searching == 0 && is_notify_due -> nr_searching++ };
 		wake_or_start();
 		if
-		:: called -> break
+		:: notified -> break
 		:: else -> nr_searching--
 		fi;
 		if
@@ -106,7 +106,7 @@ inline notify()
 #endif
 		    break }
 	od;
-	called = false
+	notified = false
 }
 
 /* The worker or sysmon takes the mark BLOCKED from worker w. */
@@ -257,7 +257,7 @@ inline mark(w)
 proctype sysmon()
 {
 	byte i, seen;
-	bool called, had, was_marked;
+	bool notified, had, was_marked;
 
 	do
 	:: all_begun -> break
@@ -304,7 +304,7 @@ proctype sysmon()
 proctype spawner()
 {
 	byte i, left = NR_TASKS, nr;
-	bool called;
+	bool notified;
 
 	do
 	:: left == 0 -> break
