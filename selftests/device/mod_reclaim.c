@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A cgroup at its limit of memory, whose process makes and closes spaces, and
- * another cgroup's process that does the same: the second does not wait for
- * the reclaim, or the throttling, of the first.
+ * Processes of two cgroups make and close spaces; the first cgroup is at its
+ * limit of memory: the second process does not wait for the reclaim, or the
+ * throttling, of the first.
  */
 #include "kselftest_harness.h"
 
@@ -191,7 +191,7 @@ TEST_F_TIMEOUT(reclaim, throttled_cgroup_delays_no_other, 120)
 	EXPECT_EQ(SIGKILL, stop(pid));
 }
 
-/* It is at memory.max: each SETUP looks for memory to reclaim, in vain. */
+/* At memory.max: each SETUP looks for memory to reclaim and finds none. */
 TEST_F_TIMEOUT(reclaim, cgroup_without_memory_delays_no_other, 120)
 {
 	pid_t pid;
