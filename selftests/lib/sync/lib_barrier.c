@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The barrier: nobody goes on before all have come, round after round.
+ * The barrier: no user goes on before all have come, round after round.
  */
 #include "kselftest_harness.h"
 
@@ -127,7 +127,7 @@ static void meet_often(void *arg)
 		meet();
 }
 
-/* Of a whole number of rounds in all, whoever meets whom. */
+/* A whole number of rounds in all, in whatever groups the tasks meet. */
 TEST_F(barrier, any_of_many_tasks_complete_a_round)
 {
 	static struct mixed m;
@@ -142,7 +142,7 @@ TEST_F(barrier, any_of_many_tasks_complete_a_round)
 	EXPECT_EQ(99 * scaled(40), nr_back);
 }
 
-/* ---- who leaves has not come ---- */
+/* ---- a user that leaves does not count ---- */
 
 static void come_and_leave(void *arg)
 {
@@ -260,24 +260,24 @@ TEST_F(barrier, interrupt_after_the_round_leaves_the_arrival)
 
 static int by_striker;
 
-static void strike_meet(struct duel *d)
+static void strike_meet(struct race *r)
 {
-	(void)d;
+	(void)r;
 	by_striker = pl_barrier_wait(&barrier);
 }
 
 /* It comes again if it was interrupted, or the other would wait for ever. */
 static void meet_in_rounds(void *arg)
 {
-	struct duel *d = arg;
+	struct race *r = arg;
 	int i, ret, last;
 
-	for (i = 1; i <= d->nr_rounds; i++) {
-		race_rounds_begin(d, i);
+	for (i = 1; i <= r->nr_rounds; i++) {
+		race_rounds_begin(r, i);
 		ret = last = pl_barrier_wait(&barrier);
 		if (ret == -EINTR)
 			last = pl_barrier_wait(&barrier);
-		race_rounds_end(d, ret);
+		race_rounds_end(r, ret);
 		EXPECT_EQ(1, last + by_striker);
 		EXPECT_EQ((uint64_t)i << 32, barrier.state);
 	}
@@ -287,7 +287,7 @@ TEST_F(barrier, round_and_interrupt_end_a_tasks_wait_once)
 {
 	EXPECT_EQ(0, pl_barrier_init(&barrier, 2));
 	run_race_rounds(PL_STACK_NORMAL, meet_in_rounds,
-			(void (*[])(struct duel *)){ strike_meet, NULL });
+			(void (*[])(struct race *)){ strike_meet, NULL });
 }
 
 TEST_F(barrier, round_and_interrupt_end_a_workers_wait_once)
@@ -295,7 +295,7 @@ TEST_F(barrier, round_and_interrupt_end_a_workers_wait_once)
 	start_with(2, 0);
 	EXPECT_EQ(0, pl_barrier_init(&barrier, 2));
 	run_race_rounds(PL_STACK_WORKER, meet_in_rounds,
-			(void (*[])(struct duel *)){ strike_meet, NULL });
+			(void (*[])(struct race *)){ strike_meet, NULL });
 }
 
 static void meet_to_be_cancelled(void *arg)
@@ -321,14 +321,14 @@ TEST_F(barrier, cancel_and_round_end_a_wait_once)
 			pl_cancel(t);
 		join(t);
 		EXPECT_TRUE(ret == 0 || ret == 1 || ret == -ECANCELED);
-		/* Who came in its place completes the round. */
+		/* The user that came in its place completes the round. */
 		if (ret < 0)
 			EXPECT_LE(0, pl_barrier_wait(&barrier));
 		nr_cancelled += ret < 0;
 		join(other);
 	}
 	EXPECT_EQ((uint64_t)nr << 32, barrier.state);
-	TH_LOG("let go %d cancelled %d", nr - nr_cancelled, nr_cancelled);
+	TH_LOG("woken %d cancelled %d", nr - nr_cancelled, nr_cancelled);
 }
 
 /* ---- freed ---- */

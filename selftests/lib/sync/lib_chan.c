@@ -238,7 +238,7 @@ TEST_F(chan, waiters_are_served_in_order_of_arrival)
 	for (i = 0; i < 64; i++) {
 		EXPECT_EQ(0, pl_chan_tryrecv(chan, &item));
 		EXPECT_EQ(&item_of[i], item);
-		/* The room is given to who waits for it. */
+		/* The room is given to the sender that waits for it. */
 		if (i < 62)
 			EXPECT_EQ(-EAGAIN, pl_chan_trysend(chan, item));
 	}
@@ -541,7 +541,7 @@ struct parcel {
 	struct pl_chan	*ch;
 };
 
-/* The item is the channel's last: who has it frees the channel. */
+/* The item is the channel's last: its receiver frees the channel. */
 static void send_last(void *arg)
 {
 	struct parcel *p = arg;

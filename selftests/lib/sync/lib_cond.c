@@ -13,7 +13,7 @@ static struct pl_cond cond, not_full, not_empty;
 static int nr_waiting, is_open;		/* under mutex */
 static atomic_int nr_back;
 
-/* With the mutex: who waits has counted itself under it. */
+/* With the mutex: waiters have counted themselves under it. */
 #define UNTIL_LOCKED(condition) \
 	UNTIL((pl_mutex_lock(&mutex), (condition) ? true : \
 	       (pl_mutex_unlock(&mutex), false)))
@@ -116,7 +116,7 @@ TEST_F(cond, signal_releases_the_longest_waiting)
 
 /* ---- how a wait ends ---- */
 
-static void wait_in_vain(void *arg)
+static void wait_past_deadline(void *arg)
 {
 	uint64_t deadline = in_ms(2);
 
@@ -131,8 +131,8 @@ static void wait_in_vain(void *arg)
 
 TEST_F(cond, timed_out_wait_has_the_mutex)
 {
-	mixed_run(10, 3, wait_in_vain, NULL);
-	run_as(PL_STACK_WORKER, wait_in_vain, NULL);
+	mixed_run(10, 3, wait_past_deadline, NULL);
+	run_as(PL_STACK_WORKER, wait_past_deadline, NULL);
 }
 
 static void wait_until_ended(void *arg)
@@ -213,7 +213,7 @@ static int head, fill, to_consume;
 static long sum_in, sum_out;
 static bool is_broadcasting;
 
-static void let_go(struct pl_cond *c)
+static void wake(struct pl_cond *c)
 {
 	if (is_broadcasting)
 		pl_cond_broadcast(c);
@@ -231,7 +231,7 @@ static void produce(void *arg)
 			EXPECT_EQ(0, pl_cond_wait(&not_full, &mutex));
 		buffer[(head + fill++) % CAPACITY] = i;
 		sum_in += i;
-		let_go(&not_empty);
+		wake(&not_empty);
 		pl_mutex_unlock(&mutex);
 	}
 }
@@ -251,7 +251,7 @@ static void consume(void *arg)
 			fill--;
 			if (!--to_consume)
 				pl_cond_broadcast(&not_empty);
-			let_go(&not_full);
+			wake(&not_full);
 		}
 		is_over = !to_consume;
 		pl_mutex_unlock(&mutex);

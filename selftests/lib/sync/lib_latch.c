@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The latch: whoever waits goes on when all is done, and not before.
+ * The latch: waiters go on when all is done, and not before.
  */
 #include "kselftest_harness.h"
 
@@ -69,7 +69,7 @@ TEST_F(latch, add_beyond_the_most_adds_nothing)
 	EXPECT_EQ(-EOVERFLOW, pl_latch_add(&latch, 1));
 }
 
-/* ---- who is let go, and when ---- */
+/* ---- which waiters are woken, and when ---- */
 
 static void wait_for_0(void *arg)
 {
@@ -168,7 +168,7 @@ TEST_F(latch, writes_before_done_are_seen_after_the_wait)
 
 /* ---- how a wait ends ---- */
 
-static void wait_in_vain(void *arg)
+static void wait_past_deadline(void *arg)
 {
 	uint64_t deadline = in_ms(2);
 
@@ -181,8 +181,8 @@ static void wait_in_vain(void *arg)
 TEST_F(latch, wait_until_ends_at_its_deadline)
 {
 	EXPECT_EQ(0, pl_latch_init(&latch, 1));
-	mixed_run(10, 3, wait_in_vain, NULL);
-	run_as(PL_STACK_WORKER, wait_in_vain, NULL);
+	mixed_run(10, 3, wait_past_deadline, NULL);
+	run_as(PL_STACK_WORKER, wait_past_deadline, NULL);
 	EXPECT_EQ(0, pl_latch_done(&latch));
 	EXPECT_EQ(0, pl_latch_wait_until(&latch, 0));
 }
@@ -245,30 +245,30 @@ TEST_F(latch, wait_ends_when_the_runtime_stops)
 
 static void wait_in_rounds(void *arg)
 {
-	struct duel *d = arg;
+	struct race *r = arg;
 	uint64_t seed = 99991;
 	int i, ret;
 
-	for (i = 1; i <= d->nr_rounds; i++) {
+	for (i = 1; i <= r->nr_rounds; i++) {
 		EXPECT_EQ(0, pl_latch_add(&latch, 2));
-		race_rounds_begin(d, i);
-		ret = pl_latch_wait_until(&latch, duel_deadline(&seed));
+		race_rounds_begin(r, i);
+		ret = pl_latch_wait_until(&latch, race_deadline(&seed));
 		if (!ret)
 			EXPECT_EQ(-EINVAL, pl_latch_done(&latch));
-		race_rounds_end(d, ret);
+		race_rounds_end(r, ret);
 		EXPECT_EQ(0, pl_latch_wait_until(&latch, 0));
 	}
 }
 
-static void strike_done(struct duel *d)
+static void strike_done(struct race *r)
 {
-	(void)d;
+	(void)r;
 	EXPECT_EQ(0, pl_latch_done(&latch));
 }
 
-static void strike_done_and_wait(struct duel *d)
+static void strike_done_and_wait(struct race *r)
 {
-	(void)d;
+	(void)r;
 	EXPECT_EQ(0, pl_latch_done(&latch));
 	EXPECT_EQ(0, pl_latch_wait(&latch));
 }
@@ -276,7 +276,7 @@ static void strike_done_and_wait(struct duel *d)
 TEST_F(latch, done_deadline_and_interrupt_end_a_tasks_wait_once)
 {
 	run_race_rounds(PL_STACK_NORMAL, wait_in_rounds,
-			(void (*[])(struct duel *)){ strike_done, strike_done,
+			(void (*[])(struct race *)){ strike_done, strike_done,
 					      NULL });
 }
 
@@ -284,15 +284,15 @@ TEST_F(latch, done_deadline_and_interrupt_end_a_workers_wait_once)
 {
 	start_with(2, 0);
 	run_race_rounds(PL_STACK_WORKER, wait_in_rounds,
-			(void (*[])(struct duel *)){ strike_done, strike_done,
+			(void (*[])(struct race *)){ strike_done, strike_done,
 					      NULL });
 }
 
-/* The patient one is let go whatever becomes of the other. */
+/* The waiter without a deadline is woken whatever becomes of the other. */
 TEST_F(latch, timed_out_waiter_delays_no_other)
 {
 	run_race_rounds(PL_STACK_NORMAL, wait_in_rounds,
-			(void (*[])(struct duel *)){ strike_done_and_wait,
+			(void (*[])(struct race *)){ strike_done_and_wait,
 					      strike_done, NULL });
 }
 
@@ -321,7 +321,7 @@ TEST_F(latch, cancel_and_done_end_a_wait_once)
 		EXPECT_TRUE(ret == 0 || ret == -ECANCELED);
 		nr_cancelled += ret != 0;
 	}
-	TH_LOG("let go %d cancelled %d", nr - nr_cancelled, nr_cancelled);
+	TH_LOG("woken %d cancelled %d", nr - nr_cancelled, nr_cancelled);
 }
 
 /* ---- freed by a waiter ---- */

@@ -265,7 +265,7 @@ static void lock_by_deadline(void *arg)
 	}
 }
 
-/* Those that give up leave nobody behind who waits for ever. */
+/* Waiters that give up leave no other waiting for ever. */
 TEST_F(mutex, timed_out_lock_leaves_other_waiters)
 {
 	static struct mixed m;

@@ -75,7 +75,7 @@ static void make_them_all(void *arg)
 
 	for (i = 0; i < nr; i++) {
 		EXPECT_EQ(0, pl_once(&each_once[i], make_each, &made_each[i]));
-		/* Plain: what was made is seen by all who are back. */
+		/* Plain: all callers that are back see what was made. */
 		EXPECT_EQ(1, made_each[i]);
 	}
 }
@@ -268,7 +268,7 @@ static void be_next(void *arg)
 	EXPECT_EQ(7, made);
 }
 
-/* What was begun within is not done either; those who wait do it. */
+/* An inner call that was begun is not done either; its waiters do it. */
 TEST_F(once, exit_within_the_function_leaves_it_to_another)
 {
 	static struct mixed m;

@@ -267,7 +267,7 @@ TEST_F(queue, join_waits_for_the_close_and_is_interrupted)
 #define NR_PUSHERS	24
 
 struct pushed {
-	int	who, nth;
+	int	pusher, nth;
 };
 
 static int last_of[NR_PUSHERS];
@@ -280,8 +280,8 @@ static void check_order(void **batch, size_t nr, void *arg)
 
 	for (i = 0; i < nr; i++) {
 		p = batch[i];
-		EXPECT_EQ(last_of[p->who] + 1, p->nth);
-		last_of[p->who] = p->nth;
+		EXPECT_EQ(last_of[p->pusher] + 1, p->nth);
+		last_of[p->pusher] = p->nth;
 		free(p);
 	}
 	count(batch, nr, arg);
@@ -289,12 +289,13 @@ static void check_order(void **batch, size_t nr, void *arg)
 
 static void push_numbered(void *arg)
 {
-	int i, nr = *(int *)arg, who = atomic_fetch_add(&nr_pushers, 1);
+	int pusher = atomic_fetch_add(&nr_pushers, 1);
+	int i, nr = *(int *)arg;
 	struct pushed *p;
 
 	for (i = 1; i <= nr; i++) {
 		p = malloc(sizeof(*p));
-		*p = (struct pushed){ who, i };
+		*p = (struct pushed){ pusher, i };
 		EXPECT_EQ(0, pl_queue_push(queue, p));
 		/* Often enough for the queue to be idle in between. */
 		if (i % 4 == 0)
@@ -352,7 +353,7 @@ static void close_queue(void *arg)
 	EXPECT_EQ(0, pl_queue_close(arg));
 }
 
-/* The joiner frees it while who let him go still runs. */
+/* The joiner frees it while the task that woke it still runs. */
 TEST_F(queue, queue_may_be_freed_once_it_has_ended)
 {
 	int i, k, nr = scaled(4000);
@@ -401,7 +402,7 @@ TEST_F(queue, push_without_memory_for_a_task_is_refused)
 	EXPECT_EQ(3, order_of[1]);
 }
 
-/* Told 0, it is executed: also if who was first to push was refused. */
+/* After 0 it is executed, also if the first pusher was refused. */
 TEST_F(queue, accepted_push_does_not_depend_on_another_push)
 {
 	static struct mixed m;

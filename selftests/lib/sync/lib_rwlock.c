@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The lock for one writer or many readers: who gets in with whom, and in which
- * order; lib_rwlock_race.c has what happens all at once.
+ * The lock for one writer or many readers: which of them get in together, and
+ * in which order; lib_rwlock_race.c has their races.
  */
 #include "kselftest_harness.h"
 
@@ -13,7 +13,7 @@ RT_FIXTURE(rwlock)
 
 static atomic_int nr_waiting, nr_back;
 
-/* ---- who gets in with whom ---- */
+/* ---- which of them get in together ---- */
 
 static void try_it_free(void *arg)
 {
@@ -59,7 +59,7 @@ TEST_F(rwlock, bad_arguments_are_refused)
 	EXPECT_EQ(-EINVAL, pl_rwlock_wrlock_until(NULL, 0));
 }
 
-static void write_in_vain(void *arg)
+static void write_past_deadline(void *arg)
 {
 	uint64_t deadline = in_ms(2);
 
@@ -70,7 +70,7 @@ static void write_in_vain(void *arg)
 	EXPECT_LE(deadline, pl_now());
 }
 
-static void read_in_vain(void *arg)
+static void read_past_deadline(void *arg)
 {
 	uint64_t deadline = in_ms(2);
 
@@ -84,10 +84,10 @@ static void read_in_vain(void *arg)
 TEST_F(rwlock, writer_keeps_all_others_out)
 {
 	pl_rwlock_wrlock(&lock);
-	mixed_run(10, 2, read_in_vain, NULL);
-	mixed_run(10, 2, write_in_vain, NULL);
-	run_as(PL_STACK_WORKER, read_in_vain, NULL);
-	run_as(PL_STACK_WORKER, write_in_vain, NULL);
+	mixed_run(10, 2, read_past_deadline, NULL);
+	mixed_run(10, 2, write_past_deadline, NULL);
+	run_as(PL_STACK_WORKER, read_past_deadline, NULL);
+	run_as(PL_STACK_WORKER, write_past_deadline, NULL);
 	pl_rwlock_wrunlock(&lock);
 	check_free();
 }
@@ -95,8 +95,8 @@ TEST_F(rwlock, writer_keeps_all_others_out)
 TEST_F(rwlock, reader_keeps_writers_out)
 {
 	pl_rwlock_rdlock(&lock);
-	mixed_run(10, 2, write_in_vain, NULL);
-	run_as(PL_STACK_WORKER, write_in_vain, NULL);
+	mixed_run(10, 2, write_past_deadline, NULL);
+	run_as(PL_STACK_WORKER, write_past_deadline, NULL);
 	/* None of them is in the way of readers any more. */
 	EXPECT_EQ(0, pl_rwlock_tryrdlock(&lock));
 	pl_rwlock_rdunlock(&lock);

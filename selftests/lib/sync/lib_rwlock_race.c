@@ -159,7 +159,7 @@ static void come_by_deadline(void *arg)
 	}
 }
 
-/* Those that give up leave nobody behind who waits for ever. */
+/* Waiters that give up leave no other waiting for ever. */
 TEST_F(race, timed_out_waits_leave_other_waiters)
 {
 	static struct mixed m;
@@ -175,56 +175,56 @@ TEST_F(race, timed_out_waits_leave_other_waiters)
 }
 
 /*
- * The waiter lets another unlock what it has locked, and comes again.  A
- * reader is there who waits behind it, or before.
+ * The waiter has a striker unlock what it has locked, and comes again.  A
+ * reader waits behind it, or before it.
  */
 static bool is_write_held, is_writing;
 
 static void wait_in_rounds(void *arg)
 {
-	struct duel *d = arg;
+	struct race *r = arg;
 	uint64_t seed = 99991, deadline;
 	int i, ret;
 
-	for (i = 1; i <= d->nr_rounds; i++) {
+	for (i = 1; i <= r->nr_rounds; i++) {
 		is_write_held = next_random(&seed) % 2;
 		is_writing = !is_write_held || next_random(&seed) % 2;
 		if (is_write_held)
 			pl_rwlock_wrlock(&lock);
 		else
 			pl_rwlock_rdlock(&lock);
-		race_rounds_begin(d, i);
-		deadline = duel_deadline(&seed);
+		race_rounds_begin(r, i);
+		deadline = race_deadline(&seed);
 		ret = is_writing ? pl_rwlock_wrlock_until(&lock, deadline) :
 				   pl_rwlock_rdlock_until(&lock, deadline);
 		if (!ret && is_writing)
 			pl_rwlock_wrunlock(&lock);
 		else if (!ret)
 			pl_rwlock_rdunlock(&lock);
-		race_rounds_end(d, ret);
+		race_rounds_end(r, ret);
 		check_free();
 	}
 }
 
-static void strike_unlock(struct duel *d)
+static void strike_unlock(struct race *r)
 {
-	(void)d;
+	(void)r;
 	if (is_write_held)
 		pl_rwlock_wrunlock(&lock);
 	else
 		pl_rwlock_rdunlock(&lock);
 }
 
-static void strike_read(struct duel *d)
+static void strike_read(struct race *r)
 {
-	(void)d;
+	(void)r;
 	pl_rwlock_rdlock(&lock);
 	pl_rwlock_rdunlock(&lock);
 }
 
-static void strike_write(struct duel *d)
+static void strike_write(struct race *r)
 {
-	(void)d;
+	(void)r;
 	pl_rwlock_wrlock(&lock);
 	pl_rwlock_wrunlock(&lock);
 }
@@ -232,20 +232,20 @@ static void strike_write(struct duel *d)
 TEST_F(race, unlock_deadline_and_interrupt_end_a_tasks_wait_once)
 {
 	run_race_rounds(PL_STACK_NORMAL, wait_in_rounds,
-			(void (*[])(struct duel *)){ strike_unlock, NULL });
+			(void (*[])(struct race *)){ strike_unlock, NULL });
 }
 
 TEST_F(race, unlock_deadline_and_interrupt_end_a_workers_wait_once)
 {
 	start_with(2, 0);
 	run_race_rounds(PL_STACK_WORKER, wait_in_rounds,
-			(void (*[])(struct duel *)){ strike_unlock, NULL });
+			(void (*[])(struct race *)){ strike_unlock, NULL });
 }
 
 TEST_F(race, timed_out_waiter_delays_no_reader_or_writer)
 {
 	run_race_rounds(PL_STACK_NORMAL, wait_in_rounds,
-			(void (*[])(struct duel *)){ strike_read, strike_unlock,
+			(void (*[])(struct race *)){ strike_read, strike_unlock,
 					      strike_write, NULL });
 }
 
@@ -288,7 +288,7 @@ TEST_F(race, cancel_and_unlock_end_a_wait_once)
 	TH_LOG("let in %d cancelled %d", nr - nr_cancelled, nr_cancelled);
 }
 
-/* ---- freed by whoever has it last ---- */
+/* ---- freed by its last holder ---- */
 
 struct shared {
 	struct pl_rwlock	lock;

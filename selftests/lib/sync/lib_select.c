@@ -280,7 +280,7 @@ static void select_closing(void *arg)
 	(void)arg;
 	select_all(cases, PL_CHAN_RECV);
 	select_all(cases + NR_CHANS, PL_CHAN_SEND);
-	/* To send to others who do the same is no matter of this test. */
+	/* Whether selects meet one another is no matter of this test. */
 	chosen = pl_chan_select(cases + (nr_waiting++ & 1 ? NR_CHANS : 0),
 				NR_CHANS, PL_FOREVER);
 	ASSERT_LE(0, chosen);
@@ -308,8 +308,8 @@ static atomic_long sum_sent, sum_received;
 static atomic_int nr_sent, nr_received, nr_to_send;
 
 /*
- * Any cases, any channels, several of one too, sends and receives mixed: who
- * meets whom is open, that each item arrives once is not.
+ * Any cases, any channels, several of one too, sends and receives mixed: the
+ * pairs that meet are open, that each item arrives once is not.
  */
 static void select_at_random(void *arg)
 {
@@ -414,7 +414,7 @@ static void meet(void *arg)
 		EXPECT_EQ(&chans[0], cases[chosen].item);
 		atomic_fetch_add(chosen ? &nr_received : &nr_sent, 1);
 	}
-	/* Who is left with nobody to meet is let go. */
+	/* A task that is left without a partner is woken. */
 	pl_chan_close(chans[0]);
 }
 

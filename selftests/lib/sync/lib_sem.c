@@ -56,7 +56,7 @@ TEST_F(sem, post_beyond_the_maximum_is_refused)
 	EXPECT_EQ(PL_SEM_MAX, sem.word.value);
 }
 
-/* ---- who is let go ---- */
+/* ---- which waiters are woken ---- */
 
 static void wait_for_one(void *arg)
 {
@@ -73,7 +73,7 @@ TEST_F(sem, post_releases_as_many_waiters)
 	mixed_start(&m, 50, 4, wait_for_one, NULL);
 	ASSERT_TRUE(UNTIL(nr_waiters(&sem.word) == 54));
 	for (i = 0; nr < 54; i = i % 4 + 1) {
-		/* None for nothing, and nobody is forgotten over it. */
+		/* A post of no unit wakes none, and no waiter is forgotten. */
 		EXPECT_EQ(0, pl_sem_post(&sem, i));
 		nr += i;
 		if (nr > 54)
@@ -115,8 +115,8 @@ TEST_F(sem, post_releases_the_longest_waiting)
 }
 
 /*
- * On one worker: each post but the first finds no mark, since the one that was
- * let go has not run yet.
+ * On one worker: each post but the first finds no mark, since the woken waiter
+ * has not run yet.
  */
 static void post_one_by_one(void *arg)
 {
@@ -140,7 +140,7 @@ TEST_F(sem, each_post_releases_one_waiter)
 	EXPECT_EQ(-EAGAIN, pl_sem_trywait(&sem));
 }
 
-/* Who was let go finds the unit gone, waits again, and is let go again. */
+/* A woken waiter finds the unit gone, waits again, and is woken again. */
 static void take_it_away(void *arg)
 {
 	(void)arg;
@@ -238,7 +238,7 @@ TEST_F(sem, semaphore_works_before_the_runtime_starts)
 	EXPECT_EQ(PL_BACKEND_AUTO, pl_runtime_backend());
 }
 
-/* Units are posted in small change: somebody waits at almost all times. */
+/* Units are posted one or a few at a time: a waiter waits almost always. */
 static void take_many(void *arg)
 {
 	int i, nr = *(int *)arg;
@@ -291,7 +291,7 @@ TEST_F(sem, no_unit_is_lost_between_tasks_and_threads)
 
 /* ---- how a wait ends ---- */
 
-static void wait_in_vain(void *arg)
+static void wait_past_deadline(void *arg)
 {
 	uint64_t deadline = in_ms(2);
 
@@ -303,8 +303,8 @@ static void wait_in_vain(void *arg)
 
 TEST_F(sem, wait_until_ends_at_its_deadline)
 {
-	mixed_run(10, 3, wait_in_vain, NULL);
-	run_as(PL_STACK_WORKER, wait_in_vain, NULL);
+	mixed_run(10, 3, wait_past_deadline, NULL);
+	run_as(PL_STACK_WORKER, wait_past_deadline, NULL);
 	EXPECT_EQ(0, pl_sem_post(&sem, 1));
 	EXPECT_EQ(0, pl_sem_wait_until(&sem, 0));
 }
@@ -367,14 +367,14 @@ TEST_F(sem, wait_ends_when_the_runtime_stops)
 
 static void wait_in_rounds(void *arg)
 {
-	struct duel *d = arg;
+	struct race *r = arg;
 	uint64_t seed = 99991;
 	int i, ret;
 
-	for (i = 1; i <= d->nr_rounds; i++) {
-		race_rounds_begin(d, i);
-		ret = pl_sem_wait_until(&sem, duel_deadline(&seed));
-		race_rounds_end(d, ret);
+	for (i = 1; i <= r->nr_rounds; i++) {
+		race_rounds_begin(r, i);
+		ret = pl_sem_wait_until(&sem, race_deadline(&seed));
+		race_rounds_end(r, ret);
 		/* The unit that it did not take is there. */
 		if (ret)
 			EXPECT_EQ(0, pl_sem_trywait(&sem));
@@ -382,36 +382,36 @@ static void wait_in_rounds(void *arg)
 	}
 }
 
-static void strike_post(struct duel *d)
+static void strike_post(struct race *r)
 {
-	(void)d;
+	(void)r;
 	EXPECT_EQ(0, pl_sem_post(&sem, 1));
 }
 
-static void strike_wait(struct duel *d)
+static void strike_wait(struct race *r)
 {
-	(void)d;
+	(void)r;
 	EXPECT_EQ(0, pl_sem_wait(&sem));
 }
 
 TEST_F(sem, post_deadline_and_interrupt_end_a_tasks_wait_once)
 {
 	run_race_rounds(PL_STACK_NORMAL, wait_in_rounds,
-			(void (*[])(struct duel *)){ strike_post, NULL });
+			(void (*[])(struct race *)){ strike_post, NULL });
 }
 
 TEST_F(sem, post_deadline_and_interrupt_end_a_workers_wait_once)
 {
 	start_with(2, 0);
 	run_race_rounds(PL_STACK_WORKER, wait_in_rounds,
-			(void (*[])(struct duel *)){ strike_post, NULL });
+			(void (*[])(struct race *)){ strike_post, NULL });
 }
 
 /* A unit for each of two; one of them is patient, and gets it. */
 TEST_F(sem, timed_out_waiter_takes_no_unit)
 {
 	run_race_rounds(PL_STACK_NORMAL, wait_in_rounds,
-			(void (*[])(struct duel *)){ strike_post, strike_wait,
+			(void (*[])(struct race *)){ strike_post, strike_wait,
 					      strike_post, NULL });
 }
 
@@ -443,10 +443,10 @@ TEST_F(sem, cancel_and_post_end_a_wait_once)
 		check_units(ret ? 1 : 0);
 		nr_cancelled += ret != 0;
 	}
-	TH_LOG("let go %d cancelled %d", nr - nr_cancelled, nr_cancelled);
+	TH_LOG("woken %d cancelled %d", nr - nr_cancelled, nr_cancelled);
 }
 
-/* ---- freed by whoever took the unit ---- */
+/* ---- freed by the taker of the unit ---- */
 
 static void wait_and_free(void *arg)
 {
