@@ -60,19 +60,19 @@ TEST_F(blocked, block_on_the_worker_stack_is_seen)
 
 /* ---- what else a blocked worker has ---- */
 
-static void nap_by_ours(void *arg)
+static void sleep_briefly(void *arg)
 {
 	(void)arg;
 	EXPECT_EQ(0, pl_sleep(10 * NSEC_PER_MSEC));
 	atomic_fetch_add(&nr_ran, 1);
 }
 
-static void nap_and_read(void *arg)
+static void spawn_ten_and_read(void *arg)
 {
 	int i;
 
 	for (i = 0; i < 10; i++)
-		spawn(nap_by_ours, NULL);
+		spawn(sleep_briefly, NULL);
 	pl_yield();
 	read_byte(arg);
 }
@@ -81,7 +81,7 @@ TEST_F(blocked, timers_of_a_blocked_worker_fire)
 {
 	start_with(1, 0);
 	ASSERT_EQ(0, pipe2(pipes[0], O_CLOEXEC));
-	readers[0] = spawn(nap_and_read, pipes[0]);
+	readers[0] = spawn(spawn_ten_and_read, pipes[0]);
 	EXPECT_TRUE(UNTIL(nr_begun == 1));
 	EXPECT_TRUE(UNTIL(nr_ran == 10));
 	let_reader_go(0);
@@ -93,7 +93,7 @@ static void nothing(void)
 {
 }
 
-static void nap(void *arg)
+static void sleep_in_kernel(void *arg)
 {
 	struct timespec ts = { .tv_nsec = 10 * NSEC_PER_MSEC };
 
@@ -105,7 +105,7 @@ static void nap(void *arg)
 
 TEST_F(blocked, nanosleep_is_seen_as_blocked)
 {
-	check_call(nap, nothing);
+	check_call(sleep_in_kernel, nothing);
 }
 
 static pthread_mutex_t foreign = PTHREAD_MUTEX_INITIALIZER;
@@ -260,7 +260,7 @@ TEST_F(blocked, fsync_is_seen_as_blocked)
 
 static atomic_uint nr_computing;
 
-/* So many that some wait all the time: else nobody looks who is blocked. */
+/* So many that some always wait: else sysmon looks for no blocked worker. */
 static pl_task_t computing[32];
 static atomic_int tids[ARRAY_SIZE(computing) + 1], nr_tids;
 
@@ -291,15 +291,15 @@ static void end_computing(void)
 }
 
 /*
- * @wanted workers compute, and more only if some have been blocked on their
+ * @target workers compute, and more only if some have been blocked on their
  * way there; @nr_in_call are blocked, and all the others are parked.
  */
-static bool is_settled(struct pl_stat *st, uint32_t wanted, uint32_t nr_in_call)
+static bool is_settled(struct pl_stat *st, uint32_t target, uint32_t nr_in_call)
 {
 	uint32_t nr = nr_computing;
 
 	*st = rt_stat();
-	return nr >= wanted && st->workers_blocked == nr_in_call &&
+	return nr >= target && st->workers_blocked == nr_in_call &&
 	       st->workers == st->workers_parked + nr_in_call + nr;
 }
 

@@ -14,7 +14,7 @@
 #include <sys/auxv.h>
 #include <sys/socket.h>
 
-BLOCKED_FIXTURE(offenders)
+BLOCKED_FIXTURE(blocking_libs)
 
 /* Nothing can be loaded then, which both libraries take. */
 static bool is_static(void)
@@ -36,7 +36,7 @@ static struct {
 } sqlite;
 
 static struct sqlite3 *locked;
-static char database[] = "/tmp/parklot-offenders-XXXXXX";
+static char database[] = "/tmp/parklot-blocking-XXXXXX";
 
 static bool load_sqlite(void)
 {
@@ -81,7 +81,7 @@ static void unlock_database(void)
 	do_sql(locked, "COMMIT");
 }
 
-TEST_F(offenders, busy_database_of_sqlite3_blocks_no_other_task)
+TEST_F(blocking_libs, busy_database_of_sqlite3_blocks_no_other_task)
 {
 	if (is_static())
 		SKIP(return, "the program is static");
@@ -164,7 +164,7 @@ static bool open_server(void)
 		      len) == 1 && recv(server, &byte, 1, 0) == 1;
 }
 
-TEST_F(offenders, silent_name_server_blocks_no_other_task)
+TEST_F(blocking_libs, silent_name_server_blocks_no_other_task)
 {
 	char byte = 0;
 
@@ -179,7 +179,7 @@ TEST_F(offenders, silent_name_server_blocks_no_other_task)
 }
 #else
 /* What it asks is only in a file of the machine's. */
-TEST_F(offenders, silent_name_server_blocks_no_other_task)
+TEST_F(blocking_libs, silent_name_server_blocks_no_other_task)
 {
 	SKIP(return, "the name server cannot be chosen here");
 }

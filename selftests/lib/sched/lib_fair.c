@@ -41,7 +41,7 @@ struct mark {
 
 static struct mark marks[NR_MARKS];
 
-/* Ready now, at the latest: who says so may itself come late. */
+/* Ready now, at the latest: the waker may itself come late. */
 static void mark_ready(struct mark *m)
 {
 	atomic_store(&m->ready, atomic_load(&nr_taken));

@@ -29,8 +29,8 @@ static int nr_slots(void)
 	return i;
 }
 
-/* So many block at once, each in the place of one that did before. */
-static void block_and_let_go(int nr)
+/* @nr workers block at once, each in place of one that blocked before. */
+static void block_and_release(int nr)
 {
 	int i, before = nr_begun;
 
@@ -49,7 +49,7 @@ TEST_F(idle_timeout, surplus_workers_end_after_the_idle_timeout)
 	pl__idle_timeout_ns = TIMEOUT_NS;
 	start_with(1, 0);
 	for (i = 0; i < 5; i++) {
-		block_and_let_go(NR_PIPES);
+		block_and_release(NR_PIPES);
 		cpu_ns = rt_cpu_ns();
 		ASSERT_TRUE(UNTIL(nr_workers() <= 2));
 		EXPECT_LE(cpu_ns, rt_cpu_ns());
@@ -72,7 +72,7 @@ TEST_F(idle_timeout, surplus_worker_lives_until_the_idle_timeout)
 	EXPECT_EQ(5 * NSEC_PER_SEC, pl__idle_timeout_ns);
 	pl__idle_timeout_ns = 3600 * NSEC_PER_SEC;
 	start_with(1, 0);
-	block_and_let_go(NR_PIPES);
+	block_and_release(NR_PIPES);
 	nr = nr_workers();
 	EXPECT_LE((uint32_t)NR_PIPES, nr);
 	nanosleep(&ts, NULL);
@@ -89,7 +89,7 @@ TEST_F(idle_timeout, min_workers_stay)
 	cfg.min_workers = 4;
 	ASSERT_EQ(0, pl_runtime_start(&cfg));
 	EXPECT_LE(4, nr_workers());
-	block_and_let_go(NR_PIPES);
+	block_and_release(NR_PIPES);
 	ASSERT_TRUE(UNTIL(nr_workers() <= 5));
 	nanosleep(&ts, NULL);
 	EXPECT_LE(4, nr_workers());
@@ -227,7 +227,7 @@ static void end_and_start(uint32_t max, int nr_blocking)
 	for (i = 0; i < nr; i++) {
 		pl__idle_timeout_ns =
 			next_random(&seed) % (200 * NSEC_PER_USEC);
-		block_and_let_go(nr_blocking);
+		block_and_release(nr_blocking);
 		for (k = 0; k < 5; k++) {
 			spawn_tiny(1);
 			nr_tiny++;

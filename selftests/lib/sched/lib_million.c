@@ -154,7 +154,7 @@ static long max_mappings(void)
 
 /*
  * Sanitizers keep something beside each stack, and emulators beside each
- * mapping: who has no guards that cost none may be one.
+ * mapping: a kernel without guards that cost nothing may be emulated.
  */
 static bool is_exact(uint32_t nr)
 {
@@ -189,8 +189,9 @@ static void check_given_back(struct usage before, uint64_t used, bool exact)
 }
 
 /*
- * Some memory stays however many they were: the table of who waits, and stacks
- * for the next ones.  It is what few leave behind, all of whose stacks stay.
+ * Some memory stays however many tasks there were: the table of waiters, and
+ * stacks for the next tasks.  It is as much as few tasks leave, which keep all
+ * their stacks.
  */
 TEST_F_TIMEOUT(million, parked_tasks_take_a_page_each_and_free_it, 120)
 {
@@ -199,7 +200,7 @@ TEST_F_TIMEOUT(million, parked_tasks_take_a_page_each_and_free_it, 120)
 	uint64_t used, since;
 	bool exact;
 
-	/* No more of them, who would cost as well, where mapping blocks. */
+	/* No further workers where mapping blocks: they would cost, too. */
 	start_with(2, 2);
 	park(few);
 	few_parked = usage_now();

@@ -201,7 +201,7 @@ static void wait_and_read(void *arg)
 	read_byte(pipes[0]);
 }
 
-static bool is_watcher_asleep(void)
+static bool is_sysmon_asleep(void)
 {
 	return atomic_load(&pl__rt.sysmon) == PL__SYSMON_ASLEEP;
 }
@@ -216,7 +216,7 @@ TEST_F(orphan_ring, io_completes_though_sysmon_slept_when_its_worker_went_on)
 	readers[0] = spawn(wait_and_read, &pairs[1]);
 	ASSERT_TRUE(UNTIL(nr_waiting == 2));
 	park_worker();
-	ASSERT_TRUE(UNTIL(is_watcher_asleep()));
+	ASSERT_TRUE(UNTIL(is_sysmon_asleep()));
 	EXPECT_EQ(1, write(pairs[1].fd[1], "x", 1));
 	ASSERT_TRUE(UNTIL(nr_begun == 1));
 	EXPECT_EQ(1, write(pairs[0].fd[1], "x", 1));

@@ -56,12 +56,12 @@ TEST_F_TIMEOUT(spin, early_work_needs_no_wakeup, 120)
 	uint64_t before;
 	int nr_late;
 
-	/* It learns that from short naps, of which the first few are. */
+	/* A worker learns from short parks, as the first few are. */
 	start_to_spin("60000");
 	spawn_in_turn(NR_ROUNDS);
 	before = rt_stat().wakes;
 	nr_late = spawn_in_turn(NR_ROUNDS);
-	/* Each that comes late may cost its own, and one to learn it anew. */
+	/* Each late task may cost a wake, and one more to learn anew. */
 	EXPECT_GE(NR_ROUNDS / 2 + 2 * nr_late, rt_stat().wakes - before);
 }
 
@@ -75,7 +75,7 @@ TEST_F_TIMEOUT(spin, spin_may_be_turned_off, 120)
 		spawn(count, NULL);
 		ASSERT_TRUE(UNTIL(nr_ran == i + 1));
 	}
-	/* Who is about to park may find the task by itself. */
+	/* A worker about to park may find the task by itself. */
 	EXPECT_LE(NR_ROUNDS / 2, rt_stat().wakes);
 }
 
@@ -92,7 +92,7 @@ TEST_F_TIMEOUT(spin, spin_without_work_ends, 120)
 	start_to_spin("1000");
 	spawn_in_turn(NR_ROUNDS);
 	all_park();
-	/* Who is listed as parked may still be on its way to sleep. */
+	/* A worker listed as parked may not sleep yet. */
 	EXPECT_TRUE(UNTIL(is_quiet()));
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Who sees blocked workers: when there are no more to be had, what it costs,
- * its races, with the device's crew, and without what helps it.
+ * sysmon, which sees blocked workers: when no more workers can be started, what
+ * it costs, its races, with the device's crew, and without what helps it.
  */
 #include "kselftest_harness.h"
 
@@ -9,7 +9,7 @@
 #include "blocked.h"
 #include "work.h"
 
-BLOCKED_FIXTURE(watch)
+BLOCKED_FIXTURE(sysmon)
 
 /* ---- when there are no more ---- */
 
@@ -32,7 +32,7 @@ static const char *heard(void)
 	return text;
 }
 
-TEST_F(watch, all_blocked_workers_are_named_once_and_recover)
+TEST_F(sysmon, all_blocked_workers_are_named_once_and_recover)
 {
 	const char *text;
 	uint64_t before;
@@ -60,7 +60,7 @@ TEST_F(watch, all_blocked_workers_are_named_once_and_recover)
 	dup2(old_stderr, 2);
 }
 
-TEST_F(watch, full_stderr_does_not_stop_the_recovery)
+TEST_F(sysmon, full_stderr_does_not_stop_the_recovery)
 {
 	char byte = 'x';
 
@@ -131,10 +131,10 @@ static bool has_slept(uint64_t ns)
 	       is_asleep;
 }
 
-/* Longer than from one to the next of those at who is blocked. */
+/* Longer than from one look for blocked workers to the next. */
 #define LAST_LOOK_NS	(200 * NSEC_PER_MSEC)
 
-TEST_F(watch, sysmon_sleeps_without_a_backlog)
+TEST_F(sysmon, sysmon_sleeps_without_a_backlog)
 {
 	start_with(2, 0);
 	spawn_tiny(1000);
@@ -143,7 +143,7 @@ TEST_F(watch, sysmon_sleeps_without_a_backlog)
 	EXPECT_TRUE(has_slept(300 * NSEC_PER_MSEC));
 }
 
-TEST_F(watch, sysmon_sleeps_beside_a_blocked_worker)
+TEST_F(sysmon, sysmon_sleeps_beside_a_blocked_worker)
 {
 	int i;
 
@@ -164,7 +164,7 @@ static void read_for_ever(void *arg)
 	EXPECT_EQ(-ECANCELED, pl_read(*(int *)arg, &c, 1));
 }
 
-TEST_F(watch, sysmon_sleeps_beside_a_blocked_worker_with_io)
+TEST_F(sysmon, sysmon_sleeps_beside_a_blocked_worker_with_io)
 {
 	pl_task_t t[8];
 	int fds[2], i;
@@ -187,8 +187,8 @@ TEST_F(watch, sysmon_sleeps_beside_a_blocked_worker_with_io)
 
 static atomic_int is_computing, is_over;
 
-/* Until another runs in its place, and for as long as sysmon may look. */
-static void nap_and_compute(void *arg)
+/* Sleeps until another worker runs, and for as long as sysmon may look. */
+static void sleep_and_compute(void *arg)
 {
 	while (nr_ran < (int)(intptr_t)arg)
 		usleep(1000);
@@ -207,8 +207,8 @@ static bool is_seen_to_compute(void)
 	return !rt_stat().workers_blocked;
 }
 
-/* Where the machine has stalled for all the looks that there are, again. */
-TEST_F(watch, computing_worker_is_not_seen_as_blocked_for_long)
+/* Tried again if the machine was stalled during all of the looks. */
+TEST_F(sysmon, computing_worker_is_not_seen_as_blocked_for_long)
 {
 	bool is_seen = false;
 	pl_task_t t;
@@ -218,7 +218,7 @@ TEST_F(watch, computing_worker_is_not_seen_as_blocked_for_long)
 	for (i = 1; i <= 20 && !is_seen; i++) {
 		is_computing = 0;
 		is_over = 0;
-		t = spawn(nap_and_compute, (void *)(intptr_t)i);
+		t = spawn(sleep_and_compute, (void *)(intptr_t)i);
 		spawn_tiny(1);
 		ASSERT_TRUE(UNTIL(is_computing));
 		is_seen = is_seen_to_compute();
@@ -240,7 +240,7 @@ static void spin_until_over(void *arg)
 		;
 }
 
-/* Who begins maps its stack for signals, and waits for the likes of us. */
+/* A new worker maps its signal stack, and waits for threads such as this. */
 static void *map_and_unmap(void *may_end)
 {
 	size_t size = 8 << 20;
@@ -255,8 +255,8 @@ static void *map_and_unmap(void *may_end)
 	return NULL;
 }
 
-/* It may be asleep on its way into the crew, whose members nobody looks at. */
-TEST_F(watch, joining_worker_is_not_seen_as_blocked_for_long)
+/* It may sleep on its way into the crew; sysmon looks at no crew member. */
+TEST_F(sysmon, joining_worker_is_not_seen_as_blocked_for_long)
 {
 	static atomic_bool may_end;
 	int nr = scaled(100), i, round;
@@ -283,7 +283,7 @@ TEST_F(watch, joining_worker_is_not_seen_as_blocked_for_long)
 	pthread_join(mapper, NULL);
 }
 
-TEST_F(watch, late_work_is_seen)
+TEST_F(sysmon, late_work_is_seen)
 {
 	int i, nr = scaled(RT_INJECT ? 40 : 100);
 	uint64_t seed = 42;
@@ -308,7 +308,7 @@ static void block_for(void *arg)
 }
 
 /* It is found blocked just when it is not any more, and goes to sleep. */
-TEST_F(watch, parking_worker_does_not_count_as_blocked)
+TEST_F(sysmon, parking_worker_does_not_count_as_blocked)
 {
 	int i, nr = scaled(RT_INJECT ? 2000 : 1000);
 	uint64_t seed = 7;
@@ -341,7 +341,7 @@ static void block_shortly(void *arg)
 	atomic_fetch_add(&nr_ran, 1);
 }
 
-TEST_F(watch, racing_workers_are_counted_once)
+TEST_F(sysmon, racing_workers_are_counted_once)
 {
 	int i, nr = scaled(200);
 
@@ -365,7 +365,7 @@ static void queue_and_read(void *arg)
 	read_byte(arg);
 }
 
-TEST_F(watch, crew_calls_a_parked_worker)
+TEST_F(sysmon, crew_wakes_a_parked_worker)
 {
 	const char *is_without = getenv("MOD_WITHOUT_CREW");
 	struct pl_config cfg = PL_CONFIG_INIT;
@@ -393,7 +393,7 @@ TEST_F(watch, crew_calls_a_parked_worker)
 
 /* ---- without what helps ---- */
 
-TEST_F(watch, sysmon_does_not_run_when_disabled)
+TEST_F(sysmon, sysmon_does_not_run_when_disabled)
 {
 	setenv("PARKLOT_WATCH", "0", 1);
 	start_with(1, 0);
@@ -413,7 +413,7 @@ TEST_F(watch, sysmon_does_not_run_when_disabled)
 	let_reader_go(1);
 }
 
-TEST_F(watch, block_is_seen_without_a_free_descriptor)
+TEST_F(sysmon, block_is_seen_without_a_free_descriptor)
 {
 	struct rlimit all, none;
 
@@ -430,7 +430,7 @@ TEST_F(watch, block_is_seen_without_a_free_descriptor)
 	let_reader_go(0);
 }
 
-TEST_F(watch, forked_child_has_no_descriptor_of_sysmon)
+TEST_F(sysmon, forked_child_has_no_descriptor_of_sysmon)
 {
 	int before = nr_entries("/proc/self/fd");
 	pid_t pid;

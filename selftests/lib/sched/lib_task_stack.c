@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Stacks as tasks see them: a first run that finds none waits until one is
- * given back, and who runs over its own is named as it was spawned.
+ * given back, and a task that runs over its stack is reported by its name.
  */
 #include "kselftest_harness.h"
 

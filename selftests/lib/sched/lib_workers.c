@@ -70,7 +70,7 @@ TEST_F(workers, running_workers_match_the_target_without_blocking)
 	check_numbers();
 }
 
-static void nap_on_worker(void *arg)
+static void sleep_on_worker(void *arg)
 {
 	(void)arg;
 	atomic_fetch_add(&nr_begun, 1);
@@ -85,7 +85,7 @@ TEST_F(workers, returning_workers_do_not_exceed_the_target)
 
 	start_with(1, 0);
 	for (i = 0; i < 4; i++)
-		spawn_as(PL_STACK_WORKER, nap_on_worker, NULL);
+		spawn_as(PL_STACK_WORKER, sleep_on_worker, NULL);
 	ASSERT_TRUE(UNTIL(nr_begun == 4));
 	is_over = 1;
 	ASSERT_TRUE(UNTIL(rt_stat().tasks_alive == 0));
