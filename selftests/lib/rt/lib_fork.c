@@ -10,8 +10,8 @@
 
 FIXTURE(fork) { char unused; };
 
-/* Without a runtime; an emulator has one of its own. */
-static int nr_alone;
+/* Threads without a runtime; an emulator has one of its own. */
+static int nr_threads_before;
 
 static int nr_threads(void)
 {
@@ -21,7 +21,7 @@ static int nr_threads(void)
 FIXTURE_SETUP(fork)
 {
 	rt_begin(_metadata);
-	nr_alone = nr_threads();
+	nr_threads_before = nr_threads();
 	if (RT_TSAN || RT_ASAN)
 		SKIP(return, "no threads after a fork of several here");
 }
@@ -57,7 +57,7 @@ static void check_nothing_runs(void)
 	EXPECT_FALSE(pl_cancelled());
 	EXPECT_EQ(PL_BACKEND_AUTO, pl_runtime_backend());
 	EXPECT_EQ(-EALREADY, pl_runtime_stop());
-	EXPECT_GE(nr_alone, nr_threads());
+	EXPECT_GE(nr_threads_before, nr_threads());
 	EXPECT_EQ(0, st.tasks_alive);
 	EXPECT_EQ(0, st.tasks_spawned);
 }
@@ -88,7 +88,7 @@ static void check_new_life(void)
 	check_waits();
 	work_run();
 	EXPECT_EQ(0, pl_runtime_stop());
-	EXPECT_TRUE(UNTIL(nr_threads() <= nr_alone));
+	EXPECT_TRUE(UNTIL(nr_threads() <= nr_threads_before));
 }
 
 /* In the caller's place: a child that does @fn; its status. */
@@ -272,7 +272,7 @@ TEST_F_TIMEOUT(fork, fork_under_load_leaves_a_usable_child, 120)
 	static struct mixed noise, waiting;
 	int i, nr = scaled(40);
 
-	/* A lock of the emulator's, held by who is gone, hung the child. */
+	/* A lock of the emulator's, held by a gone thread, hung the child. */
 	if (getenv("TEST_EMULATED"))
 		SKIP(return, "the emulator cannot fork while others run");
 	start_with(2, 0);
@@ -387,8 +387,8 @@ TEST_F(fork, timers_fire_in_the_parent_only)
 	EXPECT_TRUE(UNTIL(has_ended));
 }
 
-/* Who watches opens a descriptor for each worker, when it comes to it. */
-static bool is_watcher_asleep(void)
+/* sysmon opens a descriptor for each worker that it looks at. */
+static bool is_sysmon_asleep(void)
 {
 	return !rt_has_sysmon() ||
 	       atomic_load(&pl__rt.sysmon) == PL__SYSMON_ASLEEP;
@@ -407,7 +407,7 @@ TEST_F(fork, forked_child_inherits_no_descriptors)
 	fds_before = nr_fds();
 	start_with(2, 0);
 	work_run();
-	ASSERT_TRUE(UNTIL(is_watcher_asleep()));
+	ASSERT_TRUE(UNTIL(is_sysmon_asleep()));
 	EXPECT_LE(fds_before, nr_fds());
 	EXPECT_EQ(0, in_child(check_descriptors));
 	work_run();

@@ -60,8 +60,8 @@ static const struct op task_ops[] = {
 	{ "flush", TASK, op_flush, WANT },
 	{ "spawn_many", THREAD, op_spawn_many, WANT },
 	{ "spawn_many", TASK, op_spawn_many, WANT },
-	{ "help", THREAD, op_help, WANT },
-	{ "help_blocked", WORKER_TASK, op_help_blocked, WANT },
+	{ "notify", THREAD, op_notify, WANT },
+	{ "notify_blocked", WORKER_TASK, op_notify_blocked, WANT },
 	{ "join", THREAD, op_join, WANT },
 	{ "join", TASK, op_join, { 0 } },
 	{ "join_until", TASK, op_join_until, WANT },
@@ -74,7 +74,7 @@ static const struct op task_ops[] = {
 };
 
 static const struct op sync_ops[] = {
-#if !RT_ASAN	/* whose memory may be locked in the child */
+#if !RT_ASAN	/* its memory may be locked in the child */
 	{ "fork", THREAD, op_fork, { 0 } },
 #endif
 	{ "timer_add", THREAD, op_timer_add, WANT },
@@ -328,8 +328,8 @@ static size_t nr_left_out(const struct pl__fault_site *sites, size_t nr)
 }
 
 /*
- * Run alone, it has to do the others' work first.  Who takes the first, the
- * second ... thing is left to the scheduler: a place may need another round.
+ * Run alone, it has to do the others' work first.  The scheduler decides which
+ * task takes the first, the second ... thing: a place may need another round.
  */
 TEST_F_TIMEOUT(nomem, each_faulty_call_is_made_to_fail, 240)
 {

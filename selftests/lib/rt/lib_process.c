@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The library within a process: that ends, whose threads end, and that gets
- * signals, in the midst of it all.
+ * The library in a process that ends, that gets signals, and with threads that
+ * end, while tasks run.
  */
 #include "kselftest_harness.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The runtime: what it starts with, whom it starts, and that nothing is left
- * when it has stopped.
+ * The runtime: what it starts with, which threads it starts, and that nothing
+ * is left when it has stopped.
  */
 #include "kselftest_harness.h"
 
@@ -519,7 +519,7 @@ TEST_F(runtime, threads_block_signals)
 	for (i = 0; i < ARRAY_SIZE(sigs); i++)
 		kill(getpid(), sigs[i]);
 
-	/* Whoever does not block them takes them on its way through here. */
+	/* A thread that does not block them takes them as it runs. */
 	run_two();
 	ASSERT_EQ(0, pl_timer_add(NULL, 0, count, NULL));
 	EXPECT_TRUE(UNTIL(nr_ran == 1));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Spawning many, spawning quietly, and spawning trees of tasks; what runs when,
- * and on whose thread.
+ * and on which thread.
  */
 #include "kselftest_harness.h"
 
@@ -163,7 +163,7 @@ TEST_F(spawn, nosignal_by_a_thread_runs_nothing_before_flush)
 	EXPECT_EQ(15, st.tasks_alive);
 	EXPECT_EQ(15, pl_flush());
 	EXPECT_EQ(0, pl_flush());
-	/* Some are called for; he may have been about to look once more. */
+	/* Some are signalled for; the worker may have looked by itself. */
 	EXPECT_TRUE(UNTIL(nr_ran == 15));
 }
 
@@ -288,7 +288,7 @@ TEST_F(spawn, yield_takes_turns)
 	atomic_store(&is_fair_go, 1);
 	for (i = 0; i < NR_FAIR; i++)
 		join(t[i]);
-	/* One for who saw the start a turn earlier, one for the turn itself. */
+	/* One for a task that saw the start earlier, one for the turn. */
 	EXPECT_GE(2, max_lead);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The end of the runtime: who is let go, who is waited for, and that it may be
- * started anew.
+ * The end of the runtime: which waits it ends, which tasks it waits for, and
+ * that it may be started anew.
  */
 #include "kselftest_harness.h"
 
@@ -94,7 +94,7 @@ static void run_for_ever(void *arg)
 {
 	(void)arg;
 	begin();
-	/* Ends last, so that who joins it is let go by nothing else. */
+	/* Ends last, so that only the stop ends the wait of its joiner. */
 	EXPECT_TRUE(UNTIL(nr_ended == *(int *)arg));
 }
 
@@ -151,7 +151,7 @@ TEST_F(stop, stop_cancels_later_blocking_calls)
 	EXPECT_EQ(4, nr_ended);
 }
 
-/* ---- who is waited for ---- */
+/* ---- which tasks are waited for ---- */
 
 static atomic_int may_end;
 

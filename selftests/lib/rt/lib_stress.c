@@ -36,9 +36,9 @@ static atomic_long nr_written, nr_read;
 static _Atomic pl_task_t recent[64];
 
 /*
- * Who runs on a worker's stack and waits keeps that worker: waiting without a
- * deadline for what a ready task has, all of these together may take every
- * worker there can be, and the ready task never runs.  So they don't.
+ * A task that runs on a worker's stack and waits keeps that worker.  If such
+ * tasks waited without a deadline for what a ready task has, they could take
+ * every worker there can be, and the ready task would never run.
  */
 struct player {
 	uint64_t	seed;
@@ -309,7 +309,7 @@ static void check_books(void)
 	long sum = 0;
 	int i;
 
-	/* Whoever waits has a deadline: all come to their end. */
+	/* Each wait has a deadline: all tasks end. */
 	ASSERT_TRUE(UNTIL(nr_alive == 0)) {
 		say_where();
 	}

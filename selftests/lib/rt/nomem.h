@@ -115,7 +115,7 @@ trial_child(const struct op *op, enum pl__fault_plan plan, uint32_t n)
 	clear_env();
 	prepare(op);
 	run_op(op, plan, n);
-	/* Whoever waits for what was refused is let go. */
+	/* This ends the waits for what was refused. */
 	pl_runtime_stop();
 	go_on();
 	_exit(0);

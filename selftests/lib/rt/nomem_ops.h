@@ -210,7 +210,7 @@ static void wait_for_one(void *arg)
 	nr_ran++;
 }
 
-static int op_help(void)
+static int op_notify(void)
 {
 	return until_ran(pl_spawn(NULL, wait_for_one, NULL, NULL), 2);
 }
@@ -225,7 +225,7 @@ static void wake_word(void *arg)
 }
 
 /* A worker that is blocked by its task has another take its place. */
-static int op_help_blocked(void)
+static int op_notify_blocked(void)
 {
 	int ret = pl_spawn(NULL, wake_word, NULL, NULL);
 
@@ -418,7 +418,7 @@ static int op_read(void)
 	return one_byte(pl_read(fds[0], &byte, 1));
 }
 
-/* In vain, so that it waits in epoll. */
+/* The first read finds nothing, so that it waits in epoll. */
 static int op_read_polled(void)
 {
 	char byte;

@@ -127,7 +127,7 @@ static void check_sem(void)
 	EXPECT_EQ(-EAGAIN, pl_sem_trywait(&sem));
 }
 
-/* ---- latch: freed by whoever waited, as soon as it may be ---- */
+/* ---- latch: freed by its waiter, as soon as it may be ---- */
 
 struct counted {
 	struct pl_latch	latch;
@@ -163,7 +163,7 @@ static void do_latch(struct player *p)
 		ret = pick(p, 2) ? pl_latch_wait(&c->latch) :
 				   pl_latch_wait_until(&c->latch, soon(p));
 		EXPECT_SANE(ret);
-		/* Whoever gave up cannot know when it may be freed. */
+		/* A waiter that gave up cannot know when it may be freed. */
 		while (ret && !*is_done)
 			breathe();
 		free(c);
@@ -325,7 +325,7 @@ static struct executed {
 	struct pl_queue	*q;
 	atomic_int	nr_in;
 	atomic_long	nr_pushed;
-	long		nr;		/* by whoever is in */
+	long		nr;		/* by the task that is in */
 	uintptr_t	sum;
 	_Atomic uintptr_t sum_pushed;
 } queue[NR_QUEUES];
