@@ -14,8 +14,8 @@
 RT_IO_FIXTURE(close)
 FIXTURE_VARIANT_ADD(close, futex) { .wait = "futex" };
 
-/* Who watches workers opens files: a number that was closed would be its. */
-static void __attribute__((constructor)) watch_nobody(void)
+/* sysmon opens files, which could take the number that was closed. */
+static void __attribute__((constructor)) disable_sysmon(void)
 {
 	setenv("PARKLOT_WATCH", "0", 1);
 }
@@ -30,7 +30,7 @@ static bool is_in_flight(uint32_t nr)
 	return UNTIL(rt_stat().io_in_flight == nr);
 }
 
-/* ---- who closes, and who waits ---- */
+/* ---- which thread closes, and which waits ---- */
 
 static atomic_int nr_ended;
 
@@ -205,7 +205,7 @@ TEST_F(close, close_ends_each_kind_of_wait)
 	int fd[2];
 	size_t i;
 
-	/* Who is between two calls finds the number closed, not a ring. */
+	/* A caller between two calls finds the number closed, not a ring. */
 	start_with(1, 1);
 	rt_has_uring();
 	for (i = 0; i < ARRAY_SIZE(waits); i++) {
@@ -294,7 +294,7 @@ TEST_F(close, close_does_not_wait_for_a_busy_worker)
 	ASSERT_TRUE(UNTIL(is_holding));
 	EXPECT_EQ(0, pl_close(old[0]));
 	EXPECT_EQ(0, nr_ended);
-	/* The number is another's now, who has nothing to do with it. */
+	/* Another file has the number now, and is not closed with it. */
 	make_pair(new);
 	EXPECT_EQ(old[0], new[0]);
 	t[2] = spawn(read_byte, &new[0]);
@@ -323,7 +323,7 @@ static void open_ring(void *arg)
 
 /*
  * Both workers have their rings: else these might take the number that is
- * closed, and who comes too late would wait on them.
+ * closed, and a task that comes too late would wait on them.
  */
 static void start_with_rings(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * An echo server under load, whose tasks are cancelled and interrupted at
- * random: no byte is lost, none comes twice, and all is given back.
+ * An echo server under load; its tasks are cancelled and interrupted at random:
+ * no byte is lost, none comes twice, and all is given back.
  *
  *	lib_echo [--seconds N] [--seed S] [--workers W]
  *
@@ -26,7 +26,7 @@
 #define NR_CLIENTS	32
 #define NR_TASKS_MAX	512	/* slots of as many as are ever alive */
 
-/* One client and its connection.  C: the client.  S: who serves it. */
+/* One client and its connection.  C: the client.  S: its server task. */
 struct client {
 	struct in_addr	addr;		/* its own, by which it is known */
 	uint64_t	seed;		/* C */

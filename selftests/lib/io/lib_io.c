@@ -137,7 +137,7 @@ TEST_F(io, bad_descriptor_is_ebadf)
 	run_as_each(use_bad_fd, NULL);
 }
 
-static void use_own_sqe_in_vain(void *arg)
+static void use_own_sqe_without_uring(void *arg)
 {
 	struct io_uring_sqe sqe;
 
@@ -173,7 +173,8 @@ static void use_own_sqe(void *arg)
 
 TEST_F(io, own_sqe_is_submitted_and_waited_for)
 {
-	run_as_each(rt_has_uring() ? use_own_sqe : use_own_sqe_in_vain, NULL);
+	run_as_each(rt_has_uring() ? use_own_sqe : use_own_sqe_without_uring,
+		    NULL);
 }
 
 /* ---- TCP ---- */
@@ -281,7 +282,7 @@ static void read_by_deadline(void *arg)
 	EXPECT_LE(deadline, pl_now());
 	EXPECT_EQ(-ETIMEDOUT, pl_read_until(fd[0], buf, 8, 0));
 	EXPECT_EQ(-ETIMEDOUT, pl_recv_until(fd[0], buf, 8, 0, in_ms(1)));
-	/* Nothing was lost to those who gave up. */
+	/* The readers that gave up took nothing. */
 	EXPECT_EQ(4, pl_write(fd[1], "late", 4));
 	EXPECT_EQ(4, pl_read_until(fd[0], buf, 8, in_ms(STUCK_NS)));
 	EXPECT_STREQ("late", buf);
@@ -484,7 +485,7 @@ static bool is_in_flight(uint32_t nr)
 	return UNTIL(rt_stat().io_in_flight == nr);
 }
 
-/* Whoever waits last takes nothing from who waits already. */
+/* A later waiter takes nothing from an earlier one. */
 TEST_F(io, reader_and_writer_wait_on_the_same_descriptor)
 {
 	void (*const first[])(void *) = { read_from_full, write_to_full };
@@ -550,7 +551,7 @@ TEST_F(io, non_blocking_descriptor_is_waited_for)
 	run_as_each(read_nonblocking, NULL);
 }
 
-/* ---- whom it calls ---- */
+/* ---- which worker a completion wakes ---- */
 
 #define NR_ANSWERS	2000
 

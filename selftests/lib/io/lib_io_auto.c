@@ -107,7 +107,7 @@ TEST_F(auto, requested_futex_without_uring_is_refused)
 	EXPECT_EQ(-EOPNOTSUPP, pl_runtime_start(NULL));
 }
 
-static void read_in_vain(void *arg)
+static void read_unsupported(void *arg)
 {
 	char c;
 
@@ -120,8 +120,8 @@ TEST_F(auto, requested_uring_that_fails_is_refused)
 {
 	setenv("PARKLOT_IO", "uring", 1);
 	FORBID_URING(EPERM);
-	run_in_task(read_in_vain, NULL);
-	read_in_vain(NULL);
+	run_in_task(read_unsupported, NULL);
+	read_unsupported(NULL);
 	EXPECT_EQ(PL_IO_NONE, rt_stat().io);
 }
 

@@ -389,7 +389,7 @@ struct connecting {
 	atomic_int	nr_begun;
 };
 
-static void connect_in_vain(void *arg)
+static void connect_until_ended(void *arg)
 {
 	struct connecting *c = arg;
 	int ret;
@@ -410,7 +410,7 @@ TEST_F(kinds, connect_is_interrupted_cancelled_and_times_out)
 	for (i = 0; i < 2; i++) {
 		c.nr_begun = 0;
 		c.fd = socket(AF_INET, SOCK_STREAM, 0);
-		t = spawn(connect_in_vain, &c);
+		t = spawn(connect_until_ended, &c);
 		ASSERT_TRUE(UNTIL(c.nr_begun && rt_stat().io_in_flight == 1));
 		EXPECT_EQ(0, i ? pl_cancel(t) : pl_interrupt(t));
 		join(t);
@@ -483,7 +483,7 @@ static int bind_datagrams(struct sockaddr_un *sun, socklen_t *len)
 
 #define NR_SENDERS	64
 
-/* From so many sockets that it is not they who are full: the last, of none. */
+/* From so many senders that not they are full: the last one sends none. */
 static int fill_datagrams(struct sockaddr_un *sun, socklen_t len, int *fd)
 {
 	int i, nr;

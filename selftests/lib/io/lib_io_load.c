@@ -361,7 +361,7 @@ struct meeting {
 	atomic_int	nr_there;
 };
 
-/* Who is there keeps a worker until the other is there too. */
+/* The first task keeps its worker until the second is there, too. */
 static void meet(void *arg)
 {
 	struct meeting *m = arg;

@@ -104,8 +104,8 @@ static void accept_all(void *arg)
 }
 
 /*
- * A high number: once it is closed nobody is given it, so that who comes too
- * late to accept finds it closed, not another's.
+ * A high number: once closed it is not given again, so that a task that comes
+ * too late to accept finds it closed, not another file.
  */
 static int move_to_top(int fd)
 {
@@ -261,8 +261,8 @@ TEST_F(peers, resets_at_each_step_lose_nothing_of_others)
 	}
 	EXPECT_EQ(0, pl_close(fd));
 	/*
-	 * Those reset before they were accepted are accepted all the same, and
-	 * before this one; but for who was gone before the kernel knew it.
+	 * Connections reset before accept are accepted all the same, and before
+	 * this one, except those gone before the kernel knew of them.
 	 */
 	fd = connect_to_server();
 	ask_once(fd);

@@ -294,7 +294,7 @@ TEST_F(iovec, event_ends_all_polls_of_a_descriptor)
 	close_pair(fd);
 }
 
-static void poll_in_vain(void *arg)
+static void poll_until_interrupted(void *arg)
 {
 	EXPECT_EQ(-EINTR, pl_poll(*(int *)arg, POLLIN, PL_FOREVER));
 	EXPECT_EQ(-ECANCELED, pl_poll(*(int *)arg, POLLIN, PL_FOREVER));
@@ -307,7 +307,7 @@ TEST_F(iovec, poll_is_interrupted_and_cancelled)
 	pl_task_t t;
 
 	make_pair(fd, 0);
-	t = spawn(poll_in_vain, &fd[0]);
+	t = spawn(poll_until_interrupted, &fd[0]);
 	ASSERT_TRUE(UNTIL(rt_stat().io_in_flight == 1));
 	EXPECT_EQ(0, pl_interrupt(t));
 	ASSERT_TRUE(UNTIL(rt_stat().io_submitted == 2 &&

@@ -210,7 +210,7 @@ static void send_halves(void *arg)
 	EXPECT_EQ(1, pl_send(fd[0], "2", 1, 0));
 }
 
-static void ask_in_vain(void *arg)
+static void receive_after_attempt(void *arg)
 {
 	int *fd = arg, two = 2;
 	pl_task_t t[2];
@@ -230,7 +230,7 @@ TEST_F(nonblock_first, failed_attempt_waits_for_an_event)
 	if (!make_tcp_pair(fd))
 		SKIP(return, "no loopback interface");
 	start_with(1, 1);
-	run_in_task(ask_in_vain, fd);
+	run_in_task(receive_after_attempt, fd);
 	close_pair(fd);
 }
 
