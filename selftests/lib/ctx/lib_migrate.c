@@ -20,7 +20,7 @@
 struct migrant {
 	struct pl__ctx	ctx;
 	struct migrant	*next;
-	struct pl__ctx	*back;	/* whoever runs it */
+	struct pl__ctx	*back;	/* the thread that runs it */
 	void		*stack;
 	unsigned int	hops;
 	unsigned int	nr_bad;

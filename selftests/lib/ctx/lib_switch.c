@@ -98,7 +98,7 @@ __asm__(
 "	.size	switch_with_regs, . - switch_with_regs\n");
 #endif
 
-/* A context that switches with random registers, and whoever resumes it. */
+/* A context that switches with random registers, and the resuming one. */
 struct regs_ctx {
 	struct pl__ctx	ctx;
 	struct pl__ctx	*back;

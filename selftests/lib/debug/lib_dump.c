@@ -139,7 +139,7 @@ TEST_F(dump, dump_names_each_task_of_a_deadlock_and_its_wait)
 	ASSERT_TRUE(UNTIL(nr_waiters(&first.word) && nr_waiters(&second.word)));
 	for (i = 2; i < 4; i++)
 		ASSERT_TRUE(UNTIL(is_waiting(t[i])));
-	/* Who waits may be seen before its timer is. */
+	/* A task may be seen waiting before its timer is. */
 	ASSERT_TRUE(UNTIL(dumped() && line_of("left", " more") &&
 			  line_of("right", " more") &&
 			  line_of("patient", " more")));
@@ -247,7 +247,7 @@ TEST_F(dump, dump_names_the_waiters_for_io)
 	close(fds[1]);
 }
 
-/* ---- who does not wait ---- */
+/* ---- tasks that do not wait ---- */
 
 static atomic_int nr_busy;
 
@@ -404,7 +404,7 @@ static int base_of_program(struct dl_phdr_info *info, size_t size, void *arg)
 	return 1;
 }
 
-/* How many lines after @name's are in caller(), whose code is short. */
+/* How many lines after @name's are in caller(), a short function. */
 static int nr_in_caller(const char *name)
 {
 	const char *at = strstr(text, name), *plus;
@@ -457,7 +457,7 @@ static void come_and_go(void *arg)
 	}
 }
 
-/* Stacks are unmapped under the eyes of who looks at them. */
+/* Unmaps stacks while the dump looks at them. */
 static void trim(void *arg)
 {
 	(void)arg;

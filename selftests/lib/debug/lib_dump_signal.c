@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * dumper: at a signal everything is dumped, whoever blocks that.
+ * dump_signal: at a signal everything is dumped, even if all threads block it.
  */
 #include "kselftest_harness.h"
 
@@ -48,7 +48,7 @@ TEST_F(dumper, signal_dumps_to_standard_error)
 		EXPECT_TRUE(UNTIL(nr_threads_named("pl-dump") == 1));
 		cancel_and_join(&t, 1);
 		ASSERT_EQ(0, pl_runtime_stop());
-		/* Who was joined may be listed for a moment yet. */
+		/* A joined thread may be listed for a moment longer. */
 		EXPECT_TRUE(UNTIL(!nr_threads_named("pl-dump")));
 		/* Late ones do no harm. */
 		ASSERT_EQ(0, kill(getpid(), SIGUSR2));

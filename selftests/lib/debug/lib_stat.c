@@ -204,7 +204,7 @@ static bool is_not_less(const struct pl_stat *a, const struct pl_stat *b)
 	       b->tasks_ended <= b->tasks_spawned;
 }
 
-static void watch(void *arg)
+static void observe(void *arg)
 {
 	struct pl_stat last = rt_stat(), now;
 
@@ -230,16 +230,16 @@ static void sleep_and_spawn(void *arg)
 
 TEST_F(stat, counters_never_go_down)
 {
-	static struct mixed watchers;
+	static struct mixed observers;
 	int nr = scaled(200);
 
-	mixed_start(&watchers, 1, 2, watch, NULL);
+	mixed_start(&observers, 1, 2, observe, NULL);
 	mixed_run(20, 2, sleep_and_spawn, &nr);
 	is_over = 1;
-	mixed_join(&watchers);
+	mixed_join(&observers);
 }
 
-/* ---- nobody is woken in vain ---- */
+/* ---- no worker is woken without work ---- */
 
 static void yield_much(void *arg)
 {
@@ -293,7 +293,7 @@ static void measure(void *arg)
 	pl_task_t t[2];
 	int i;
 
-	/* Who spawned us counts the wake after the fact. */
+	/* The spawner counts its wake only after it. */
 	ASSERT_TRUE(UNTIL_BUSY(may_measure));
 	before = rt_stat();
 	getrusage(RUSAGE_THREAD, &ru[0]);
@@ -392,7 +392,7 @@ TEST_F(stat, each_wake_finds_work)
 		run_as(i % 4, count, NULL);
 	mixed_run(20, 2, spawn_and_join_much, &(int){ scaled(200) });
 	EXPECT_LE(1, rt_stat().wakes);
-	/* The device counts who is parked before it compares the sequence. */
+	/* The device counts a parked worker before it compares the sequence. */
 	if (pl_runtime_backend() == PL_BACKEND_MODULE)
 		EXPECT_GE(rt_stat().wakes / 4, rt_stat().wakes_empty);
 	else

@@ -345,7 +345,7 @@ TEST(resizing_queue_gives_each_element_once)
 
 /*
  * One or two elements, pushed and popped at once.  A thief's line is written
- * just before: that store holds up the next one, that of bottom, and without
+ * just before: that store delays the next one, that of bottom, and without
  * a barrier the load of top would not wait for it.
  */
 TEST(last_element_is_taken_once)

@@ -146,7 +146,7 @@ TEST(filter_visits_each_entry_once_and_keeps_order)
 	pl__heap_fini(&h);
 }
 
-/* Reservers run ahead of the one who pushes; permits say how far he may go. */
+/* Reservers run ahead of the pusher; permits say how far it may go. */
 struct growth {
 	struct pl__heap		heap;
 	_Atomic uint32_t	permits;

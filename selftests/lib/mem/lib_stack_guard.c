@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * lib/mem/overflow: who runs over its stack dies by SIGSEGV with a line that
+ * stack_guard: a task that runs over its stack dies by SIGSEGV with a line that
  * names it, however the stack is guarded; any other fault is handled as it was.
  */
 #include "kselftest_harness.h"
@@ -35,7 +35,8 @@ struct victim {
 
 static struct victim *victim;
 
-static const struct pl__stack *who_runs(const char **name, uint64_t *handle)
+static const struct pl__stack *running_stack(const char **name,
+					     uint64_t *handle)
 {
 	*name = "deep";
 	*handle = 0x700000012ULL;
@@ -96,7 +97,7 @@ victim_process(enum pl__stack_guard how, uint32_t cls,
 
 	setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
 	victim = &v;
-	pl__stack_on_overflow(who_runs);
+	pl__stack_on_overflow(running_stack);
 	pl__stack_force_guard(how);
 	if (pl__stacks_init(&s, sizes))
 		_exit(2);

@@ -103,7 +103,7 @@ static void start_parker(struct pl__lots *lots, int nth, uint32_t lot,
 
 /*
  * Comes back once it is listed, and has compared seq, both of which is done
- * under a lock: ours, or one of the kernel's, who then puts it to sleep.
+ * under a lock: the library's, or the kernel's, which then puts it to sleep.
  */
 static void park_one(struct pl__lots *lots, int nth, uint32_t lot)
 {
@@ -323,7 +323,7 @@ static atomic_int tokens, nr_taken, nr_woken, nr_late;
 static atomic_uint nr_signalled;
 static atomic_bool is_hasty;	/* parks with deadlines that nearly come */
 
-static bool take_token(void)
+static bool consume_token(void)
 {
 	int n = atomic_load(&tokens);
 
@@ -348,7 +348,7 @@ static void *take_tokens(void *arg)
 		seq = pl__lot_peek(p->lots, p->lot);
 		if (pl__lot_is_stopped(seq))
 			break;
-		if (take_token()) {
+		if (consume_token()) {
 			atomic_fetch_add(&nr_taken, 1);
 			continue;
 		}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * guess: who is asked in vain is asked ever more rarely, but never given up.
+ * attempt_hint: a descriptor without success is tried ever more rarely, but
+ * never given up.
  */
 #include "kselftest_harness.h"
 

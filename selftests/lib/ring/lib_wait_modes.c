@@ -160,7 +160,7 @@ static void read_till_closed(void *arg)
 	EXPECT_EQ(-EBADF, ret);
 }
 
-/* Whoever is interrupted may resume where its request is not. */
+/* An interrupted task may resume on a worker without its request. */
 TEST_F(wait_mode, racing_ring_messages_are_not_lost)
 {
 	unsigned int nr = (unsigned int)scaled(100), i, back = 0;
@@ -225,7 +225,7 @@ TEST_F(wait_mode, wake_reaches_a_task_on_the_worker_stack)
 
 /* ---- the ring itself ---- */
 
-/* Else it would take a wake that is meant for who has the memory next. */
+/* Else it would take a wake meant for the next user of the memory. */
 TEST_F(futex_ring, closed_ring_has_no_futex_waiter)
 {
 	struct pl__ring *ring;

@@ -431,8 +431,8 @@ static void one_after_the_other(unsigned int nth, void *arg)
 }
 
 /*
- * Each waits for its own before it adds the next: none can be missed.  Two
- * whose deadlines have passed meet a thread that is about to sleep for good.
+ * Each adder waits for its timer before it adds the next: none can be missed.
+ * Two timers with past deadlines meet a thread that is about to sleep for good.
  */
 TEST_F_TIMEOUT(timers, thread_sleeps_through_no_deadline, 240)
 {

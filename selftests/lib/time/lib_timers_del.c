@@ -161,7 +161,7 @@ TEST_F_TIMEOUT(timers, racing_timer_is_fired_or_deleted_once, 240)
 	free(h);
 }
 
-/* What the callback did is seen by who is told that it ran. */
+/* A deleter that is told that the callback ran sees its effects. */
 static void write_plain(void *arg)
 {
 	*(uint64_t *)arg = 42;

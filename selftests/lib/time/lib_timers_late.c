@@ -2,7 +2,7 @@
 /*
  * timers: what holds when the timer thread is late, or is given timers that
  * were past when they were armed: the order of those that were armed in time,
- * and for how long the past ones hold up another.
+ * and for how long the past ones delay another.
  *
  * The thread is made late by a callback that does not return.
  */
@@ -128,7 +128,7 @@ struct chain {
 	uint32_t		nr;
 	uint64_t		callback_ns;	/* how long each takes */
 	uint64_t		armed_ns;	/* the pending one; 0: first */
-	uint64_t		due_ns;		/* of the one held up */
+	uint64_t		due_ns;		/* of the delayed timer */
 	uint32_t		nr_behind;	/* armed too late after it */
 	_Atomic bool		*may_end;
 	sem_t			ended;
@@ -163,9 +163,9 @@ static void set_true(void *arg)
 }
 
 /* One of each chain may be in the heap when the thread sees how late it is. */
-static void expect_held_up_briefly(struct __test_metadata *_metadata,
-				   struct pl__timers *t, int nr,
-				   uint32_t nr_buckets)
+static void expect_short_delay(struct __test_metadata *_metadata,
+			       struct pl__timers *t, int nr,
+			       uint32_t nr_buckets)
 {
 	struct chain chains[NR_CHAINS] = { { .t = NULL } };
 	_Atomic bool is_fired = false;
@@ -195,17 +195,17 @@ static void expect_held_up_briefly(struct __test_metadata *_metadata,
 
 TEST_F(timers, endless_old_timers_delay_a_due_one_by_100_ms)
 {
-	expect_held_up_briefly(_metadata, self->t, 1, 1);
+	expect_short_delay(_metadata, self->t, 1, 1);
 }
 
 TEST_F(timers, chains_of_old_timers_delay_a_due_one_by_100_ms)
 {
-	expect_held_up_briefly(_metadata, self->t, NR_CHAINS, 1);
+	expect_short_delay(_metadata, self->t, NR_CHAINS, 1);
 }
 
 TEST_F(timers, old_timers_in_all_buckets_delay_by_100_ms)
 {
-	expect_held_up_briefly(_metadata, self->t, NR_CHAINS, NR_BUCKETS);
+	expect_short_delay(_metadata, self->t, NR_CHAINS, NR_BUCKETS);
 }
 
 /* ---- all at once ---- */

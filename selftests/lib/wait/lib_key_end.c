@@ -46,7 +46,7 @@ static void block(void *value)
 		EXPECT_TRUE(!ret || ret == -EAGAIN);
 	}
 	EXPECT_EQ(0, pl_sleep(1000));
-	/* Who opened the gate may not have woken all yet. */
+	/* The task that opened the gate may not have woken all yet. */
 	EXPECT_EQ(-ETIMEDOUT, pl_word_wait(&never, 0, deadline));
 	EXPECT_LE(deadline, pl_now());
 	EXPECT_EQ(0, pl_mutex_lock_until(&mutex, PL_FOREVER));
@@ -86,7 +86,7 @@ TEST_F(key_end, destructors_are_not_interrupted_or_cancelled)
 	EXPECT_EQ(12, nr_destroyed);
 }
 
-static void let_go_when_stopping(void *arg)
+static void open_gate_when_stopping(void *arg)
 {
 	(void)arg;
 	ASSERT_TRUE(UNTIL(nr_waiting == 9));
@@ -113,7 +113,7 @@ TEST_F(key_end, stop_waits_for_destructors)
 	int i;
 
 	key = key_new(block);
-	spawn(let_go_when_stopping, NULL);
+	spawn(open_gate_when_stopping, NULL);
 	for (i = 0; i < 8; i++)
 		spawn_as(i % 4, i & 4 ? set_key : set_key_and_wait, NULL);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, set_key_in_thread, NULL));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Waiting on a word: who is woken, in what order, how many, and that each
- * wait ends once, for one reason.
+ * Waiting on a word: which waiters are woken, in what order, how many, and that
+ * each wait ends once, for one reason.
  */
 #include "kselftest_harness.h"
 
@@ -22,7 +22,7 @@ static void wait_for_ever(void *arg)
 	atomic_fetch_add(&nr_back, 1);
 }
 
-static void wait_in_vain(void *arg)
+static void wait_for_nothing(void *arg)
 {
 	struct pl_word w = { .value = 5 };
 	uint64_t deadline = in_ms(2);
@@ -39,10 +39,10 @@ static void wait_in_vain(void *arg)
 
 TEST_F(word, wait_ends_by_value_or_deadline)
 {
-	wait_in_vain(NULL);
+	wait_for_nothing(NULL);
 	EXPECT_EQ(PL_BACKEND_AUTO, pl_runtime_backend());
-	mixed_run(10, 2, wait_in_vain, NULL);
-	run_as(PL_STACK_WORKER, wait_in_vain, NULL);
+	mixed_run(10, 2, wait_for_nothing, NULL);
+	run_as(PL_STACK_WORKER, wait_for_nothing, NULL);
 }
 
 TEST_F(word, bad_arguments_are_refused)
@@ -58,7 +58,7 @@ TEST_F(word, wake_and_requeue_without_waiters_return_0)
 {
 	EXPECT_EQ(0, pl_word_wake(&word, UINT32_MAX));
 	EXPECT_EQ(0, pl_word_requeue(&word, &other, 1, UINT32_MAX));
-	run_in_task(wait_in_vain, NULL);
+	run_in_task(wait_for_nothing, NULL);
 	EXPECT_EQ(0, pl_word_wake(&word, UINT32_MAX));
 }
 
