@@ -51,7 +51,7 @@ struct parklot_lots {
 /* I: set at init. S: setup_lock held. */
 struct parklot_space {
 	struct mm_struct	*mm;		/* I: the owner's, grabbed */
-	/* I: the opener's table, for parklot_close_was_last(); only compared. */
+	/* I: the opener's table; only compared (parklot_close_was_last()). */
 	const void		*files;
 	bool			has_others;	/* parkers by another table */
 	unsigned int		fd_hint;	/* descriptor found last */
