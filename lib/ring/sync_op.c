@@ -70,8 +70,12 @@ static int sync_op_poll(int fd, uint32_t events)
 {
 	struct pollfd p = { .fd = fd, .events = (short)events };
 	struct timespec now = { 0 };
-	long ret = pl__syscall(SYS_ppoll, &p, 1, &now, NULL);
+	long ret;
 
+	/* ppoll() has no events for a negative descriptor, and no error. */
+	if (fd < 0)
+		return -EBADF;
+	ret = pl__syscall(SYS_ppoll, &p, 1, &now, NULL);
 	if (ret < 0)
 		return (int)ret;
 	return p.revents & POLLNVAL ? -EBADF : p.revents;

@@ -264,6 +264,7 @@ static void use_poll(void *arg)
 	EXPECT_EQ(POLLHUP, pl_poll(fd[0], 0, PL_FOREVER));
 	EXPECT_EQ(0, pl_close(fd[0]));
 	EXPECT_EQ(-EBADF, pl_poll(-1, POLLIN, PL_FOREVER));
+	EXPECT_EQ(-EBADF, pl_poll(-1, POLLIN, 0));
 }
 
 TEST_F(iovec, poll_returns_the_ready_events)
