@@ -264,7 +264,7 @@ static void wake_all(uint32_t round)
 	count_wait(&count);
 }
 
-/* At first they are given stacks that nobody had yet. */
+/* At first they are given stacks that no task had before. */
 static void park_first(void)
 {
 	uint64_t before = memory_used();

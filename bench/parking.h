@@ -5,7 +5,7 @@
  *
  * The scheduler has nothing to guess.  Wakees are ordinary threads.  A waker
  * under SCHED_FIFO is not disturbed by them: what is measured is its own side.
- * One under SCHED_IDLE is left as soon as there is somebody else to run: what
+ * One under SCHED_IDLE is left as soon as another thread is to run: what
  * is measured is until all of them have.  Where two take turns both are under
  * SCHED_BATCH: the processor changes hands when one sleeps, not when it wakes
  * the other one.
@@ -195,13 +195,13 @@ static inline void parking_put_wakes(const char *name, unsigned int nr,
 	bench_put(text, "ns", parking_median(&s));
 }
 
-static inline void parking_wake_nobody(void)
+static inline void parking_wake_none(void)
 {
 	if (parking->wake(1))
-		die("somebody was parked");
+		die("a thread was parked");
 }
 
-/* The whole of it: nobody, and one, two and four in a lot each. */
+/* The whole of it: no sleeper, and one, two and four in a lot each. */
 static inline void parking_wakes(const struct parking *way)
 {
 	pthread_t wakee[PARKING_LOTS];
@@ -209,7 +209,7 @@ static inline void parking_wakes(const struct parking *way)
 
 	parking_begin(way, false);
 	bench_put("empty_call", "ns", parking_each(way->empty));
-	bench_put("wake_nobody", "ns", parking_each(parking_wake_nobody));
+	bench_put("wake_nobody", "ns", parking_each(parking_wake_none));
 	for (i = 0; i < PARKING_LOTS; i++)
 		parking_start(&wakee[i], parking_wakee, i);
 	for (i = 1; i <= PARKING_LOTS; i *= 2)

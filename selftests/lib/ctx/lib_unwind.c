@@ -8,7 +8,7 @@
 
 #include <execinfo.h>
 
-/* The end of a walk: pl__ctx_boot() and nobody above it. */
+/* The end of a walk: pl__ctx_boot() and no caller above it. */
 void pl__ctx_boot(void);
 
 static bool is_boot(const void *pc)

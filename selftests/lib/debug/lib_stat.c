@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Counters: exact once all is quiet, and proof that nobody enters the kernel to
- * wake nobody.
+ * Counters: exact once all is quiet, and proof that no waker enters the kernel
+ * when no worker sleeps.
  */
 #include "kselftest_harness.h"
 
@@ -336,7 +336,7 @@ TEST_F(stat, work_of_one_worker_for_itself_needs_no_wake)
 }
 
 /*
- * All of both are busy, so that there is nobody to be woken.  Where they yield,
+ * All of both are busy, so that no worker is to be woken.  Where they yield,
  * one that gets no processor for a while may lose its tasks to the other, and
  * find none when it is back: then it was not busy all the time.
  */

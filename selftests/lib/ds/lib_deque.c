@@ -387,7 +387,7 @@ static void until_empty(unsigned int nth, void *arg)
 	} while (e || lost);
 }
 
-/* Thieves that leave when told that it is empty leave it empty. */
+/* Thieves that leave when a steal finds it empty leave it empty. */
 TEST(lost_race_is_told_from_empty)
 {
 	size_t i, nr = ROUNDS(500000);

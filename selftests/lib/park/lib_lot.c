@@ -266,7 +266,7 @@ TEST_F(lot, sleeper_in_a_ring_is_woken_or_leaves)
 	EXPECT_FALSE(pl__lot_list(lots, 2, &e, &bell, seq + 2));
 	EXPECT_EQ(0, nr_parked(lots, 2));
 
-	/* Leaves by itself: then nobody is there to be woken. */
+	/* Leaves by itself: then no sleeper is there to be woken. */
 	EXPECT_TRUE(pl__lot_list(lots, 2, &e, &bell, seq));
 	EXPECT_EQ(1, nr_parked(lots, 2));
 	EXPECT_TRUE(pl__lot_unlist(lots, 2, &e));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The child of a fork(): from wherever it was made, and whatever others were
- * at, it has no runtime, may start one, and waits for nobody of the parent's.
+ * at, it has no runtime, may start one, and waits for no task of the parent's.
  */
 #include "kselftest_harness.h"
 
@@ -286,7 +286,7 @@ TEST_F_TIMEOUT(fork, fork_under_load_leaves_a_usable_child, 120)
 	work_run();
 }
 
-/* As if somebody else held it at that moment. */
+/* As if another thread held it at that moment. */
 static struct pl__lock *held;
 
 static void fork_under_lock(void)

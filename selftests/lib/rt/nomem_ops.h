@@ -382,7 +382,7 @@ static int op_cancel(void)
 }
 
 #if !RT_ASAN
-/* Refused in the child, where nobody is told: it goes on all the same. */
+/* Refused in the child, which reports it to no caller and goes on. */
 static int op_fork(void)
 {
 	pid_t pid = fork();
@@ -510,7 +510,7 @@ static void stop_from_timer(void *arg)
 	nr_ran++;
 }
 
-/* Refused, it has not begun: nobody was cancelled. */
+/* Refused, it has not begun: no task was cancelled. */
 static int op_stop_from_timer(void)
 {
 	int ret = pl_timer_add(NULL, 0, stop_from_timer, NULL);

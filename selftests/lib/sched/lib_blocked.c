@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Tasks that block their workers in the kernel cost nobody else.
+ * Tasks that block their workers in the kernel delay no other task.
  */
 #include "kselftest_harness.h"
 

@@ -22,7 +22,7 @@ static bool is_static(void)
 	return !getauxval(AT_BASE);
 }
 
-/* ---- a database that somebody else has locked ---- */
+/* ---- a database that another connection has locked ---- */
 
 /* Of sqlite3.h, which is not needed to call it. */
 struct sqlite3;

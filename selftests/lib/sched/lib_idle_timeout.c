@@ -215,7 +215,7 @@ static bool has_any_ended(void)
 }
 
 /*
- * Tasks come alone while workers end, so that nobody makes up for a signal that
+ * Tasks come alone while workers end, so that none makes up for a signal that
  * was lost; then others are to be started again.
  */
 static void end_and_start(uint32_t max, int nr_blocking)

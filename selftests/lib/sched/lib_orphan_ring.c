@@ -183,7 +183,7 @@ static void wait_and_block(void *arg)
 	read_byte(pipes[0]);
 }
 
-/* Nobody has told the kernel yet what they wait for. */
+/* Their requests are not submitted to the kernel yet. */
 TEST_F(orphan_ring, io_is_submitted_though_its_worker_is_in_read)
 {
 	start_with(1, 0);
@@ -206,7 +206,7 @@ static bool is_sysmon_asleep(void)
 	return atomic_load(&pl__rt.sysmon) == PL__SYSMON_ASLEEP;
 }
 
-/* What wakes the worker is its own ring: nobody has queued a task. */
+/* The worker's own ring wakes it: no thread has queued a task. */
 TEST_F(orphan_ring, io_completes_though_sysmon_slept_when_its_worker_went_on)
 {
 	start_with(1, 0);

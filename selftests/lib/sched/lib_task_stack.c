@@ -97,7 +97,7 @@ TEST_F(task_stack, task_without_a_free_stack_waits_for_a_stack)
 	EXPECT_EQ(nr, nr_begun);
 	EXPECT_EQ(nr, nr_ended);
 
-	/* With nobody waiting, tasks are taken again. */
+	/* With no task waiting, tasks are taken again. */
 	run_as(PL_STACK_LARGE, nothing, NULL);
 }
 

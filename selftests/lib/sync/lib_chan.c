@@ -19,7 +19,7 @@ static void open_chan(size_t capacity)
 	ASSERT_EQ(0, pl_chan_create(&chan, capacity));
 }
 
-/* Nobody was forgotten in it. */
+/* No waiter was forgotten in it. */
 static void destroy_chan(void)
 {
 	EXPECT_EQ(0, pl_chan_destroy(chan));

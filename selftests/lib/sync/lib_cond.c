@@ -84,7 +84,7 @@ static void wait_for_ticket(void *arg)
 {
 	pl_mutex_lock(&mutex);
 	nr_waiting++;
-	/* Nobody here spends a ticket before its signal. */
+	/* No task here spends a ticket before its signal. */
 	EXPECT_EQ(0, pl_cond_wait(&cond, &mutex));
 	EXPECT_EQ(1, nr_tickets);
 	nr_tickets--;

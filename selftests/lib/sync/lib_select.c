@@ -25,7 +25,7 @@ static void open_chans(size_t capacity)
 		ASSERT_EQ(0, pl_chan_create(&chans[i], capacity));
 }
 
-/* Nobody is listed any more. */
+/* No select is listed any more. */
 static void destroy_chans(void)
 {
 	int i;

@@ -35,7 +35,7 @@ static inline int nr_rw_queued(struct pl_rwlock *l)
 	return nr;
 }
 
-/* Nobody has it or waits, and it does not believe so either. */
+/* Free, without a queued waiter, and the word says so. */
 static inline void check_free(void)
 {
 	EXPECT_EQ(0, lock.word.value);

@@ -362,7 +362,7 @@ TEST_F_TIMEOUT(timers, deleted_timers_in_the_heap_are_reclaimed, 240)
 	};
 	uint32_t round;
 
-	/* Earlier than all: nobody wakes the thread for their sake. */
+	/* Earlier than all the others: none of those wakes the thread. */
 	add(self->t, 12, pl__now_ns() + FAR / 2, nothing, NULL);
 	for (round = 0; round < 3; round++)
 		team_run(2, add_and_delete, &c);

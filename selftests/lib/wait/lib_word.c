@@ -247,7 +247,7 @@ TEST_F(word, moved_waiters_are_interrupted_and_cancelled)
 	EXPECT_EQ(0, nr_waiters(&other));
 }
 
-/* Waiters sent to and fro while others are woken: nobody is lost. */
+/* Waiters are requeued to and fro while others are woken: none is lost. */
 static atomic_int is_over;
 
 static void move_about(void *arg)

@@ -2,7 +2,7 @@
 /*
  * A wait may be ended by a wake, its deadline, an interrupt and a cancel, all
  * in the same moment.  It ends once, for one of them; a wake that is counted
- * has let somebody go, and an interrupt that came to nothing is kept.
+ * has ended a wait, and an interrupt without effect is kept.
  */
 #include "kselftest_harness.h"
 
