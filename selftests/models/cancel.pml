@@ -4,10 +4,10 @@
  * the kernel cancels no later one in its place (lib/ring/ring.c:
  * pl__ring_cancel(), finish(), add_cancels(); io_wait_task() in io.c).
  *
- * A task has a request in flight, gives it up when it likes, asks its ring to
+ * A task has a request in flight, gives it up at any time, asks its ring to
  * cancel it and waits for done(); then it uses the same memory, and so the
- * same name, for a second request, which is not cancelled. The kernel completes
- * when it likes, and is told to cancel by name.
+ * same name, for a second request, which is not cancelled. The kernel
+ * completes requests at any time, and gets cancels by name.
  *
  * MUTANT 1: the attempt is not counted as a completion to come
  * MUTANT 2: the attempt is counted though nothing is pending any more

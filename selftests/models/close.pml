@@ -7,15 +7,15 @@
  * One ring. Request OLD may be made at any time, NEW once the number is open
  * again, as another file. Nothing ever comes from the first file, so that a
  * request which the kernel holds on it ends by a message or never; from the
- * second there comes something, some time. The owner may be blocked until the
- * closer is through. Its store to the bucket's count may be late, until the
- * kernel looks for the file, which is a full barrier.
+ * second, data comes at some time. The owner may be blocked until the closer
+ * is done. Its store to the bucket's count may be late, until the kernel looks
+ * for the file, which is a full barrier.
  *
- * OLD ends, with what is so; NEW ends with what came, and never as closed.
+ * OLD ends with a true result; NEW ends with data, and never as closed.
  *
  * MUTANT 1: the kernel looks for the file before the request is counted
  * MUTANT 2: the closer does not look again once the number is closed
- * MUTANT 3: the second look takes the number of requests of then
+ * MUTANT 3: the second look takes the number of requests at that time
  * MUTANT 4: the closer waits until the owner has taken the message
  * MUTANT 5: the owner ends only the first request that it finds
  * MUTANT 6: a request that may be on another file ends as if closed
@@ -40,7 +40,7 @@ mtype state[NR] = NONE;
 byte held[NR];			/* which file the kernel holds for it */
 byte nr_of[NR];			/* requests added before it */
 byte nr_added;
-byte bucket, late;		/* its count, and what is not in memory yet */
+byte bucket, late;		/* its count, and the part not in memory yet */
 
 bool message;			/* in the inbox, and its field */
 byte before;

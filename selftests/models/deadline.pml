@@ -34,9 +34,9 @@ byte earliest = NEVER;		/* of the bucket */
 bool listed[NR_ADDERS];		/* in its bucket; under the bucket's lock */
 bool heaped[NR_ADDERS];
 byte seq, next_ns;
-bool is_batch;			/* fired, but what comes after it is not done */
+bool is_batch;			/* fired, but the following work is not done */
 bool in_futex;
-byte until;			/* what it sleeps there for */
+byte until;			/* the time at which its sleep ends */
 
 bool late_seq[NR_ADDERS], is_late;
 byte late_next;
@@ -47,7 +47,7 @@ byte nr_added;
 /* What the heap's first is due at. */
 #define heap_min()	(heaped[1] -> 1 : (heaped[0] -> 2 : NEVER))
 
-/* One step under the bucket's lock, but for what the mutant does. */
+/* One step under the bucket's lock, except in the mutant. */
 inline pull()
 {
 	if

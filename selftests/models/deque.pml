@@ -2,10 +2,10 @@
 /*
  * deque: each element is taken once, the last one too (lib/ds/deque.[ch]).
  *
- * The owner pushes four elements and pops as often as it likes in between;
- * two thieves steal. The array has two slots at first and grows; the owner
- * that sees the queue empty may go back to the small one, and then what was in
- * the large one is gone. The owner's plain and release stores reach memory in
+ * The owner pushes four elements and pops any number of times in between; two
+ * thieves steal. The array has two slots at first and grows; the owner that
+ * sees the queue empty may go back to the small one, and then the contents of
+ * the large one are gone. The owner's plain and release stores reach memory in
  * order but late, from a buffer; a seq_cst store waits until all before it are
  * there, as do pages that are given back.
  *
@@ -152,7 +152,7 @@ active proctype owner()
 {
 	byte bottom, i, t, p = 1;
 	byte own[2];
-	byte element[NR + 1];		/* by index: what was pushed there */
+	byte element[NR + 1];		/* by index: the value pushed */
 	bool array;
 
 	do

@@ -268,7 +268,7 @@ proctype worker(byte me)
 	od
 }
 
-/* end(): what is left of those that have ended. */
+/* end(): the last look of each worker that has ended. */
 proctype ended()
 {
 	byte alive;

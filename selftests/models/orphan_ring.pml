@@ -54,7 +54,7 @@ bool late_asleep;
 #define NR_REQS		2
 #define all_done	(done == NR_REQS && woken)
 
-/* The holder of the lock submits, and reaps what is complete. */
+/* The holder of the lock submits, and reaps completions. */
 inline poll()
 {
 	d_step {

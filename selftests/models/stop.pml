@@ -12,7 +12,8 @@
  * it is gone.
  *
  * MUTANT 1: [inside-a] is relaxed: the thread is seen late
- * MUTANT 2: the stopper takes apart what threads still look at [inside-b]
+ * MUTANT 2: the stopper takes the runtime apart while threads look at it
+ * [inside-b]
  * MUTANT 3: the thread counts its task once it has looked at the state
  * MUTANT 4: spawned tasks are summed up before ended ones
  * MUTANT 5: a task that ends does not notify the stopper [stop-b]

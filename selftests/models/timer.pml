@@ -5,7 +5,7 @@
  * advance(), to_heap(), fire()).
  *
  * One slot, armed twice, each time with a new generation; a deleter for each
- * handle, as late as it likes; the thread, which pulls, fires and reclaims. A
+ * handle, at any later time; the thread, which pulls, fires and reclaims. A
  * deleter that was told 0 has a timer that never runs; -EBUSY, one that runs;
  * -ENOENT, one that has run or was deleted. The slot is given back once.
  *

@@ -34,7 +34,7 @@ mtype = { NONE, WOKEN, DIFFERS, INTERRUPTED, TIMEDOUT };
 
 bool value;			/* of word 0; word 1 keeps its own */
 bool locked[2];			/* their buckets */
-byte word = NOWHERE;		/* the waiter's: what it waits on */
+byte word = NOWHERE;		/* the word that the waiter waits on */
 byte listed = NOWHERE;		/* the bucket that lists the waiter */
 mtype reason = NONE;
 bool is_ready;			/* set by the thread that dequeued it */
