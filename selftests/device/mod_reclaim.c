@@ -24,9 +24,9 @@
 
 /* Shared with the process in the cgroup */
 struct state {
-	atomic_int	is_ready;	/* it is at its limit */
-	atomic_ullong	nr_done;	/* spaces that it made, or could not */
-	atomic_ullong	nr_refused;	/* spaces that were -ENOMEM */
+	atomic_int	is_ready;	/* the process is at its limit */
+	atomic_ullong	nr_done;	/* spaces made, or refused */
+	atomic_ullong	nr_refused;	/* spaces refused with -ENOMEM */
 	bool		has_crew;
 };
 
@@ -179,7 +179,7 @@ TEST_F_TIMEOUT(reclaim, throttled_cgroup_delays_no_other, 120)
 	pid = start(self);
 	ASSERT_EQ(1, atomic_load(&self->state->is_ready));
 	EXPECT_EQ(0, cgroup_set(&self->cgroup, "memory.high", HIGH));
-	/* It is in the middle of one, for a second at least. */
+	/* The process has been in one SETUP for a second at least. */
 	UNTIL((nr_done = atomic_load(&self->state->nr_done),
 	       sleep_ns(NSEC_PER_SEC),
 	       nr_done == atomic_load(&self->state->nr_done)));

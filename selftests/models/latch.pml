@@ -6,8 +6,8 @@
  *
  * Two waiters, one of which may be interrupted; two threads that count down,
  * one of which counts one up before. A wake may come that was for an earlier
- * object at the address. A waiter that waits for ever is a deadlock. That
- * comparing and falling asleep is one step to wakers is word.pml's.
+ * object at the address. A waiter that waits for ever is a deadlock. word.pml
+ * shows that comparing and falling asleep are one step to wakers.
  *
  * MUTANT 1: a thread looks at the mark before it counts down
  * MUTANT 2: the mark is stored over a count that went down meanwhile

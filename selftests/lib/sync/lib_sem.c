@@ -319,7 +319,7 @@ static void wait_until_ended(void *arg)
 	EXPECT_EQ(0, pl_sem_post(&sem, 1));
 	EXPECT_EQ(-ECANCELED, pl_sem_wait(&sem));
 	EXPECT_EQ(-ECANCELED, pl_sem_wait_until(&sem, 0));
-	/* Does not block, and so is nothing that could be cancelled. */
+	/* pl_sem_trywait() does not block: no point of cancellation. */
 	EXPECT_EQ(0, pl_sem_trywait(&sem));
 	EXPECT_EQ(-EAGAIN, pl_sem_trywait(&sem));
 }
