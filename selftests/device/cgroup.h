@@ -11,27 +11,11 @@ struct cgroup {
 	char	path[64];	/* the cgroup's directory */
 };
 
-/* 0, or -errno of opening or writing. */
-static inline int cgroup_write_in(const char *dir, const char *name,
-				  const char *text)
-{
-	char path[128];
-	int fd, err = 0;
-
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	if (write(fd, text, strlen(text)) < 0)
-		err = -errno;
-	close(fd);
-	return err;
-}
-
+/* 0, or -errno of open() or write(). */
 static inline int cgroup_set(const struct cgroup *cgroup, const char *name,
 			     const char *value)
 {
-	return cgroup_write_in(cgroup->path, name, value);
+	return write_file(cgroup->path, name, value);
 }
 
 /* The caller's process moves there. */
@@ -58,8 +42,7 @@ static inline bool cgroup_make(struct cgroup *cgroup, const char *name)
 	snprintf(cgroup->path, sizeof(cgroup->path), "%s/%s", cgroup->top,
 		 name);
 	if (!mount("none", cgroup->top, "cgroup2", 0, NULL) &&
-	    !cgroup_write_in(cgroup->top, "cgroup.subtree_control",
-			     "+memory") &&
+	    !write_file(cgroup->top, "cgroup.subtree_control", "+memory") &&
 	    !mkdir(cgroup->path, 0755))
 		return true;
 	cgroup_remove(cgroup);
