@@ -22,25 +22,12 @@ race_tags() {
 		-f scripts/lint/tags.awk selftests/models/TAGS -
 }
 
-# retired_words [update]: in all that people read; the list itself and its
-# test name them.
+# In all that people read; the list itself and its test name them.
 retired_words() {
-	local todo=scripts/lint/retired-todo
-
-	[[ -e $todo ]] || todo=/dev/null
 	# shellcheck disable=SC2046 # words are meant
-	awk -v update="${1-}" -f scripts/lint/retired.awk \
-		scripts/lint/retired "$todo" $(tracked | grep -vE \
+	awk -f scripts/lint/retired.awk scripts/lint/retired \
+		$(tracked | grep -vE \
 		"$NO_COMMENTS|\.tsv$|^scripts/lint/retired|^scripts/test/test-lint")
-}
-
-# After words were replaced: what is left.
-part_retired-todo() {
-	retired_words 1 >"$O/retired-todo"
-	mv "$O/retired-todo" scripts/lint/retired-todo
-	tap_begin
-	try retired_words retired_words
-	tap_end
 }
 
 check_commits() {

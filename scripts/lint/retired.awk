@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 #
-# awk [-v update=1] -f retired.awk scripts/lint/retired TODO FILE...
+# awk -f retired.awk scripts/lint/retired FILE...
 # No FILE uses a word or an identifier that "retired" lists (its head describes
-# the kinds).  TODO lists directories that still have some, a line each: path
-# prefix, number of hits.  A directory with more hits fails, and so does one
-# with fewer, so that its number is lowered with the change.  With update=1 the
-# output is the TODO file of today; a number never rises.
+# the kinds).
 
 function bad(what) { print what; failed = 1 }
 
-# ---- the lists ----
+# ---- the list ----
 
 # An entry: kind, pattern, replacement and, for people, a reason.
 function read_entry(	part, n)
@@ -37,15 +34,6 @@ function add_pattern(kind, pattern, say,	edge)
 	kind_of[nr] = kind
 	instead[nr] = say
 	any[kind] = any[kind] (any[kind] == "" ? "" : "|") "(" regex[nr] ")"
-}
-
-function read_todo()
-{
-	if (NF != 2 || $2 !~ /^[1-9][0-9]*$/ || $1 in todo)
-		bad(FILENAME ":" FNR ": not \"prefix number\", once")
-	todo[$1] = $2
-	order[++nr_todo] = $1
-	todo_file = FILENAME
 }
 
 # ---- what of a line is comment or prose, and what is code ----
@@ -132,20 +120,11 @@ function move_identifiers(	rest)
 
 # ---- hits ----
 
-function prefix_of(file,	p)
-{
-	for (p = file; !(p in todo); )
-		if (!sub(/\/[^\/]*$/, "", p))
-			return ""
-	return p
-}
-
-function hit(found, i,	p)
+function hit(found, i)
 {
 	gsub(/^[^a-z0-9]+|[^a-z0-9]+$/, "", found)
-	p = prefix_of(FILENAME)
-	hits[p]++
-	list[p] = list[p] FILENAME ":" FNR ": \"" found "\": " instead[i] "\n"
+	bad(FILENAME ":" FNR ": \"" found "\": " instead[i])
+	nr_hits++
 }
 
 function look(kind, hay,	i, rest)
@@ -180,12 +159,6 @@ function look_across(before, now,	i, both)
 
 FILENAME == ARGV[1] && (/^#/ || /^$/) { next }
 FILENAME == ARGV[1] { read_entry(); next }
-FILENAME == ARGV[2] && (/^#/ || /^$/) {
-	if (update)
-		print
-	next
-}
-FILENAME == ARGV[2] { read_todo(); next }
 
 FNR == 1 {
 	language = language_of(FILENAME)
@@ -218,45 +191,9 @@ FNR == 1 {
 	last = now
 }
 
-# ---- what is to do ----
-
-function hold(p,	n)
-{
-	n = hits[p] + 0
-	if (n > todo[p]) {
-		printf "%s", list[p]
-		bad(p ": " n " retired words, " todo[p] " are allowed")
-	} else if (n < todo[p]) {
-		bad(todo_file ": " p " has " n " retired words, not " todo[p] \
-		    ": " (n ? "write " n : "remove the line"))
-	}
-}
-
-function write_todo(	i, p, n)
-{
-	for (i = 1; i <= nr_todo; i++) {
-		p = order[i]
-		n = hits[p] < todo[p] ? hits[p] + 0 : todo[p]
-		if (n)
-			print p "\t" n
-	}
-}
-
 END {
 	if (!nr || !nr_files)
 		bad("no retired words, or no files to look into")
-	if (update) {
-		write_todo()
-		exit failed
-	}
-	if (list[""] != "") {
-		printf "%s", list[""]
-		failed = 1
-	}
-	for (i = 1; i <= nr_todo; i++)
-		hold(order[i])
-	for (p in hits)
-		sum += hits[p]
-	print nr " patterns, " nr_files " files, " sum + 0 " hits"
+	print nr " patterns, " nr_files " files, " nr_hits + 0 " hits"
 	exit failed
 }
