@@ -49,6 +49,7 @@ override CPPFLAGS += -D_GNU_SOURCE -Iinclude -Iinclude/uapi -iquote lib \
 		   $(LIBURING_CFLAGS)
 override CFLAGS	+= -std=gnu11 -Wall -Wextra -Wstrict-prototypes \
 		   -Wmissing-prototypes -fvisibility=hidden -pthread \
+		   -fstack-clash-protection \
 		   $(FLAGS_$(VARIANT)) $(if $(WERROR),-Werror)
 override LDFLAGS += -pthread $(LINK_$(VARIANT))
 

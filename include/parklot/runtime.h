@@ -148,7 +148,7 @@ struct pl_stat {
 	uint32_t	tasks_alive;
 	uint32_t	timers_alive;
 	uint32_t	io_in_flight;
-	/* stacks with a canary, no guard page */
+	/* stacks with a canary, no guard */
 	uint64_t	stacks_unguarded;
 	/* calls of io_uring_enter() or epoll_wait() */
 	uint64_t	io_enters;

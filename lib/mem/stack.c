@@ -14,7 +14,7 @@
 # define MADV_POPULATE_READ	22
 #endif
 
-#define AREA_SIZE	(4UL << 20)	/* bytes; or one larger stack */
+#define AREA_SIZE	(8UL << 20)	/* bytes; or one larger stack */
 #define AREA_NR_MAX	64
 #define CACHE_BYTES	(4UL << 20)	/* of stacks in a worker's cache */
 #define CACHE_NR_MAX	32
@@ -29,7 +29,7 @@ struct pl__stack_area {
 	char			*base;		/* I */
 	uint64_t		idle;	/* L: a bit for each idle stack */
 	uint64_t		dirty;	/* L: idle stacks that have memory */
-	uint64_t		guarded; /* I: stacks with a guard page */
+	uint64_t		guarded; /* I: stacks with a guard */
 	/* I: valgrind's ids, under valgrind only */
 	uint32_t		valgrind[];
 };
@@ -43,7 +43,7 @@ struct pl__stack_pool {
 	uint32_t		nr_unused;
 	struct pl__list		areas;	/* L: with idle stacks; dirty first */
 	struct pl__list		full;		/* L: without idle stacks */
-	size_t			size; /* I: bytes of a stack, with its guard */
+	size_t			size; /* I: bytes of a stack, of its guard */
 	uint32_t		cls;		/* I: enum pl_stack */
 	uint32_t		nr_per_area;	/* I */
 	/* I: most stacks in a worker's cache */
@@ -99,12 +99,12 @@ static bool can_guard_install(void)
 	return can;
 }
 
-static bool guard(char *page)
+static bool guard(char *low, size_t size)
 {
 	if (!is_by_mprotect())
-		return !pl__advise(page, page_size, MADV_GUARD_INSTALL);
+		return !pl__advise(low, size, MADV_GUARD_INSTALL);
 	if (atomic_fetch_sub(&mprotects_left, 1) > 0 &&
-	    !pl__protect_none(page, page_size))
+	    !pl__protect_none(low, size))
 		return true;
 	atomic_fetch_add(&mprotects_left, 1);
 	return false;
@@ -123,9 +123,22 @@ void pl__stack_check_canary(const struct pl__stack *st)
 
 /* ---- areas ---- */
 
+/* Of a stack with its guard, which is as wide. */
+static size_t slot_size(const struct pl__stack_pool *p)
+{
+	return 2 * p->size;
+}
+
+/* The lowest byte of the guard of stack @i. */
+static char *slot_at(const struct pl__stack_pool *p,
+		     const struct pl__stack_area *a, uint32_t i)
+{
+	return a->base + i * slot_size(p);
+}
+
 static size_t area_size(const struct pl__stack_pool *p)
 {
-	return p->size * p->nr_per_area;
+	return slot_size(p) * p->nr_per_area;
 }
 
 static uint64_t all_of(const struct pl__stack_pool *p)
@@ -140,7 +153,7 @@ static void area_add_to_valgrind(struct pl__stack_pool *p,
 	uint32_t i;
 
 	for (i = 0; i < p->nr_per_area; i++)
-		a->valgrind[i] = pl__valgrind_add(a->base + i * p->size,
+		a->valgrind[i] = pl__valgrind_add(slot_at(p, a, i) + p->size,
 						  p->size);
 }
 
@@ -163,7 +176,7 @@ static struct pl__stack_area *area_new(struct pl__stack_pool *p)
 	 */
 	pl__advise(a->base, area_size(p), MADV_NOHUGEPAGE);
 	for (i = 0; i < p->nr_per_area; i++) {
-		if (guard(a->base + i * p->size))
+		if (guard(slot_at(p, a, i), p->size))
 			a->guarded |= 1ULL << i;
 		else
 			atomic_fetch_add(&nr_unguarded, 1);
@@ -191,12 +204,12 @@ static void area_free(struct pl__stack_pool *p, struct pl__stack_area *a)
 static struct pl__stack *stack_at(struct pl__stack_pool *p,
 				  struct pl__stack_area *a, uint32_t i)
 {
-	char *low = a->base + i * p->size;
+	char *base = slot_at(p, a, i) + p->size;
 	struct pl__stack *st;
 
-	st = (struct pl__stack *)(low + p->size) - 1;
+	st = (struct pl__stack *)(base + p->size) - 1;
 	*st = (struct pl__stack){
-		.base = low + page_size,
+		.base = base,
 		.size = p->size,
 		.cls = p->cls,
 		.index = i,
@@ -384,6 +397,19 @@ static uint32_t cool_down_some(struct pl__stack_pool *p, uint32_t most)
 	return nr;
 }
 
+/*
+ * What lies below a stack without a guard may have been written to by a frame
+ * that stepped over the canary.
+ */
+static int stack_clean(struct pl__stack_pool *p, struct pl__stack_area *a,
+		       uint32_t i)
+{
+	if (a->guarded & 1ULL << i)
+		return pl__advise(slot_at(p, a, i) + p->size, p->size,
+				  MADV_DONTNEED);
+	return pl__advise(slot_at(p, a, i), slot_size(p), MADV_DONTNEED);
+}
+
 static size_t clean_some(struct pl__stack_pool *p, struct pl__stack_area *a)
 {
 	size_t given = 0;
@@ -392,9 +418,8 @@ static size_t clean_some(struct pl__stack_pool *p, struct pl__stack_area *a)
 	for (nr = 0; a->dirty && nr < NR_AT_ONCE; nr++) {
 		i = (uint32_t)__builtin_ctzll(a->dirty);
 		a->dirty &= a->dirty - 1;
-		if (!pl__advise(a->base + i * p->size + page_size,
-				p->size - page_size, MADV_DONTNEED))
-			given += p->size - page_size;
+		if (!stack_clean(p, a, i))
+			given += p->size;
 	}
 	if (!a->dirty) {
 		list_del_init(&a->list);
@@ -519,7 +544,8 @@ static void pool_init(struct pl__stack_pool *p, uint32_t cls, size_t size)
 	size = (size + page_size - 1) & ~(page_size - 1);
 	p->cls = cls;
 	p->size = size;
-	p->nr_per_area = size < AREA_SIZE ? (uint32_t)(AREA_SIZE / size) : 1;
+	p->nr_per_area = slot_size(p) < AREA_SIZE ?
+			 (uint32_t)(AREA_SIZE / slot_size(p)) : 1;
 	if (p->nr_per_area > AREA_NR_MAX)
 		p->nr_per_area = AREA_NR_MAX;
 	p->nr_cached = 1 + (uint32_t)(CACHE_BYTES / size);

@@ -10,13 +10,19 @@
  *
  *	area --> a worker's cache <--> warm list --> area --> unmapped
  *
- * The lowest page is a guard: by MADV_GUARD_INSTALL where the kernel has it,
- * which costs no mapping; else by mprotect() as long as that takes at most half
- * of the mappings that the process may have.  Further stacks have a canary
- * instead: their lowest page is not used, so that a small overflow does no
- * harm, and its highest words, which must stay zero, are checked on each switch
- * away.  Reading them costs no memory: the kernel maps its page of zeroes
- * there.
+ * Below each stack lies a guard that is as wide as the stack, so that a single
+ * frame of up to the stack's size cannot reach past it, however deep it begins:
+ *
+ *	| guard, size bytes | stack, size bytes | guard | stack | ...
+ *	low                 base      struct pl__stack
+ *
+ * The guard is made by MADV_GUARD_INSTALL where the kernel has it, which costs
+ * no mapping, and 8 bytes of page table a page; else by mprotect() as long as
+ * that takes at most half of the mappings that the process may have.  Further
+ * stacks have a canary instead: what would be the guard is memory without a
+ * use, so that an overflow of up to its size does no harm, and its highest
+ * words, which must stay zero, are checked on each switch away.  Reading them
+ * costs no memory: the kernel maps its page of zeroes there.
  */
 #ifndef PL_STACK_H
 #define PL_STACK_H
@@ -42,7 +48,7 @@ struct pl__stack_user {
 struct pl__stack {
 	struct pl__stack	*next; /* O: next in a cache or the warm list */
 	void			*base;		/* lowest usable byte */
-	size_t			size;		/* bytes, with the guard page */
+	size_t			size;	/* bytes; the guard below has as many */
 	uint32_t		cls;
 	uint32_t		index;		/* number within its area */
 	struct pl__stack_area	*area;
@@ -93,7 +99,7 @@ uint64_t pl__stacks_age(struct pl__stacks *s, uint64_t now_ns);
 /* Gives the memory of all warm stacks back to the kernel; returns bytes. */
 size_t pl__stacks_trim(struct pl__stacks *s);
 
-/* Number of stacks without a guard page. */
+/* Number of stacks without a guard. */
 uint64_t pl__stacks_unguarded(struct pl__stacks *s);
 
 #define PL__STACK_NR_CANARIES	8
@@ -117,7 +123,7 @@ typedef const struct pl__stack *(*pl__stack_running_fn)(const char **name,
 void pl__stack_on_overflow(pl__stack_running_fn running);
 
 /*
- * Makes a worker thread report that it hit a guard page, on a signal stack of
+ * Makes a worker thread report that it hit a guard, on a signal stack of
  * its own.  Faults elsewhere go to the handler that was installed before.
  */
 int pl__stack_thread_init(void **sigstack);

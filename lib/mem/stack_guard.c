@@ -75,10 +75,10 @@ static bool is_guard(const struct pl__stack *st, uintptr_t addr)
 {
 	uintptr_t base = (uintptr_t)st->base;
 
-	return !st->canary && addr < base && addr >= base - pl__page_size();
+	return !st->canary && addr < base && addr >= base - st->size;
 }
 
-/* Not a guard page: behaves as if the library had no handler. */
+/* Not a guard: behaves as if the library had no handler. */
 static void pass_on(int sig, siginfo_t *info, void *context)
 {
 	if (before.sa_flags & SA_SIGINFO) {

@@ -157,6 +157,68 @@ TEST(overflow_dies_with_a_line_that_names_the_task)
 	}
 }
 
+/* As a function with an array that it uses the low end of first. */
+__attribute__((no_sanitize_address, no_sanitize_thread))
+static void write_wide_frame(struct victim *v)
+{
+	volatile char *low = (char *)__builtin_frame_address(0) - v->st->size;
+
+	*low = 1;
+}
+
+TEST(frame_as_wide_as_the_stack_dies_with_a_line_that_names_the_task)
+{
+	enum pl__stack_guard how;
+	char text[4096], line[128];
+	uint32_t cls;
+	int status;
+
+	for (how = PL__STACK_GUARD_BEST; how < PL__STACK_GUARD_CANARY; how++) {
+		for (cls = NORMAL; cls <= LARGE; cls++) {
+			status = watch(how, cls, write_wide_frame, text,
+				       sizeof(text));
+			EXPECT_TRUE(WIFSIGNALED(status));
+			EXPECT_EQ(SIGSEGV, WTERMSIG(status));
+			snprintf(line, sizeof(line),
+				 "parklot: task 'deep' (0x700000012) "
+				 "overflowed its stack of %zu bytes\n",
+				 sizes[cls]);
+			EXPECT_STREQ(line, text);
+		}
+	}
+}
+
+TEST(wide_frame_without_a_guard_leaves_other_stacks_alone)
+{
+	struct pl__stack *st[40];
+	struct pl__stacks s;
+	size_t i, n, bad = 0;
+
+	pl__stack_force_guard(PL__STACK_GUARD_CANARY);
+	ASSERT_EQ(0, pl__stacks_init(&s, sizes));
+	for (i = 0; i < ARRAY_SIZE(st); i++) {
+		st[i] = pl__stack_get(&s, NULL, SMALL);
+		ASSERT_NE(NULL, st[i]);
+		memset(st[i]->base, (int)i + 1, room(st[i]));
+	}
+	for (i = 0; i < ARRAY_SIZE(st); i++)
+		memset((char *)st[i]->base - sizes[SMALL], 0xff, sizes[SMALL]);
+	for (i = 0; i < ARRAY_SIZE(st); i++) {
+		for (n = 0; n < room(st[i]); n++)
+			bad += ((uint8_t *)st[i]->base)[n] != i + 1;
+		pl__stack_put(&s, NULL, st[i]);
+	}
+	EXPECT_EQ(0, bad);
+
+	/* What it left is no overflow of the next task. */
+	pl__stacks_trim(&s);
+	st[0] = pl__stack_get(&s, NULL, SMALL);
+	ASSERT_NE(NULL, st[0]);
+	pl__stack_check(st[0]);
+	pl__stack_put(&s, NULL, st[0]);
+	pl__stacks_fini(&s);
+}
+
 static void nearly_overflow(struct victim *v)
 {
 	char *base = v->st->base;

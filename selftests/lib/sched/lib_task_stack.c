@@ -116,22 +116,58 @@ static size_t recurse(size_t depth)
 	return recurse(depth + 1) + (size_t)frame[depth % 200];
 }
 
-static void overflow(void *arg)
+/* Before it dies: what it is called. */
+static void say_expected(int fd)
 {
-	/* Before it dies: what it is called. */
-	dprintf(*(int *)arg, "parklot: task 'deep' (0x%llx) overflowed",
+	dprintf(fd, "parklot: task 'deep' (0x%llx) overflowed",
 		(unsigned long long)pl_self());
+}
+
+static void overflow_by_depth(void *arg)
+{
+	say_expected(*(int *)arg);
 	recurse(0);
 }
 
-static void __attribute__((noreturn)) die(int said, int expected)
+__attribute__((noinline, no_sanitize_address, no_sanitize_thread))
+static void overflow_by_36000(void *arg)
+{
+	volatile char buf[36000];
+
+	buf[0] = (char)*(int *)arg;
+	*(int *)arg = buf[0];
+}
+
+__attribute__((noinline, no_sanitize_address, no_sanitize_thread))
+static void overflow_by_270000(void *arg)
+{
+	volatile char buf[270000];
+
+	buf[0] = (char)*(int *)arg;
+	*(int *)arg = buf[0];
+}
+
+static void overflow_small(void *arg)
+{
+	say_expected(*(int *)arg);
+	overflow_by_36000(arg);
+}
+
+static void overflow_normal(void *arg)
+{
+	say_expected(*(int *)arg);
+	overflow_by_270000(arg);
+}
+
+static void __attribute__((noreturn))
+die(void (*overflow)(void *), uint32_t stack, int said, int expected)
 {
 	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
 	pl_task_t t;
 
 	setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
 	dup2(said, STDERR_FILENO);
-	opts.stack = PL_STACK_SMALL;
+	opts.stack = stack;
 	opts.name = "deep";
 	if (!pl_spawn(&t, overflow, &expected, &opts))
 		pl_join(t);
@@ -148,7 +184,7 @@ static void read_all(int fd, char *text, size_t size)
 	text[len] = '\0';
 }
 
-TEST_F(task_stack, overflow_names_the_spawned_task)
+static void is_named(void (*overflow)(void *), uint32_t stack)
 {
 	char said[4096], expected[128];
 	int to_said[2], to_expected[2], status = -1;
@@ -158,7 +194,7 @@ TEST_F(task_stack, overflow_names_the_spawned_task)
 	ASSERT_EQ(0, pipe(to_expected));
 	pid = fork();
 	if (!pid)
-		die(to_said[1], to_expected[1]);
+		die(overflow, stack, to_said[1], to_expected[1]);
 	close(to_said[1]);
 	close(to_expected[1]);
 	read_all(to_expected[0], expected, sizeof(expected));
@@ -170,6 +206,17 @@ TEST_F(task_stack, overflow_names_the_spawned_task)
 	EXPECT_EQ(0, strncmp(said, expected, strlen(expected))) {
 		TH_LOG("wanted %s, was said %s", expected, said);
 	}
+}
+
+TEST_F(task_stack, overflow_names_the_spawned_task)
+{
+	is_named(overflow_by_depth, PL_STACK_SMALL);
+}
+
+TEST_F(task_stack, frame_wider_than_the_stack_names_the_spawned_task)
+{
+	is_named(overflow_small, PL_STACK_SMALL);
+	is_named(overflow_normal, PL_STACK_NORMAL);
 }
 
 TEST_HARNESS_MAIN
