@@ -341,7 +341,7 @@ static int rwlock_lock_until(struct pl_rwlock *l, const struct share *s,
 	 * out.
 	 */
 	if (deadline_ns != PL_FOREVER && deadline_ns <= pl__now_ns())
-		return -ETIMEDOUT;
+		return pl__wait_expired();
 	if (take_or_queue(l, s, &wt))
 		return 0;
 	return wait_until(l, s, &wt, deadline_ns);

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #define BUCKET_BITS	16
+#define EXPIRED_EVERY	16	/* a yield for so many; a power of 2 */
 
 /* 32 bytes: two in a cache line; a process touches few of them. */
 struct bucket {
@@ -559,6 +560,15 @@ static int wait_thread(struct wait *wait)
 	return wt->reason;
 }
 
+int pl__wait_expired(void)
+{
+	struct pl__worker *w = pl__self();
+
+	if (w && !(++w->nr_expired % EXPIRED_EVERY))
+		pl_yield();
+	return -ETIMEDOUT;
+}
+
 int pl__wait(_Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns,
 	     uint32_t flags)
 {
@@ -573,7 +583,7 @@ int pl__wait(_Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns,
 	if (load_acquire(word) != expected)
 		return -EAGAIN;
 	if (deadline_ns != PL_FOREVER && deadline_ns <= pl__now_ns())
-		return -ETIMEDOUT;
+		return pl__wait_expired();
 
 	wt = &wait.t->waiter;
 	wt->uninterruptible = flags & PL__WAIT_UNINTERRUPTIBLE ||

@@ -60,6 +60,13 @@ void pl__wait_start(struct pl__timers *t);
 int pl__wait(_Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns,
 	     uint32_t flags);
 
+/*
+ * For a wait with a deadline in the past: -ETIMEDOUT.  Yields now and then: a
+ * task that waits like that in a loop never switches away otherwise, so that
+ * the task that would end its wait does not run.
+ */
+int pl__wait_expired(void);
+
 /* Wakes up to @nr waiters, longest waiting first; returns how many. */
 uint32_t pl__wake(_Atomic uint32_t *word, uint32_t nr);
 
