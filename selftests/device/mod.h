@@ -39,6 +39,23 @@ static inline uint64_t now_ns(void)
 	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
 }
 
+/* What the calling thread has run, the kernel's part included. */
+static inline uint64_t thread_cpu_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+}
+
+/* By how much this machine is slower than the limits of tests assume. */
+static inline unsigned int time_factor(void)
+{
+	const char *factor = getenv("TEST_TIMEOUT_FACTOR");
+
+	return factor && atoi(factor) > 0 ? atoi(factor) : 1;
+}
+
 static inline void sleep_ns(uint64_t ns)
 {
 	struct timespec ts = {

@@ -34,10 +34,7 @@
 
 static uint64_t stuck_ns(void)
 {
-	const char *factor = getenv("TEST_TIMEOUT_FACTOR");
-
-	return STUCK_S * NSEC_PER_SEC *
-	       (factor && atoi(factor) > 0 ? atoi(factor) : 1);
+	return STUCK_S * NSEC_PER_SEC * time_factor();
 }
 
 /* ---- processes ---- */
