@@ -46,10 +46,7 @@ static void request_done(struct pl__ring_req *req, int res)
 	r->res = res;
 	r->done_ns = req->nr % PL__LATENCY_EVERY ? 0 : pl__now_ns();
 	store_release(&r->done, 1);
-	if (w && w->is_reaping)
-		pl__wake_quietly(&r->done);
-	else
-		pl__wake(&r->done, 1);
+	pl__wake_by_event(&r->done, w && w->is_reaping);
 }
 
 static struct pl__ring *io_ring(struct pl__worker *w)

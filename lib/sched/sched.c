@@ -11,16 +11,18 @@
 
 /* The inbox can always take what a full deque cannot. */
 static __pl_noinline void queue_own_slow(struct pl__worker *w,
+					 struct pl__deque *d,
 					 struct pl__task *t)
 {
-	if (!pl__deque_push(&w->deque, t))
+	if (!pl__deque_push(d, t))
 		pl__inbox_push(&w->inbox, &t->link);
 }
 
-void pl__queue_own(struct pl__worker *w, struct pl__task *t)
+void pl__queue_own(struct pl__worker *w, struct pl__deque *d,
+		   struct pl__task *t)
 {
-	if (unlikely(!pl__deque_try_push(&w->deque, t)))
-		queue_own_slow(w, t);
+	if (unlikely(!pl__deque_try_push(d, t)))
+		queue_own_slow(w, d, t);
 }
 
 /*
@@ -42,7 +44,31 @@ void pl__ready_quietly(struct pl__task *t)
 	struct pl__worker *w = pl__self();
 
 	if (w)
-		pl__queue_own(w, t);
+		pl__queue_own(w, &w->deque, t);
+	else
+		queue_outside(&t->link, &t->link);
+}
+
+static uint32_t event_mask_of(struct pl__worker *w)
+{
+	if (pl__deque_empty(&w->events))
+		return PL__NO_EVENTS;
+	return w->nr_events_ahead || load_relaxed(&pl__rt.nr_blocked) ?
+	       0 : PL__EVENT_EVERY - 1;
+}
+
+static void queue_event(struct pl__worker *w, struct pl__task *t)
+{
+	pl__queue_own(w, &w->events, t);
+	w->event_mask &= PL__EVENT_EVERY - 1;
+}
+
+void pl__ready_event(struct pl__task *t)
+{
+	struct pl__worker *w = pl__self();
+
+	if (w)
+		queue_event(w, t);
 	else
 		queue_outside(&t->link, &t->link);
 }
@@ -61,25 +87,43 @@ void pl__ready(struct pl__task *t)
 
 /* ---- what next ---- */
 
-/*
- * Pushes the newest first, so that the oldest is taken first.  Between the
- * inbox and the deque no thief sees the tasks; so the caller notifies
- * afterwards.
- */
-void pl__drain(struct pl__worker *w, struct pl__inbox *from)
+static struct pl__link *reverse(struct pl__link *l)
 {
-	struct pl__link *l = pl__inbox_take(from), *next;
-	bool is_one = l && !l->next;
+	struct pl__link *head = NULL, *next;
 
-	if (!l)
-		return;
-	PL_INJECT("drain");
 	for (; l; l = next) {
 		next = l->next;
-		pl__queue_own(w, container_of(l, struct pl__task, link));
+		l->next = head;
+		head = l;
+	}
+	return head;
+}
+
+/*
+ * Pushes the oldest first.  Between the inbox and the event queue no thief sees
+ * the tasks; so the caller notifies afterwards.
+ */
+static __pl_noinline void drain_taken(struct pl__worker *w,
+				      struct pl__link *newest)
+{
+	bool is_one = !newest->next;
+	struct pl__link *l, *next;
+
+	PL_INJECT("drain");
+	for (l = reverse(newest); l; l = next) {
+		next = l->next;
+		queue_event(w, container_of(l, struct pl__task, link));
 	}
 	if (!is_one)
 		pl__notify_one();
+}
+
+void pl__drain(struct pl__worker *w, struct pl__inbox *from)
+{
+	struct pl__link *newest = pl__inbox_take(from);
+
+	if (newest)
+		drain_taken(w, newest);
 }
 
 /*
@@ -97,11 +141,13 @@ static void look_around(struct pl__worker *w,
 		w->is_reaping = false;
 	}
 	pl__drain(w, &w->inbox);
-	if (nr && pl__deque_len(&w->deque) > 1)
+	if (w->event_mask != PL__NO_EVENTS)
+		w->event_mask = event_mask_of(w);
+	if (nr && pl__deque_len(&w->deque) + pl__deque_len(&w->events) > 1)
 		pl__notify_one();
 }
 
-/* The oldest ready task of the worker, whether pushed, sent or completed. */
+/* The oldest task of the deque, after a look for events. */
 static struct pl__task *next_oldest(struct pl__worker *w)
 {
 	look_around(w, pl__ring_poll);
@@ -129,17 +175,45 @@ static void flush_unsignalled(struct pl__worker *w)
 	pl__notify_one();
 }
 
-/* Newest first, except for tasks ahead of a yield, and every 32nd task. */
+struct pl__task *pl__next_event(struct pl__worker *w)
+{
+	struct pl__task *t = pl__deque_steal(&w->events);
+
+	if (!t)
+		w->nr_events_ahead = 0;
+	else if (w->nr_events_ahead)
+		w->nr_events_ahead--;
+	w->event_mask = event_mask_of(w);
+	return t;
+}
+
+/* A tick at which a task other than the newest of the deque may be due. */
+static __pl_noinline struct pl__task *next_in_turn(struct pl__worker *w,
+						   uint32_t tick)
+{
+	struct pl__task *t;
+
+	if (tick % PL__FAIR_EVERY == 0) {
+		pl__unblocked(w);
+		t = tick % (2 * PL__FAIR_EVERY) ? next_oldest(w) :
+					      next_of_others(w);
+		return t ? t : pl__next_event(w);
+	}
+	if (!w->nr_events_ahead && !w->event_mask &&
+	    tick % PL__EVENT_EVERY == 1)
+		return NULL;
+	return pl__next_event(w);
+}
+
+/* Newest first, except for events, tasks ahead of a yield, and the oldest. */
 static struct pl__task *next_queued(struct pl__worker *w)
 {
 	uint32_t tick = load_relaxed(&w->tick) + 1;
 	struct pl__task *t;
 
 	store_relaxed(&w->tick, tick);
-	if (unlikely(tick % PL__FAIR_EVERY == 0)) {
-		pl__unblocked(w);
-		t = tick % (2 * PL__FAIR_EVERY) ? next_oldest(w) :
-					      next_of_others(w);
+	if (unlikely(!(tick & w->event_mask))) {
+		t = next_in_turn(w, tick);
 		if (t)
 			return t;
 	}
@@ -159,6 +233,22 @@ static bool is_surplus_now(struct pl__worker *w)
 	return pl__is_surplus();
 }
 
+/* The deque is empty.  May find it refilled where memory is short. */
+static struct pl__task *next_after_deque(struct pl__worker *w)
+{
+	struct pl__task *t = NULL;
+
+	if (w->event_mask != PL__NO_EVENTS)
+		t = pl__next_event(w);
+	if (t)
+		return t;
+	/* A worker that finds no task submits requests with its sleep. */
+	look_around(w, pl__ring_reap);
+	if (w->event_mask != PL__NO_EVENTS)
+		t = pl__next_event(w);
+	return t ? t : pl__deque_pop(&w->deque);
+}
+
 struct pl__task *pl__next(struct pl__worker *w)
 {
 	struct pl__task *t;
@@ -171,11 +261,7 @@ struct pl__task *pl__next(struct pl__worker *w)
 		return NULL;
 	}
 	t = next_queued(w);
-	if (t)
-		return t;
-	/* A worker that finds no task submits requests with its sleep. */
-	look_around(w, pl__ring_reap);
-	return pl__deque_pop(&w->deque);
+	return t ? t : next_after_deque(w);
 }
 
 struct pl__task *pl__next_prepared(struct pl__worker *w)
@@ -244,6 +330,12 @@ bool pl__switch_to(struct pl__task *t)
 	return true;
 }
 
+static __pl_noinline void put_events_ahead(struct pl__worker *w)
+{
+	w->nr_events_ahead = pl__deque_len(&w->events);
+	w->event_mask = event_mask_of(w);
+}
+
 /*
  * Tasks that are ready in this worker now run before tasks that become ready
  * later.  If its queues are empty it steals, as the owner of a task elsewhere
@@ -260,6 +352,8 @@ void pl_yield(void)
 	}
 	pl__drain(w, &w->inbox);
 	w->nr_ahead_of_yield = pl__deque_len(&w->deque);
+	if (unlikely(w->event_mask != PL__NO_EVENTS))
+		put_events_ahead(w);
 	next = pl__next_prepared(w);
 	if (!next && !pl__is_surplus()) {
 		next = pl__steal(w, false);

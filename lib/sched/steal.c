@@ -26,6 +26,7 @@ bool pl__work_anywhere(void)
 
 	for (i = 0; i < nr; i++)
 		if (!pl__deque_empty(&worker_of(i)->deque) ||
+		    !pl__deque_empty(&worker_of(i)->events) ||
 		    !pl__inbox_empty(&worker_of(i)->inbox) ||
 		    load_relaxed(&worker_of(i)->ring_state) == PL__ORPHAN_READY)
 			return true;
@@ -40,25 +41,37 @@ static uint32_t steal_next_random(struct pl__worker *w)
 	return w->rng;
 }
 
-/*
- * Takes up to half of the victim's tasks, so that thieves come less often.
- * Between the two queues no other searcher sees them; so the thief notifies
- * afterwards.
- */
-static void steal_more(struct pl__worker *w, struct pl__worker *victim)
+/* Moves up to half of @from to @to, a queue of @w; returns how many. */
+static size_t steal_half(struct pl__worker *w, struct pl__deque *to,
+			 struct pl__deque *from)
 {
-	size_t most = pl__deque_len(&victim->deque) / 2, nr;
+	size_t most = pl__deque_len(from) / 2, nr;
 	struct pl__task *t;
 	bool lost;
 
 	if (most > NR_STEAL_MORE)
 		most = NR_STEAL_MORE;
 	for (nr = 0; nr < most; nr++) {
-		t = pl__deque_steal_once(&victim->deque, &lost);
+		t = pl__deque_steal_once(from, &lost);
 		if (!t)
 			break;
-		pl__queue_own(w, t);
+		pl__queue_own(w, to, t);
 	}
+	return nr;
+}
+
+/*
+ * Takes up to half of the victim's tasks, so that thieves come less often.
+ * Between the two workers no other searcher sees them; so the thief notifies
+ * afterwards.
+ */
+static void steal_more(struct pl__worker *w, struct pl__worker *victim)
+{
+	size_t nr = steal_half(w, &w->events, &victim->events);
+
+	if (nr)
+		w->event_mask &= PL__EVENT_EVERY - 1;
+	nr += steal_half(w, &w->deque, &victim->deque);
 	if (!nr)
 		return;
 	counter_add(&w->stat.steals, nr);
@@ -84,22 +97,47 @@ static bool is_steal_deferred(struct pl__deque *d)
 	       !is_deque_unchanged(d);
 }
 
-static struct pl__task *steal_one(struct pl__worker *w,
-				  struct pl__worker *victim, bool has_time)
+static struct pl__task *steal_spawned(struct pl__worker *victim, bool has_time)
+{
+	return has_time && is_steal_deferred(&victim->deque) ?
+	       NULL : pl__deque_steal(&victim->deque);
+}
+
+/* Makes what waits in the victim's inbox and ring events of the thief. */
+static struct pl__task *steal_by_look(struct pl__worker *w,
+				      struct pl__worker *victim)
 {
 	struct pl__task *t = NULL;
 
-	if (!has_time || !is_steal_deferred(&victim->deque))
-		t = pl__deque_steal(&victim->deque);
-	if (!t && !pl__inbox_empty(&victim->inbox)) {
+	if (!pl__inbox_empty(&victim->inbox)) {
 		pl__drain(w, &victim->inbox);
-		t = pl__deque_pop(&w->deque);
+		t = pl__next_event(w);
 	}
 	if (!t &&
 	    unlikely(load_relaxed(&victim->ring_state) == PL__ORPHAN_READY)) {
 		pl__ring_reap_orphan(w, victim);
-		t = pl__deque_pop(&w->deque);
+		t = pl__next_event(w);
 	}
+	return t;
+}
+
+/*
+ * Takes events first, as for these the victim's task did not ask.  A stalled
+ * victim queues no more of them, but its inbox and its ring may fill up again
+ * and again: so every second time what was spawned comes before these.
+ */
+static struct pl__task *steal_one(struct pl__worker *w,
+				  struct pl__worker *victim, bool has_time)
+{
+	bool look_first = w->nr_thefts++ % 2;
+	struct pl__task *t = pl__deque_steal(&victim->events);
+
+	if (!t && look_first)
+		t = steal_by_look(w, victim);
+	if (!t)
+		t = steal_spawned(victim, has_time);
+	if (!t && !look_first)
+		t = steal_by_look(w, victim);
 	if (t)
 		counter_inc(&w->stat.steals);
 	return t;

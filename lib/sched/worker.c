@@ -154,6 +154,7 @@ static bool idle(struct pl__worker *w)
 	if (unlikely(pl__stacks_is_trim_due(&pl__rt.stacks)))
 		pl__retry_deferred_in(PL__STACKS_AGE_NS);
 	pl__deque_trim(&w->deque);
+	pl__deque_trim(&w->events);
 
 	pl__worker_leaves(w, PL__IDLE);
 	/* [idle-a] pairs with [idle-b] in pl__notify_one(). */

@@ -82,10 +82,14 @@ struct pl__worker {
 	struct pl__ring		*ring;		/* O: NULL before first I/O */
 	_Atomic uint32_t	tick;		/* O writes: tasks taken */
 	_Atomic uint32_t	duty;		/* A: enum pl__duty */
+	/* O: ticks without these bits are an event's turn, see sched.c */
+	uint32_t		event_mask;
 	uint32_t		nr_unsignalled;	/* O: spawned, not signalled */
 	/* O: tasks to take oldest first */
 	size_t			nr_ahead_of_yield;
+	size_t			nr_events_ahead; /* O: of them, in events */
 	uint32_t		rng; /* O: random number, for steals */
+	uint32_t		nr_thefts;	/* O: victims it looked at */
 	uint32_t		spin_ns;	/* O: spins before it parks */
 	bool			is_searching;	/* O: counted in nr_searching */
 	/* O: reaps its ring, and notifies afterwards */
@@ -113,6 +117,7 @@ struct pl__worker {
 	struct pl__attempt_hint	attempt_hints[PL__NR_ATTEMPT_HINTS];	/* O */
 
 	struct pl__deque	deque __pl_cacheline;	/* O pushes, A */
+	struct pl__deque	events;	/* O pushes, A: oldest first */
 	struct pl__inbox	inbox __pl_cacheline;	/* A */
 	_Atomic uint32_t	ring_state;	/* A: enum pl__ring_state */
 	struct pl__lot_entry	park __pl_cacheline;	/* of lib/park */

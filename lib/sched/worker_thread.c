@@ -60,15 +60,22 @@ static struct pl__worker *worker_new(uint32_t index)
 
 	if (!w)
 		return NULL;
-	if (pl__deque_init(&w->deque, 256)) {
-		pl__free(w);
-		return NULL;
-	}
+	if (pl__deque_init(&w->deque, 256))
+		goto err_free;
+	if (pl__deque_init(&w->events, 256))
+		goto err_deque;
 	w->index = index;
 	w->lot = index % pl__rt.cfg.nr_lots;
 	w->rng = 0x9e3779b9U * (index + 1) | 1;
+	w->event_mask = PL__NO_EVENTS;
 	list_init(&w->park.list);
 	return w;
+
+err_deque:
+	pl__deque_fini(&w->deque);
+err_free:
+	pl__free(w);
+	return NULL;
 }
 
 static void worker_free(struct pl__worker *w)
@@ -79,6 +86,7 @@ static void worker_free(struct pl__worker *w)
 		pl__ring_close(w->ring);
 	if (load_relaxed(&w->sysmon.stat_plus_1))
 		pl__close(load_relaxed(&w->sysmon.stat_plus_1) - 1);
+	pl__deque_fini(&w->events);
 	pl__deque_fini(&w->deque);
 	pl__free(w);
 }

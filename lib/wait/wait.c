@@ -152,7 +152,18 @@ uint32_t pl__wake(_Atomic uint32_t *word, uint32_t nr)
 	return list_empty(&taken) ? 0 : wake_taken(&taken);
 }
 
-void pl__wake_quietly(_Atomic uint32_t *word)
+static void wake_by_event(struct pl__wait_entry *wt, bool quiet)
+{
+	if (wt->is_thread) {
+		pl__parker_unpark(&wt->parker);
+		return;
+	}
+	pl__ready_event(task_of(wt));
+	if (!quiet)
+		pl__notify_one();
+}
+
+void pl__wake_by_event(_Atomic uint32_t *word, bool quiet)
 {
 	struct pl__list taken = PL__LIST_INIT(taken);
 	struct bucket *b = lock_bucket(word);
@@ -162,8 +173,8 @@ void pl__wake_quietly(_Atomic uint32_t *word)
 	pl__unlock(&b->lock);
 	PL_INJECT("word-b");
 	if (!list_empty(&taken))
-		wake_waiter(list_entry(taken.next, struct pl__wait_entry,
-				       list));
+		wake_by_event(list_entry(taken.next, struct pl__wait_entry,
+					 list), quiet);
 }
 
 uint32_t pl__nr_waiting(_Atomic uint32_t *word)

@@ -70,8 +70,11 @@ int pl__wait_expired(void);
 /* Wakes up to @nr waiters, longest waiting first; returns how many. */
 uint32_t pl__wake(_Atomic uint32_t *word, uint32_t nr);
 
-/* Wakes one waiter, from a worker, which notifies for it later if it has to. */
-void pl__wake_quietly(_Atomic uint32_t *word);
+/*
+ * Wakes one waiter by an event.  A worker may be @quiet, and notify for it
+ * later if it has to.
+ */
+void pl__wake_by_event(_Atomic uint32_t *word, bool quiet);
 
 /* Wakes @nr_wake waiters of @from, moves @nr_move to @to; returns the sum. */
 uint32_t pl__requeue(_Atomic uint32_t *from, _Atomic uint32_t *to,
