@@ -1,7 +1,26 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
-# Checks of words, names, tags and commits, for the parts that read the source.
+# Checks of layers, words, names, tags and commits, for the parts that read the source.
 # Sourced by scripts/part.
 # shellcheck shell=bash
+
+symbols_go_down() {
+	local obj objs=()
+
+	for obj in $(make -s O="$O/plain" print-LIB_OBJS); do
+		objs+=("$obj")
+	done
+	nm -A "${objs[@]}" | awk -v under="$O/plain/lib/" \
+		-f scripts/lint/symbols.awk lib/LAYERS -
+}
+
+# With delays, which more files use than without.
+module_symbols_go_down() {
+	local dir=$O/check/layers-module
+
+	selftests/vm/build 6.12 "$dir" PARKLOT_INJECT=1
+	nm -A "$dir"/module/*.o | awk -v under="$dir/module/" -v flat=1 \
+		-f scripts/lint/symbols.awk module/LAYERS -
+}
 
 # A static function has the noun of its file in its name.
 static_names() {

@@ -1,11 +1,18 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 #
-# awk -f layers.awk lib/LAYERS lib/*/*.[ch] lib/ctx/arch/*/*
+# awk [-v flat=1] -f layers.awk lib/LAYERS lib/*/*.[ch] lib/ctx/arch/*/*
 # Each file lies in a room that LAYERS lists, and each room has files.  A file
 # includes headers with their room, "room/x.h", of its own room and of those
 # that stand above it in LAYERS, and never in a circle.
+# With flat=1 there are no directories: a room is x.c and x.h, its name x.
 
 function bad(what) { print what; failed = 1 }
+
+# Returns the room of a path below the directory, or "".
+function room_of(path)
+{
+	return sub(flat ? "[.][ch]$" : "/.*", "", path) ? path : ""
+}
 
 { sub(/\r$/, "") }
 FILENAME ~ /LAYERS$/ {
@@ -21,16 +28,15 @@ FILENAME ~ /LAYERS$/ {
 }
 FNR == 1 {
 	name = substr(FILENAME, length(dir) + 1)
-	room = name
-	sub(/\/.*/, "", room)
+	room = room_of(name)
 }
 /^[ \t]*#[ \t]*include[ \t]*"/ {
 	split($0, part, "\"")
 	header = part[2]
 	if (header == "parklot.h")	# the public one
 		next
-	of = header
-	if (!sub(/\/.*/, "", of) || !(of in place))
+	of = room_of(header)
+	if (!(of in place))
 		bad(FILENAME ":" FNR ": " header " is in no room")
 	else if (room in place && place[of] > place[room])
 		bad(FILENAME ":" FNR ": " of " stands below " room)
@@ -66,8 +72,8 @@ END {
 		name = substr(ARGV[i], length(dir) + 1)
 		if (name == "LAYERS")
 			continue
-		room = name
-		if (!sub(/\/.*/, "", room) || !(room in place))
+		room = room_of(name)
+		if (!(room in place))
 			bad(ARGV[i] " is in no room of LAYERS")
 		has_files[room] = 1
 	}

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 #
-# nm -A DIR/*/*.o ... | awk -v under=DIR/ -f symbols.awk lib/LAYERS -
+# nm -A DIR/*/*.o ... | awk -v under=DIR/ [-v flat=1] -f symbols.awk \
+#	lib/LAYERS -
 # What the objects of a room leave undefined is defined in the same room or in
 # one that stands above it in LAYERS, if it is defined in any.  Within a room,
-# files call each other in one circle at most.
+# files call each other in one circle at most.  With flat=1 a room is one
+# object, DIR/x.o.
 
 function bad(what) { print what; failed = 1 }
 
 function room_of(file)
 {
-	sub(/\/.*/, "", file)
+	sub(flat ? "[.]o$" : "/.*", "", file)
 	return file
 }
 
