@@ -353,6 +353,12 @@ bench-echo: ## echo servers side by side, 1 to 1000 connections, and a chart
 	$(call measured_by,examples benches peers)
 	$(Q)O='$(O)' bench/echo
 
+.PHONY: bench-server
+bench-server: ## a server at any load, beside epoll, Asio, Go, and a chart
+	$(Q)scripts/setup bench >&2
+	$(call measured_by,examples benches peers)
+	$(Q)O='$(O)' bench/server $(PARTS)
+
 # Instructions, not time; in a build of its own, as check's part "bench".
 .PHONY: bench-check bench-baseline
 bench-check: check-bench ## hot paths take no more instructions than they did

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * What another process costs between two moments: its CPU time, and if that
- * is asked for the system calls that it makes
+ * What another process costs between two moments: its CPU time, how often its
+ * threads went to sleep (voluntary context switches), and if that is asked for
+ * the system calls that it makes
  *
- * The kernel counts these by one event for each thread, and for those that it
+ * The kernel counts calls by one event for each thread, and for those that it
  * starts.  Each call takes longer meanwhile, so that no times should be
  * measured.  It needs leave to look at tracepoints: root's, as a rule.
  */
@@ -18,9 +19,17 @@
 
 #include "util.h"
 
+struct cost_thread {
+	pid_t tid;
+	uint64_t nr_switches;
+};
+
 struct cost {
 	pid_t pid;
 	uint64_t cpu_ns;
+	uint64_t nr_switches;
+	unsigned int nr_threads;
+	struct cost_thread *threads;	/* as they were at the beginning */
 	bool has_calls;
 	uint64_t nr_calls;
 	unsigned int nr_fds;
@@ -95,21 +104,98 @@ static inline uint64_t cost_cpu_ns(pid_t pid)
 	return clock_getcpuclockid(pid, &id) ? 0 : clock_ns(id);
 }
 
+/* How often thread @tid of @pid went to sleep; 0: it has ended. */
+static inline uint64_t cost_thread_switches(pid_t pid, pid_t tid)
+{
+	static const char key[] = "voluntary_ctxt_switches:";
+	unsigned long long nr = 0;
+	char line[256];
+	FILE *f;
+
+	snprintf(line, sizeof(line), "/proc/%d/task/%d/status", (int)pid,
+		 (int)tid);
+	f = fopen(line, "re");
+	while (f && fgets(line, sizeof(line), f)) {
+		if (!strncmp(line, key, sizeof(key) - 1))
+			nr = strtoull(line + sizeof(key) - 1, NULL, 10);
+	}
+	if (f)
+		fclose(f);
+	return nr;
+}
+
+/* How often it went to sleep before; of one that is new, 0. */
+static inline uint64_t cost_switches_before(const struct cost *c, pid_t tid)
+{
+	unsigned int i;
+
+	for (i = 0; i < c->nr_threads; i++) {
+		if (c->threads[i].tid == tid)
+			return c->threads[i].nr_switches;
+	}
+	return 0;
+}
+
+static inline void cost_keep_thread(struct cost *c, pid_t tid, uint64_t nr)
+{
+	c->threads = realloc(c->threads,
+			     (c->nr_threads + 1) * sizeof(*c->threads));
+	if (!c->threads)
+		die("no memory");
+	c->threads[c->nr_threads++] = (struct cost_thread){ tid, nr };
+}
+
+/*
+ * Remember the threads, or with @ends add up what those of now did since; what
+ * a thread did that has ended meanwhile is not known.
+ */
+static inline void cost_look_at_threads(struct cost *c, bool ends)
+{
+	struct dirent *e;
+	char path[64];
+	uint64_t nr;
+	pid_t tid;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)c->pid);
+	dir = opendir(path);
+	while (dir && (e = readdir(dir))) {
+		tid = (pid_t)atoi(e->d_name);
+		nr = tid ? cost_thread_switches(c->pid, tid) : 0;
+		if (!nr)
+			continue;
+		if (ends)
+			c->nr_switches += nr - cost_switches_before(c, tid);
+		else
+			cost_keep_thread(c, tid, nr);
+	}
+	if (dir)
+		closedir(dir);
+}
+
 static inline void cost_begin(struct cost *c, pid_t pid, bool with_calls)
 {
 	*c = (struct cost){ .pid = pid };
+	if (pid)
+		cost_look_at_threads(c, false);
 	if (with_calls)
 		cost_begin_calls(c);
 	c->cpu_ns = cost_cpu_ns(pid);
 }
 
-/* Sets cpu_ns, and if it has_calls nr_calls, to what it was since then. */
+/*
+ * Sets cpu_ns and nr_switches, and if it has_calls nr_calls, to what it was
+ * since then.
+ */
 static inline void cost_end(struct cost *c)
 {
 	uint64_t nr;
 	unsigned int i;
 
 	c->cpu_ns = cost_cpu_ns(c->pid) - c->cpu_ns;
+	if (c->pid)
+		cost_look_at_threads(c, true);
+	free(c->threads);
 	for (i = 0; i < c->nr_fds; i++) {
 		if (read(c->fd[i], &nr, sizeof(nr)) == sizeof(nr))
 			c->nr_calls += nr;

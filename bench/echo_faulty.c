@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "util.h"
+#include "listen.h"
 
 #define PIECE	4096
 
@@ -28,12 +28,15 @@ static const struct fault *fault;
 static unsigned int fault_at = 5;
 static _Atomic unsigned int nr_pieces;
 static unsigned char first[PIECE];	/* the first one */
+static pthread_rwlock_t halted = PTHREAD_RWLOCK_INITIALIZER;
 static pthread_mutex_t first_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static bool echo(int fd, const unsigned char *buf, size_t n)
 {
 	ssize_t ret;
 
+	pthread_rwlock_rdlock(&halted);
+	pthread_rwlock_unlock(&halted);
 	for (; n; buf += ret, n -= (size_t)ret) {
 		ret = send(fd, buf, n, MSG_NOSIGNAL);
 		if (ret < 0)
@@ -88,6 +91,17 @@ static bool stall(int fd, unsigned char *buf, size_t n)
 	return false;
 }
 
+/* Nothing is answered on any connection. */
+static bool halt(int fd, unsigned char *buf, size_t n)
+{
+	const struct timespec pause = { .tv_nsec = 300 * NSEC_PER_MSEC };
+
+	pthread_rwlock_wrlock(&halted);
+	nanosleep(&pause, NULL);
+	pthread_rwlock_unlock(&halted);
+	return echo(fd, buf, n);
+}
+
 static bool in_pieces(int fd, unsigned char *buf, size_t n)
 {
 	const struct timespec pause = { .tv_nsec = 20 * NSEC_PER_MSEC };
@@ -111,6 +125,7 @@ static const struct fault faults[] = {
 	{ "reset", reset },
 	{ "stall", stall },
 	{ "in-pieces", in_pieces },
+	{ "halt", halt },
 };
 
 static bool serve_piece(int fd, unsigned char *buf, size_t n)
@@ -138,21 +153,6 @@ static void *serve(void *arg)
 	} while (n > 0 && serve_piece(fd, buf, (size_t)n));
 	close(fd);
 	return NULL;
-}
-
-static int listen_on(uint16_t *port)
-{
-	struct sockaddr_in addr = { .sin_family = AF_INET };
-	socklen_t len = sizeof(addr);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	if (fd < 0 || bind(fd, (struct sockaddr *)&addr, len) ||
-	    listen(fd, SOMAXCONN) ||
-	    getsockname(fd, (struct sockaddr *)&addr, &len))
-		die("listen: %s", strerror(errno));
-	*port = ntohs(addr.sin_port);
-	return fd;
 }
 
 static void accept_all(int listener)
@@ -188,7 +188,6 @@ int main(int argc, char **argv)
 		{ "fault", required_argument, NULL, 'f' },
 		{ NULL, 0, NULL, 0 },
 	};
-	uint16_t port;
 	int fd, opt;
 
 	fault = &faults[0];
@@ -200,8 +199,6 @@ int main(int argc, char **argv)
 		else
 			die("usage: echo_faulty [--fault NAME] [--at N]");
 	}
-	fd = listen_on(&port);
-	printf("listening on 127.0.0.1:%u\n", port);
-	fflush(stdout);
+	fd = listen_anywhere();
 	accept_all(fd);
 }

@@ -2,64 +2,42 @@
 /*
  * A load for echo servers: many connections on few threads, by epoll
  *
- * The loop is closed: each connection has one request on its way and sends the
- * next as soon as the last byte of the answer has arrived. The latency of a
- * request is counted from just before its first send() to just after the last
- * recv(). A server that halts is sent nothing meanwhile, so these latencies
- * are those of so many clients that wait for each other's turn, not those of
- * requests that arrive at a rate of their own.
+ * A closed loop: each connection sends its next request as soon as the last
+ * byte of the answer has arrived, and a latency is counted from just before the
+ * first send() to just after the last recv().  A server that halts is sent
+ * nothing meanwhile, so these latencies are those of so many clients that wait
+ * for each other's turn.
  *
- * Every byte is checked. What is sent differs from connection to connection
- * and from request to request, so that an answer to somebody else, or an old
- * one, is a wrong one. What goes wrong ends its connection, is counted, and
+ * An open loop, with --rate: requests are due at random moments, whatever the
+ * server does.  Each takes the connection that has been idle for longest; if
+ * none is, it waits.  Its latency counts from when it was due, so that a server
+ * that halts is charged for all that was due meanwhile.
+ *
+ * Every byte is checked.  What goes wrong ends its connection, is counted, and
  * fails the run.
  *
  * Nothing here is parklot's: it may drive any server that echoes.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <locale.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <pthread.h>
-#include <stdarg.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/epoll.h>
-#include <sys/socket.h>
-#include <unistd.h>
+#include <sys/prctl.h>
 
+#include "arrivals.h"
 #include "cost.h"
+#include "echo_conn.h"
 #include "hist.h"
 #include "progress.h"
 #include "util.h"
 
 #define TICK_MS		100	/* how often a thread looks at the clock */
-#define MAX_TOLD	10U	/* failures described; the rest is counted */
-
-enum failure {
-	WRONG,		/* a byte that is not the one sent */
-	SURPLUS,	/* more bytes than were sent */
-	SHORT,		/* the end before the whole answer */
-	RESET,		/* an error of send() or recv() */
-	REFUSED,	/* an error of connect() */
-	STALLED,	/* no byte for as long as --stall says */
-	NR_FAILURES
-};
-
-static const char *const failure_name[NR_FAILURES] = {
-	"wrong", "surplus", "short", "reset", "refused", "stalled",
-};
+#define SEED		1
 
 struct options {
 	unsigned int nr_conns;
 	unsigned int nr_threads;
 	unsigned int size;
+	double rate;		/* requests a second; 0: a closed loop */
 	double seconds;
 	double stall;
 	struct sockaddr_in addr;
@@ -68,26 +46,15 @@ struct options {
 	bool bins;
 };
 
-struct conn {
-	int fd;			/* -1: closed */
-	unsigned int id;
-	bool wants_out;		/* EPOLLOUT is asked for */
-	bool is_ending;		/* nothing more is sent; EOF is the end */
-	size_t sent;
-	size_t got;
-	uint64_t nr_requests;	/* answered */
-	uint64_t began_ns;
-	uint64_t moved_ns;	/* the last byte sent or received */
-	unsigned char *out;	/* what is sent: opts.size bytes */
-};
-
 struct loader {
+	struct conn_set set;
 	pthread_t thread;
-	int epfd;
 	unsigned int nr_conns;
-	unsigned int nr_open;
 	struct conn *conns;
-	unsigned char *in;	/* opts.size + 1 bytes, to see a surplus */
+	struct arrivals arrivals;
+	struct conn **idle;	/* a queue: nr_idle from idle_first on */
+	unsigned int idle_first;
+	unsigned int nr_idle;
 	uint64_t ended_ns;	/* the last answer */
 	struct hist hist;
 	_Atomic uint64_t nr_requests;	/* for the progress bar */
@@ -96,128 +63,69 @@ struct loader {
 static struct options opts = {
 	.nr_conns = 64, .nr_threads = 1, .size = 64, .seconds = 5, .stall = 3,
 };
-static _Atomic uint64_t nr_failures[NR_FAILURES];
-static _Atomic unsigned int nr_told;
 static uint64_t stop_ns;
 
-/* Close @c; what it was about is counted, and told to a patient reader. */
-__attribute__((format(printf, 4, 5)))
-static void fail(struct loader *l, struct conn *c, enum failure what,
-		 const char *format, ...)
-{
-	va_list ap;
+/* ---- the open loop ---- */
 
-	if (c->fd >= 0)
-		close(c->fd);
-	c->fd = -1;
-	l->nr_open--;
-	atomic_fetch_add(&nr_failures[what], 1);
-	if (atomic_fetch_add(&nr_told, 1) >= MAX_TOLD)
-		return;
-	flockfile(stderr);
-	progress_clear();
-	fprintf(stderr, "echo_load: connection %u: request %llu: ", c->id,
-		(unsigned long long)c->nr_requests);
-	va_start(ap, format);
-	vfprintf(stderr, format, ap);
-	va_end(ap);
-	fputc('\n', stderr);
-	funlockfile(stderr);
+static void idle_push(struct loader *l, struct conn *c)
+{
+	conn_rest(c);
+	l->idle[(l->idle_first + l->nr_idle++) % l->nr_conns] = c;
 }
 
-static void fill(struct conn *c)
+/* The one that has been idle for longest; NULL: none. */
+static struct conn *idle_pop(struct loader *l)
 {
-	uint64_t word = mix((uint64_t)c->id << 40 ^ c->nr_requests);
-	size_t i, n;
+	struct conn *c;
 
-	for (i = 0; i < opts.size; i += n) {
-		n = opts.size - i < sizeof(word) ? opts.size - i : sizeof(word);
-		memcpy(c->out + i, &word, n);
-		word = mix(word);
+	while (l->nr_idle) {
+		c = l->idle[l->idle_first];
+		l->idle_first = (l->idle_first + 1) % l->nr_conns;
+		l->nr_idle--;
+		if (c->fd >= 0)
+			return c;
 	}
+	return NULL;
 }
 
-static void want(struct loader *l, struct conn *c, bool out)
+/* All that was due before the end is sent, however late. */
+static bool has_arrivals(const struct loader *l)
 {
-	struct epoll_event ev = {
-		.events = EPOLLIN | (out ? EPOLLOUT : 0), .data.ptr = c,
-	};
-
-	if (c->wants_out == out)
-		return;
-	c->wants_out = out;
-	if (epoll_ctl(l->epfd, EPOLL_CTL_MOD, c->fd, &ev))
-		die("epoll_ctl: %s", strerror(errno));
+	return l->arrivals.next_ns < (double)stop_ns;
 }
 
-/* Send what is left of the request; false if the connection has failed. */
-static bool send_rest(struct loader *l, struct conn *c)
+static void send_due(struct loader *l)
 {
-	ssize_t n;
+	struct conn *c;
 
-	while (c->sent < opts.size) {
-		n = send(c->fd, c->out + c->sent, opts.size - c->sent,
-			 MSG_NOSIGNAL);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && errno == EAGAIN)
-			break;
-		if (n < 0) {
-			fail(l, c, RESET, "send: %s", strerror(errno));
-			return false;
-		}
-		c->sent += (size_t)n;
-		c->moved_ns = now_ns();
+	while (l->nr_idle && has_arrivals(l) &&
+	       l->arrivals.next_ns <= (double)now_ns()) {
+		c = idle_pop(l);
+		if (!c)
+			return;
+		conn_send_next(&l->set, c, (uint64_t)l->arrivals.next_ns);
+		arrivals_advance(&l->arrivals);
 	}
-	want(l, c, c->sent < opts.size);
-	return true;
+	while (!has_arrivals(l) && (c = idle_pop(l)))
+		conn_end(&l->set, c);
 }
 
-static bool send_next(struct loader *l, struct conn *c)
+/* Until the next arrival that has a connection, or the next tick. */
+static struct timespec time_to_wait(const struct loader *l)
 {
-	c->sent = 0;
-	c->got = 0;
-	fill(c);
-	c->began_ns = now_ns();
-	c->moved_ns = c->began_ns;
-	return send_rest(l, c);
+	double ns = TICK_MS * (double)NSEC_PER_MSEC, left;
+
+	if (opts.rate > 0 && l->nr_idle && has_arrivals(l)) {
+		left = l->arrivals.next_ns - (double)now_ns();
+		ns = left < 0 ? 0 : left < ns ? left : ns;
+	}
+	return (struct timespec){ .tv_nsec = (long)ns };
 }
 
-/* Whether the @n bytes of l->in are those that @c has to receive next. */
-static bool is_echo(struct loader *l, struct conn *c, size_t n)
-{
-	const unsigned char *due = c->out + c->got;
-	size_t nr_due = c->sent - c->got, i;
-
-	for (i = 0; i < n && i < nr_due; i++) {
-		if (l->in[i] == due[i])
-			continue;
-		fail(l, c, WRONG, "byte %zu: sent 0x%02x, got 0x%02x",
-		     c->got + i, due[i], l->in[i]);
-		return false;
-	}
-	if (n > nr_due) {
-		fail(l, c, SURPLUS, "%zu bytes sent, more received", c->sent);
-		return false;
-	}
-	return true;
-}
-
-/* The peer has closed: right only if we had, and nothing is missing. */
-static void take_eof(struct loader *l, struct conn *c)
-{
-	if (!c->is_ending) {
-		fail(l, c, SHORT, "end of stream at byte %zu of %u", c->got,
-		     opts.size);
-		return;
-	}
-	close(c->fd);
-	c->fd = -1;
-	l->nr_open--;
-}
+/* ---- both ---- */
 
 /* The answer is whole: send the next request, or say that there is none. */
-static bool take_answer(struct loader *l, struct conn *c)
+static void take_answer(struct loader *l, struct conn *c)
 {
 	const uint64_t now = now_ns();
 
@@ -226,40 +134,12 @@ static bool take_answer(struct loader *l, struct conn *c)
 	l->ended_ns = now;
 	atomic_store_explicit(&l->nr_requests, l->hist.nr,
 			      memory_order_relaxed);
-	if (now < stop_ns)
-		return send_next(l, c);
-	c->is_ending = true;
-	c->sent = 0;
-	c->got = 0;
-	c->moved_ns = now;
-	if (shutdown(c->fd, SHUT_WR)) {
-		fail(l, c, RESET, "shutdown: %s", strerror(errno));
-		return false;
-	}
-	return true;
-}
-
-/* Receive once; what remains, epoll will tell again. */
-static void receive(struct loader *l, struct conn *c)
-{
-	ssize_t n = recv(c->fd, l->in, opts.size - c->got + 1, 0);
-
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
-	if (n < 0) {
-		fail(l, c, RESET, "recv: %s", strerror(errno));
-		return;
-	}
-	if (!n) {
-		take_eof(l, c);
-		return;
-	}
-	if (!is_echo(l, c, (size_t)n))
-		return;
-	c->moved_ns = now_ns();
-	c->got += (size_t)n;
-	if (c->got == opts.size)
-		take_answer(l, c);
+	if (opts.rate > 0)
+		idle_push(l, c);
+	else if (now < stop_ns)
+		conn_send_next(&l->set, c, 0);
+	else
+		conn_end(&l->set, c);
 }
 
 static void find_stalled(struct loader *l)
@@ -268,37 +148,60 @@ static void find_stalled(struct loader *l)
 	struct conn *c;
 
 	for (c = l->conns; c < l->conns + l->nr_conns; c++) {
-		if (c->fd < 0 || (double)(now - c->moved_ns) <
-				 opts.stall * (double)NSEC_PER_SEC)
+		if (c->fd < 0 || c->is_idle || (double)(now - c->moved_ns) <
+					opts.stall * (double)NSEC_PER_SEC)
 			continue;
-		fail(l, c, STALLED, "nothing for %.1f s at byte %zu of %u%s",
-		     opts.stall, c->got, opts.size,
-		     c->is_ending ? " (no end of stream)" : "");
+		conn_fail(&l->set, c, CONN_STALLED,
+			  "nothing for %.1f s at byte %zu of %u%s", opts.stall,
+			  c->got, opts.size,
+			  c->is_ending ? " (no end of stream)" : "");
 	}
+}
+
+static void loader_begin(struct loader *l)
+{
+	struct conn *c;
+
+	/* The kernel's default wakes 50 us late. */
+	prctl(PR_SET_TIMERSLACK, 1UL);
+	for (c = l->conns; c < l->conns + l->nr_conns; c++) {
+		if (c->fd < 0)
+			continue;
+		if (opts.rate > 0)
+			idle_push(l, c);
+		else
+			conn_send_next(&l->set, c, 0);
+	}
+}
+
+static void loader_event(struct loader *l, const struct epoll_event *ev)
+{
+	struct conn *c = ev->data.ptr;
+
+	if ((ev->events & EPOLLOUT) && !conn_send_rest(&l->set, c))
+		return;
+	if (ev->events & ~(uint32_t)EPOLLOUT && conn_receive(&l->set, c))
+		take_answer(l, c);
+	if (opts.rate > 0)
+		send_due(l);
 }
 
 static void *loader_run(void *arg)
 {
 	struct loader *l = arg;
 	struct epoll_event ev[64];
+	struct timespec ts;
 	uint64_t look_ns = 0;
 	int i, n;
-	unsigned int k;
 
-	for (k = 0; k < l->nr_conns; k++) {
-		if (l->conns[k].fd >= 0)
-			send_next(l, &l->conns[k]);
-	}
-	while (l->nr_open) {
-		n = epoll_wait(l->epfd, ev, 64, TICK_MS);
-		for (i = 0; i < n; i++) {
-			struct conn *c = ev[i].data.ptr;
-
-			if ((ev[i].events & EPOLLOUT) && !send_rest(l, c))
-				continue;
-			if (ev[i].events & ~(uint32_t)EPOLLOUT)
-				receive(l, c);
-		}
+	loader_begin(l);
+	while (l->set.nr_open) {
+		ts = time_to_wait(l);
+		n = epoll_pwait2(l->set.epfd, ev, 64, &ts, NULL);
+		for (i = 0; i < n; i++)
+			loader_event(l, &ev[i]);
+		if (opts.rate > 0)
+			send_due(l);
 		if (now_ns() < look_ns)
 			continue;
 		find_stalled(l);
@@ -307,49 +210,34 @@ static void *loader_run(void *arg)
 	return NULL;
 }
 
-static void conn_open(struct loader *l, struct conn *c)
+/* Blocking connects first, so that all connections begin together. */
+static void loader_open(struct loader *l, unsigned int first_id)
 {
-	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = c };
-	const int one = 1;
+	unsigned int k;
 
-	c->out = zalloc(opts.size, 1);
-	l->nr_open++;
-	c->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (c->fd < 0)
-		die("socket: %s", strerror(errno));
-	if (connect(c->fd, (const struct sockaddr *)&opts.addr,
-		    sizeof(opts.addr))) {
-		fail(l, c, REFUSED, "connect: %s", strerror(errno));
-		return;
+	l->set.size = opts.size;
+	l->conns = zalloc(l->nr_conns, sizeof(*l->conns));
+	l->idle = zalloc(l->nr_conns, sizeof(*l->idle));
+	l->set.in = zalloc(opts.size + 1, 1);
+	l->set.epfd = epoll_create1(EPOLL_CLOEXEC);
+	if (l->set.epfd < 0)
+		die("epoll_create1: %s", strerror(errno));
+	for (k = 0; k < l->nr_conns; k++) {
+		l->conns[k].id = first_id + k;
+		conn_open(&l->set, &l->conns[k], &opts.addr);
 	}
-	if (fcntl(c->fd, F_SETFL, O_NONBLOCK))
-		die("O_NONBLOCK: %s", strerror(errno));
-	if (setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)))
-		die("TCP_NODELAY: %s", strerror(errno));
-	if (epoll_ctl(l->epfd, EPOLL_CTL_ADD, c->fd, &ev))
-		die("epoll_ctl: %s", strerror(errno));
 }
 
-/* Blocking connects first, so that all connections begin together. */
 static struct loader *loaders_open(void)
 {
 	struct loader *loaders = zalloc(opts.nr_threads, sizeof(*loaders));
-	unsigned int i, k, id = 0;
+	unsigned int i, id = 0;
 
 	for (i = 0; i < opts.nr_threads; i++) {
-		struct loader *l = &loaders[i];
-
-		l->nr_conns = opts.nr_conns / opts.nr_threads +
-			      (i < opts.nr_conns % opts.nr_threads);
-		l->conns = zalloc(l->nr_conns, sizeof(*l->conns));
-		l->in = zalloc(opts.size + 1, 1);
-		l->epfd = epoll_create1(EPOLL_CLOEXEC);
-		if (l->epfd < 0)
-			die("epoll_create1: %s", strerror(errno));
-		for (k = 0; k < l->nr_conns; k++) {
-			l->conns[k].id = id++;
-			conn_open(l, &l->conns[k]);
-		}
+		loaders[i].nr_conns = opts.nr_conns / opts.nr_threads +
+				      (i < opts.nr_conns % opts.nr_threads);
+		loader_open(&loaders[i], id);
+		id += loaders[i].nr_conns;
 	}
 	return loaders;
 }
@@ -411,6 +299,9 @@ static void print_cost(const struct cost *server, uint64_t own_ns, uint64_t nr)
 	if (opts.pid)
 		printf("server_cpu_us=%.2f\n",
 		       (double)server->cpu_ns / 1000 / (double)nr);
+	if (opts.pid)
+		printf("server_switches=%.4f\n",
+		       (double)server->nr_switches / (double)nr);
 	if (server->has_calls)
 		printf("server_calls=%.3f\n",
 		       (double)server->nr_calls / (double)nr);
@@ -422,10 +313,10 @@ static uint64_t print_failures(void)
 	uint64_t sum = 0;
 	unsigned int i;
 
-	for (i = 0; i < NR_FAILURES; i++) {
-		printf("%s=%llu\n", failure_name[i],
-		       (unsigned long long)nr_failures[i]);
-		sum += nr_failures[i];
+	for (i = 0; i < CONN_NR_FAILURES; i++) {
+		printf("%s=%llu\n", conn_failure_name[i],
+		       (unsigned long long)conn_nr_failures[i]);
+		sum += conn_nr_failures[i];
 	}
 	return sum;
 }
@@ -438,6 +329,9 @@ static uint64_t load(struct loader *loaders)
 
 	stop_ns = start_ns + (uint64_t)(opts.seconds * (double)NSEC_PER_SEC);
 	for (i = 0; i < opts.nr_threads; i++) {
+		if (opts.rate > 0)
+			arrivals_init(&loaders[i].arrivals, SEED + i,
+				      opts.rate / opts.nr_threads, start_ns);
 		if (pthread_create(&loaders[i].thread, NULL, loader_run,
 				   &loaders[i]))
 			die("cannot start a thread");
@@ -458,9 +352,10 @@ static void loaders_close(struct loader *loaders)
 	for (i = 0; i < opts.nr_threads; i++) {
 		for (k = 0; k < loaders[i].nr_conns; k++)
 			free(loaders[i].conns[k].out);
-		close(loaders[i].epfd);
+		close(loaders[i].set.epfd);
 		free(loaders[i].conns);
-		free(loaders[i].in);
+		free(loaders[i].idle);
+		free(loaders[i].set.in);
 	}
 	free(loaders);
 }
@@ -496,15 +391,18 @@ static int run(void)
 static const char usage[] =
 "Usage: echo_load --addr ADDRESS:PORT [OPTION]...\n"
 "Loads a TCP echo server over IPv4, checks every byte, prints key=value lines.\n"
-"Each connection sends its next request when it has the answer to the last.\n"
+"Each connection sends its next request when it has the answer to the last, or\n"
+"requests are due at a rate, and latencies count from when they were due.\n"
 "\n"
 "  --addr ADDRESS:PORT  the server\n"
 "  --connections N      64\n"
 "  --size N             bytes a request: 64\n"
+"  --rate R             requests a second, at random moments; no closed loop\n"
 "  --seconds S          5\n"
 "  --threads N          1\n"
 "  --stall S            a connection that moves no byte so long fails: 3\n"
-"  --pid PID            the server's process, to read its CPU time\n"
+"  --pid PID            the server's process, to read its CPU time and how often\n"
+"                       its threads went to sleep\n"
 "  --calls              count its system calls too, which slows it; as root\n"
 "  --bins               also print the bins of the latency histogram\n"
 "  --help               this\n"
@@ -523,6 +421,9 @@ static void set_option(int opt, char *arg)
 		break;
 	case 'n':
 		opts.size = whole(arg, 1U << 24);
+		break;
+	case 'r':
+		opts.rate = number(arg, 1, 1e9);
 		break;
 	case 's':
 		opts.seconds = number(arg, 0.001, 86400);
@@ -559,6 +460,7 @@ static void parse(int argc, char **argv)
 		{ "connections", required_argument, NULL, 'c' },
 		{ "help", no_argument, NULL, 'h' },
 		{ "pid", required_argument, NULL, 'p' },
+		{ "rate", required_argument, NULL, 'r' },
 		{ "seconds", required_argument, NULL, 's' },
 		{ "size", required_argument, NULL, 'n' },
 		{ "stall", required_argument, NULL, 'w' },

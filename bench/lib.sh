@@ -8,7 +8,7 @@ ECHO_SECONDS=${ECHO_SECONDS:-2}
 
 # shellcheck disable=SC2034 # for the sourcing program
 SUBJECTS="switch yield spawn pingpong mutex fib skynet wake producer timer
-sleep memory blocked_burst idle fairness echo"
+sleep trickle memory blocked_burst idle fairness echo"
 # Only by its name: it needs the module, and to be root.
 # shellcheck disable=SC2034
 BY_NAME="device"
@@ -39,17 +39,33 @@ progress_end() {
 	[[ ! -t 2 ]] || printf '\r\e[K' >&2
 }
 
-# server_of PEER: the command of its echo server; it says where it listens.
+# server_of PEER[-NR] [US]: the command of its echo server; it says where it
+# listens.  NR: epoll's threads, or PARKLOT_WORKERS; "fixed": that number does
+# not follow the load.  US: what its handlers compute, of those that can.
 server_of() {
+	local nr=${1#*-} us=${2-}
+
 	case $1 in
-	parklot) echo "$O/examples/echo --port 0" ;;
-	epoll | asio) echo "$O/bench/peers/$1" ;;
-	go) echo "$O/bench/peers/go/peers echo" ;;
+	parklot-fixed)
+		echo "env PARKLOT_ELASTIC=0 $(server_of parklot "$us")"
+		;;
+	parklot-*) echo "env PARKLOT_WORKERS=$nr $(server_of parklot "$us")" ;;
+	parklot)
+		if [[ -n $us ]]; then
+			echo "$O/bench/compute_server $us"
+		else
+			echo "$O/examples/echo --port 0"
+		fi
+		;;
+	epoll-*) echo "$(server_of epoll "$us") --threads $nr" ;;
+	epoll) echo "$O/bench/peers/epoll${us:+ --compute $us}" ;;
+	asio) [[ -n $us ]] || echo "$O/bench/peers/asio" ;;
+	go) echo "$O/bench/peers/go/peers echo${us:+ --compute $us}" ;;
 	esac
 }
 
 # serving PEER COMMAND...: while its server runs, at $addr as process $server;
-# COMMAND may leave files in $dir.
+# COMMAND may leave files in $dir.  $compute: see server_of.
 serving() {
 	local dir server addr='' i status=0 peer=$1
 	shift
@@ -57,7 +73,7 @@ serving() {
 	dir=$(mktemp -d)
 	: >"$dir/server"
 	# shellcheck disable=SC2046 # words are meant
-	(bound $(server_of "$peer") >"$dir/server") &
+	(bound $(server_of "$peer" "${compute-}") >"$dir/server") &
 	server=$!
 	for ((i = 0; i < 100; i++)); do
 		addr=$(sed -n 's/^listening on //p' "$dir/server")
@@ -84,7 +100,8 @@ load() {
 			OFS = "\t"
 			unit["rps"] = "1/s"
 			unit["server_cpu_us"] = unit["p50_us"] = "us"
-			unit["p99_us"] = "us"
+			unit["p99_us"] = unit["p999_us"] = "us"
+			unit["server_switches"] = "switches"
 			unit["server_calls"] = "calls"
 		}
 		$1 in unit {

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * A TCP echo server as C has it without tasks: two threads, each with an
- * epoll of its own, connections given to them in turn
+ * A TCP echo server as C has it without tasks: threads, two by default, each
+ * with an epoll of its own, connections given to them in turn
  */
-#include <netinet/tcp.h>
+#include <getopt.h>
 #include <pthread.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#include "../util.h"
+#include "../listen.h"
 
-#define NR_THREADS	2
+#define MAX_THREADS	64
 #define NR_EVENTS	64
 
 /* What does not go at once waits: no connection delays the others. */
@@ -20,6 +19,9 @@ struct conn {
 	uint32_t begin, end;		/* of buf: received and not yet sent */
 	char buf[4096];
 };
+
+static unsigned int nr_threads = 2;
+static uint64_t compute_ns;	/* for each piece that is received */
 
 static void conn_close(struct conn *c)
 {
@@ -61,6 +63,7 @@ static void receive(int epfd, struct conn *c)
 		conn_close(c);
 		return;
 	}
+	compute(compute_ns);
 	c->begin = 0;
 	c->end = (uint32_t)n;
 	send_rest(epfd, c);
@@ -86,48 +89,52 @@ static void *serve(void *arg)
 	return NULL;
 }
 
-static int listen_anywhere(void)
-{
-	struct sockaddr_in addr = { .sin_family = AF_INET };
-	socklen_t len = sizeof(addr);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	if (fd < 0 || bind(fd, (struct sockaddr *)&addr, len) ||
-	    listen(fd, SOMAXCONN) ||
-	    getsockname(fd, (struct sockaddr *)&addr, &len))
-		die("listen: %s", strerror(errno));
-	printf("listening on 127.0.0.1:%u\n", ntohs(addr.sin_port));
-	fflush(stdout);
-	return fd;
-}
-
 static void begin(int epfd, int fd)
 {
 	struct conn *c = zalloc(1, sizeof(*c));
 	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = c };
-	const int one = 1;
 
 	c->fd = fd;
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	no_delay(fd);
 	if (epoll_ctl(epfd, EPOLL_CTL_ADD, fd, &ev))
 		die("epoll_ctl: %s", strerror(errno));
 }
 
-int main(void)
+static void parse(int argc, char **argv)
 {
-	int epfd[NR_THREADS], listener, fd, i;
-	pthread_t thread;
+	static const struct option options[] = {
+		{ "compute", required_argument, NULL, 'c' },
+		{ "threads", required_argument, NULL, 't' },
+		{ NULL, 0, NULL, 0 },
+	};
+	int opt;
 
+	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (opt == 'c')
+			compute_ns = whole(optarg, 1000000) * 1000ULL;
+		else if (opt == 't')
+			nr_threads = whole(optarg, MAX_THREADS);
+		else
+			die("usage: epoll [--threads N] [--compute US]");
+	}
+}
+
+int main(int argc, char **argv)
+{
+	int epfd[MAX_THREADS], listener, fd;
+	pthread_t thread;
+	unsigned int i;
+
+	parse(argc, argv);
 	raise_limit();
 	listener = listen_anywhere();
-	for (i = 0; i < NR_THREADS; i++) {
+	for (i = 0; i < nr_threads; i++) {
 		epfd[i] = epoll_create1(EPOLL_CLOEXEC);
 		if (epfd[i] < 0 ||
 		    pthread_create(&thread, NULL, serve, &epfd[i]))
 			die("cannot start a thread");
 	}
-	for (i = 0;; i = (i + 1) % NR_THREADS) {
+	for (i = 0;; i = (i + 1) % nr_threads) {
 		fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 		if (fd < 0)
 			die("accept: %s", strerror(errno));

@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime"
 	"sort"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -107,22 +108,35 @@ func die(what ...any) {
 }
 
 var subjects = map[string][]func(){
-	"yield":    {yield2, yield1000},
-	"spawn":    {join, spawnMany},
-	"pingpong": {pingpongCond, pingpongChan},
-	"mutex":    {contended},
-	"fib":      {fib27},
-	"skynet":   {skynet1m},
-	"timer":    {timers1, timers4, timers8},
-	"sleep":    {sleepOften, sleepMany, sleepInTurn},
-	"wake":     {wakeIdle},
-	"memory":   {parked},
+	"yield":         {yield2, yield1000},
+	"spawn":         {join, spawnMany},
+	"pingpong":      {pingpongCond, pingpongChan},
+	"mutex":         {contended},
+	"fib":           {fib27},
+	"skynet":        {skynet1m},
+	"timer":         {timers1, timers4, timers8},
+	"sleep":         {sleepOften, sleepMany, sleepInTurn},
+	"wake":          {wakeIdle},
+	"memory":        {parked},
 	"blocked_burst": {blockedBurst},
+	"trickle":       {trickle},
 }
 
 // on sets how many goroutines run at a time.
 func on(nr int) {
 	runtime.GOMAXPROCS(nr)
+}
+
+// echoComputeNs is what "echo --compute US" says.
+func echoComputeNs() int64 {
+	if len(os.Args) < 4 || os.Args[2] != "--compute" {
+		return 0
+	}
+	us, err := strconv.ParseInt(os.Args[3], 10, 32)
+	if err != nil {
+		die(err)
+	}
+	return us * 1000
 }
 
 // "go SUBJECT --runs 1": runs are processes, so it does one.
@@ -134,7 +148,7 @@ func main() {
 	switch subject {
 	case "echo":
 		on(2)
-		serve()
+		serve(echoComputeNs())
 	case "list":
 		for name := range subjects {
 			fmt.Println(name)

@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"net"
+	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -40,7 +41,18 @@ func blockedBurst() {
 	readers.Wait()
 }
 
-func echo(conn net.Conn) {
+// compute needs ns of the thread's processor.
+func compute(ns int64) {
+	if ns == 0 {
+		return
+	}
+	runtime.LockOSThread()
+	for end := clock(3) + ns; clock(3) < end; { // CLOCK_THREAD_CPUTIME_ID
+	}
+	runtime.UnlockOSThread()
+}
+
+func echo(conn net.Conn, computeNs int64) {
 	buf := make([]byte, 4096)
 
 	defer conn.Close()
@@ -49,14 +61,15 @@ func echo(conn net.Conn) {
 		if err != nil {
 			return
 		}
+		compute(computeNs)
 		if _, err = conn.Write(buf[:n]); err != nil {
 			return
 		}
 	}
 }
 
-// serve echoes until it is killed.
-func serve() {
+// serve echoes until it is killed; each piece costs computeNs.
+func serve(computeNs int64) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		die(err)
@@ -67,6 +80,6 @@ func serve() {
 		if err != nil {
 			die(err)
 		}
-		go echo(conn)
+		go echo(conn, computeNs)
 	}
 }

@@ -5,6 +5,7 @@ package main
 import (
 	"runtime"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -222,6 +223,36 @@ func sleepOften() {
 		late[i] = monotonic() - ns
 	}
 	putQuantiles("1ms", late, 50, 99)
+}
+
+func nrSwitches() int64 {
+	var ru syscall.Rusage
+
+	syscall.Getrusage(syscall.RUSAGE_SELF, &ru)
+	return ru.Nvcsw
+}
+
+// trickle spawns 10 goroutines of 1 us every 500 us.
+func trickle() {
+	const rounds = 2000
+
+	on(2)
+	ns := monotonic()
+	switches := nrSwitches()
+	begin()
+	for i := 0; i < rounds; i++ {
+		for k := 0; k < 10; k++ {
+			go func() {
+				for end := monotonic() + 1000; monotonic() < end; {
+				}
+			}()
+		}
+		ns += 500e3
+		time.Sleep(at(ns))
+	}
+	put("round_cpu", "us", float64(cpuNs()-beganCPU)/1e3/rounds)
+	put("round_switches", "switches",
+		float64(nrSwitches()-switches)/rounds)
 }
 
 // Each due 100 ms after it comes to it, or in turn, 10 us apart.
