@@ -31,6 +31,7 @@
 #include "parklot/base.h"
 #include "parklot/runtime.h"
 #include "parklot/task.h"
+#include "parklot/scope.h"
 #include "parklot/key.h"
 #include "parklot/timer.h"
 #include "parklot/word.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
  * parklot for C++17: tasks of lambdas, with their results and exceptions;
- * mutexes for the standard's locks, condition variable, channel and timer.
+ * scopes of tasks; mutexes for the standard's locks, condition variable,
+ * channel and timer.
  *
  * All of it is in this header, on the functions of <parklot.h>, and allocates
  * nothing that these do not.  A task and a timer keep their function, and the
@@ -16,6 +17,7 @@
 #include "parklot/base.hpp"
 #include "parklot/chan.hpp"
 #include "parklot/lock.hpp"
+#include "parklot/scope.hpp"
 #include "parklot/task.hpp"
 #include "parklot/timer.hpp"
 

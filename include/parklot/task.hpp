@@ -121,14 +121,21 @@ struct options {
 
 namespace detail {
 
-inline void spawn(pl_task_t *id, void (*fn)(void *arg), void *arg,
-		  const options &o)
+inline pl_spawn_opts spawn_opts(const options &o)
 {
 	pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
 
 	opts.stack = o.stack;
 	opts.flags = o.flags;
 	opts.name = o.name;
+	return opts;
+}
+
+inline void spawn(pl_task_t *id, void (*fn)(void *arg), void *arg,
+		  const options &o)
+{
+	pl_spawn_opts opts = spawn_opts(o);
+
 	check(pl_spawn(id, fn, arg, &opts));
 }
 

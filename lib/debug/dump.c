@@ -44,6 +44,7 @@ static const char *const for_what[] = {
 	[PL__FOR_QUEUE]		= "queue",
 	[PL__FOR_JOIN]		= "join",
 	[PL__FOR_SLEEP]		= "sleep",
+	[PL__FOR_SCOPE]		= "scope",
 	[PL__FOR_IO]		= "io",
 };
 
@@ -191,7 +192,8 @@ static void put_state(struct pl__sigsafe_buf *text, const struct view *v)
 	else if (v->worker < 0)
 		pl__sigsafe_put(text, v->t.stack ? " is ready" :
 						" has not started");
-	if (is_task(v) && state & PL__TASK_CANCELLED)
+	if (is_task(v) &&
+	    state & (PL__TASK_CANCELLED | PL__TASK_SCOPE_CANCELLED))
 		pl__sigsafe_put(text, ", cancelled");
 	if (is_task(v) && state & PL__TASK_INTERRUPTED)
 		pl__sigsafe_put(text, ", interrupted");

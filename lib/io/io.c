@@ -227,20 +227,33 @@ static void run_proxy(void *arg)
 	pl__wake(&e->done, 1);
 }
 
+static int wait_for_proxy(struct io_proxy *e, uint32_t flags)
+{
+	int ret = 0;
+
+	while (!load_acquire(&e->done) && ret != -ECANCELED) {
+		ret = pl__wait(&e->done, 0, PL_FOREVER, flags | PL__FOR_IO);
+		if (ret == -ENOMEM)
+			pl_yield();
+	}
+	return ret;
+}
+
 static int io_wait_thread(const struct io_op *a)
 {
 	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
 	struct io_proxy e = { .io_op = a };
+	pl_task_t t;
 	int ret;
 
 	opts.name = "pl-io";
-	ret = pl_spawn(NULL, run_proxy, &e, &opts);
+	ret = pl_spawn(&t, run_proxy, &e, &opts);
 	if (ret)
 		return ret;
-	while (!load_acquire(&e.done))
-		if (pl__wait(&e.done, 0, PL_FOREVER,
-			     PL__WAIT_UNINTERRUPTIBLE | PL__FOR_IO) == -ENOMEM)
-			pl_yield();
+	/* The thread's scope was cancelled, or the runtime stops. */
+	if (wait_for_proxy(&e, 0) == -ECANCELED)
+		pl_cancel(t);
+	wait_for_proxy(&e, PL__WAIT_UNINTERRUPTIBLE);
 	return e.res;
 }
 

@@ -22,6 +22,9 @@ struct pl__ring;
 /* Low half of task->state; the high half is the version. */
 #define PL__TASK_INTERRUPTED	(1ULL << 0)	/* a blocking call clears it */
 #define PL__TASK_CANCELLED	(1ULL << 1)	/* stays set */
+/* It has entered scopes, of which one may be cancelled; scope.c sets both. */
+#define PL__TASK_IN_SCOPE	(1ULL << 2)
+#define PL__TASK_SCOPE_CANCELLED (1ULL << 3)
 
 /*
  * Values of a task by key; the rest of the struct is in key.c.  The task calls

@@ -7,6 +7,7 @@
 #include "sched/sched.h"
 
 void (*pl__wake_joiners)(struct pl__task *t);
+void (*pl__leave_scopes)(struct pl__task *t);
 
 static void notify_stopper(void)
 {
@@ -23,8 +24,17 @@ void pl__task_take_back(void)
 	notify_stopper();
 }
 
+static void __attribute__((noreturn, cold)) die_in_scope(struct pl__task *t)
+{
+	fprintf(stderr, "parklot: task '%s' returned inside of a scope\n",
+		pl__current() ? pl__task_name(t) : "(thread)");
+	abort();
+}
+
 void pl__task_end_locals(struct pl__task *t)
 {
+	if (unlikely(load_relaxed(&t->state) & PL__TASK_IN_SCOPE))
+		die_in_scope(t);
 	if (unlikely(t->locals))
 		t->locals->end(t);
 }
@@ -140,6 +150,8 @@ void pl__task_exit(struct pl__task *t)
 	/* It may have left a handler, or a destructor. */
 	if (pl__cxx_is_due())
 		pl__cxx_save(&lost);
+	if (unlikely(load_relaxed(&t->state) & PL__TASK_IN_SCOPE))
+		pl__leave_scopes(t);
 	if (t->stack->user.exit_to)
 		longjmp(*t->stack->user.exit_to, 1);
 	pl__task_end_locals(t);

@@ -16,6 +16,9 @@ void pl__task_end_locals(struct pl__task *t);
 /* Set by join.c: wakes all that wait on the version of @t. */
 extern void (*pl__wake_joiners)(struct pl__task *t);
 
+/* Set by scope.c: cancels and leaves the scopes that @t has entered. */
+extern void (*pl__leave_scopes)(struct pl__task *t);
+
 /* Ends @t: wakes its joiners, but returns one to be made ready, or NULL. */
 struct pl__task *pl__task_end(struct pl__worker *w, struct pl__task *t);
 

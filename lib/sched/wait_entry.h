@@ -28,6 +28,7 @@ enum pl__for {
 	PL__FOR_QUEUE,
 	PL__FOR_JOIN,
 	PL__FOR_SLEEP,
+	PL__FOR_SCOPE,
 	PL__FOR_IO,
 	PL__NR_FOR,
 };

@@ -245,9 +245,7 @@ uint32_t pl__requeue(_Atomic uint32_t *from, _Atomic uint32_t *to,
 	return nr + (list_empty(&taken) ? 0 : wake_taken(&taken));
 }
 
-/* ---- interrupting ---- */
-
-typedef bool may_fn(struct pl__task *t, uint64_t arg);
+/* ---- ending waits ---- */
 
 static void wake_one_taken(struct pl__wait_entry *wt)
 {
@@ -262,7 +260,7 @@ static void wake_one_taken(struct pl__wait_entry *wt)
  * checks its word again.
  */
 static bool take_single(struct pl__task *t, pl__wait_slot *slot, int reason,
-			may_fn *may, uint64_t arg)
+			pl__wait_may_fn *may, uint64_t arg)
 {
 	if (!pl__wait_single_withdraw(slot, &t->waiter, -EAGAIN))
 		return false;
@@ -276,7 +274,8 @@ static bool take_single(struct pl__task *t, pl__wait_slot *slot, int reason,
  * allows it.  True: taken off, and the caller wakes it.  Retries if the wait is
  * moved or ends meanwhile.
  */
-static bool wait_take(struct pl__task *t, int reason, may_fn *may, uint64_t arg)
+static bool wait_take(struct pl__task *t, int reason, pl__wait_may_fn *may,
+		      uint64_t arg)
 {
 	struct pl__wait_entry *wt = &t->waiter;
 	_Atomic uint32_t *word;
@@ -305,35 +304,11 @@ static bool wait_take(struct pl__task *t, int reason, may_fn *may, uint64_t arg)
 	return taken;
 }
 
-static void wait_abort(struct pl__task *t, int reason, may_fn *may,
-		       uint64_t arg)
+void pl__wait_abort(struct pl__task *t, int reason, pl__wait_may_fn *may,
+		    uint64_t arg)
 {
 	if (wait_take(t, reason, may, arg))
 		wake_one_taken(&t->waiter);
-}
-
-static bool wait_consume(struct pl__task *t)
-{
-	return atomic_fetch_and(&t->state, ~PL__TASK_INTERRUPTED) &
-	       PL__TASK_INTERRUPTED;
-}
-
-static bool may_interrupt(struct pl__task *t, uint64_t version)
-{
-	return load_relaxed(&t->version) == version &&
-	       !t->waiter.uninterruptible && wait_consume(t);
-}
-
-static bool may_cancel(struct pl__task *t, uint64_t version)
-{
-	return load_relaxed(&t->version) == version &&
-	       !t->waiter.uninterruptible;
-}
-
-static bool may_stop(struct pl__task *t, uint64_t arg)
-{
-	(void)arg;
-	return !t->waiter.uninterruptible;
 }
 
 static bool may_time_out(struct pl__task *t, uint64_t nr)
@@ -341,48 +316,16 @@ static bool may_time_out(struct pl__task *t, uint64_t nr)
 	return t->waiter.nr == nr;
 }
 
-/* Sets @flag if the task that @h names is alive. */
-static int wait_mark(struct pl__task *t, pl_task_t h, uint64_t flag)
-{
-	uint64_t old = t ? atomic_load(&t->state) : 0;
-
-	do {
-		if (!t || old >> 32 != pl__task_version(h) || !(old >> 32 & 1))
-			return -ESRCH;
-		/* [intr-b] pairs with [intr-a] in wait_link(). */
-	} while (!atomic_compare_exchange_weak(&t->state, &old, old | flag));
-	PL_INJECT("intr-b");
-	return 0;
-}
-
-int pl_interrupt(pl_task_t h)
-{
-	struct pl__task *t = pl__task_slot(h);
-	int ret = h ? wait_mark(t, h, PL__TASK_INTERRUPTED) : -EINVAL;
-
-	if (!ret)
-		wait_abort(t, -EINTR, may_interrupt, pl__task_version(h));
-	return ret;
-}
-
-int pl_cancel(pl_task_t h)
-{
-	struct pl__task *t = pl__task_slot(h);
-	int ret = h ? wait_mark(t, h, PL__TASK_CANCELLED) : -EINVAL;
-
-	if (!ret)
-		wait_abort(t, -ECANCELED, may_cancel, pl__task_version(h));
-	return ret;
-}
-
 static int pending_of(struct pl__task *t)
 {
 	if (unlikely(t->is_ending))
 		return 0;
-	if (atomic_load(&t->state) & PL__TASK_CANCELLED ||
+	if (atomic_load(&t->state) &
+		(PL__TASK_CANCELLED | PL__TASK_SCOPE_CANCELLED) ||
 	    pl__rt_is_stopping())
 		return -ECANCELED;
-	if (atomic_load(&t->state) & PL__TASK_INTERRUPTED && wait_consume(t))
+	if (atomic_load(&t->state) & PL__TASK_INTERRUPTED &&
+	    pl__interrupt_consume(t))
 		return -EINTR;
 	return 0;
 }
@@ -404,23 +347,6 @@ void pl__interrupt_restore(int reason)
 
 	if (t && reason == -EINTR)
 		atomic_fetch_or(&t->state, PL__TASK_INTERRUPTED);
-}
-
-bool pl_cancelled(void)
-{
-	struct pl__task *t = pl__current();
-
-	return t && (atomic_load(&t->state) & PL__TASK_CANCELLED ||
-		     pl__rt_is_stopping());
-}
-
-void pl__wait_cancel_all(void)
-{
-	uint32_t nr = pl__slab_nr_slots(&pl__rt.tasks), i;
-
-	for (i = pl__rt.first_slot; i < nr; i++)
-		wait_abort(pl__slab_get(&pl__rt.tasks, i), -ECANCELED, may_stop,
-			   0);
 }
 
 /* ---- waiting ---- */
@@ -492,7 +418,7 @@ static int wait_link(struct wait *w)
 	struct bucket *b;
 	int reason = 0;
 
-	/* [intr-a] pairs with [intr-b] in wait_mark(). */
+	/* [intr-a] pairs with [intr-b] in interrupt_mark(). */
 	store_before_rmw(&wt->word, w->word);
 	PL_INJECT("intr-a");
 	b = lock_bucket(w->word);
@@ -566,7 +492,7 @@ static int wait_thread(struct wait *wait)
 	 * The deadline has passed, unless a waker is just about to wake this
 	 * thread.
 	 */
-	wait_abort(wait->t, -ETIMEDOUT, may_time_out, wt->nr);
+	pl__wait_abort(wait->t, -ETIMEDOUT, may_time_out, wt->nr);
 	pl__sleep(w, &wt->parker, PL_FOREVER);
 	return wt->reason;
 }

@@ -89,11 +89,37 @@ uint32_t pl__nr_waiting(_Atomic uint32_t *word);
  */
 int pl__wait_pending(void);
 
+/* True: the task was interrupted, and no longer is. */
+static inline bool pl__interrupt_consume(struct pl__task *t)
+{
+	return atomic_fetch_and(&t->state, ~PL__TASK_INTERRUPTED) &
+	       PL__TASK_INTERRUPTED;
+}
+
 /* Puts back an interrupt that a call has consumed but did not report. */
 void pl__interrupt_restore(int reason);
 
+/*
+ * Ends the wait of @t with @reason, if @may, called under the lock, allows it.
+ */
+typedef bool pl__wait_may_fn(struct pl__task *t, uint64_t arg);
+void pl__wait_abort(struct pl__task *t, int reason, pl__wait_may_fn *may,
+		    uint64_t arg);
+
 /* Ends all waits that may be interrupted, with -ECANCELED, at the stop. */
 void pl__wait_cancel_all(void);
+
+/*
+ * Cancels the task that @h names, and not the scopes that it has entered; 1: it
+ * has entered some; 0; -ESRCH, -EINVAL.
+ */
+int pl__cancel_task(pl_task_t h);
+
+/* Set by scope.c: cancels the scopes that the task has entered. */
+extern void (*pl__cancel_scopes)(pl_task_t h);
+
+/* Ends the wait of @t, the owner of a scope that was cancelled. */
+void pl__wait_cancel_in_scope(struct pl__task *t);
 
 /* Arguments of a wait in a single-waiter slot, see wait_single.h. */
 struct pl__wait_single_args {

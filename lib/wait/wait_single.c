@@ -7,7 +7,8 @@ static bool is_interrupted(const struct pl__wait_single_args *a)
 {
 	return !a->uninterruptible &&
 	       (atomic_load(&a->t->state) &
-			(PL__TASK_CANCELLED | PL__TASK_INTERRUPTED) ||
+			(PL__TASK_CANCELLED | PL__TASK_SCOPE_CANCELLED |
+			 PL__TASK_INTERRUPTED) ||
 		pl__rt_is_stopping());
 }
 

@@ -364,6 +364,92 @@ static void timers_fire()
 	expect(!pl_latch_wait(&latch), "a timer fires");
 }
 
+static void scope_waits_for_its_children()
+{
+	std::atomic<int> sum = 0;
+
+	parklot::in_scope([&](parklot::scope &s) {
+		for (int i = 0; i < 100; i++)
+			s.spawn([&, i] {
+				parklot::this_task::yield();
+				sum += i;
+			});
+	});
+	expect(sum == 4950, "all children have run");
+}
+
+/* How many frames in a scope were unwound. */
+static int nr_in_scope;
+
+static void sleep_for_ever(std::atomic<int> &nr)
+{
+	counter c{nr_in_scope};
+
+	nr++;
+	parklot::this_task::sleep_for(1h);
+}
+
+static void child_that_throws_cancels_the_rest()
+{
+	std::atomic<int> nr = 0;
+	std::string caught;
+
+	nr_in_scope = 0;
+	try {
+		parklot::in_scope([&](parklot::scope &s) {
+			s.spawn([&] { sleep_for_ever(nr); });
+			s.spawn([&] {
+				while (!nr)
+					parklot::this_task::yield();
+				throw std::runtime_error("of a child");
+			});
+			parklot::this_task::sleep_for(1h);
+		});
+	} catch (const std::runtime_error &e) {
+		caught = e.what();
+	}
+	expect(caught == "of a child", "what a child threw is thrown");
+	expect(nr_in_scope == 1, "the others were unwound");
+	expect(!parklot::this_task::is_cancelled(), "and nothing outside");
+}
+
+static void exception_cancels_the_children()
+{
+	std::atomic<int> nr = 0;
+	bool is_caught = false;
+
+	nr_in_scope = 0;
+	try {
+		parklot::scope s;
+
+		s.spawn([&] { sleep_for_ever(nr); });
+		while (!nr)
+			parklot::this_task::yield();
+		throw std::runtime_error("of the block");
+	} catch (const std::runtime_error &) {
+		is_caught = true;
+		expect(nr_in_scope == 1, "its children have ended");
+	}
+	expect(is_caught, "the block's own exception goes on");
+}
+
+static void scope_has_a_deadline()
+{
+	expect(error_of([] {
+		parklot::in_scope(1ms, [](parklot::scope &s) {
+			s.spawn([] { parklot::this_task::sleep_for(1h); });
+		});
+	}) == ETIMEDOUT, "a time-out is thrown");
+	expect(error_of([] {
+		parklot::scope s;
+
+		s.spawn([] { parklot::this_task::exit(); });
+		s.cancel(EPIPE);
+		expect(s.is_cancelled(), "it is cancelled");
+		s.leave();
+	}) == EPIPE, "the reason is thrown");
+}
+
 static void nothing_is_allocated()
 {
 	parklot::channel<int> ch(1);
@@ -403,6 +489,10 @@ static void all()
 	channels_carry_values();
 	channels_own_what_they_hold();
 	timers_fire();
+	scope_waits_for_its_children();
+	child_that_throws_cancels_the_rest();
+	exception_cancels_the_children();
+	scope_has_a_deadline();
 	nothing_is_allocated();
 }
 

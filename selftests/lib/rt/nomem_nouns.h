@@ -115,6 +115,34 @@ static int op_queue(void)
 	return said;
 }
 
+/* ---- scopes ---- */
+
+static intptr_t count_child(void *arg)
+{
+	count(arg);
+	return 7;
+}
+
+/* What was refused does not run, all else does; and the scope is left. */
+static int op_scope(void)
+{
+	struct pl_scope s = PL_SCOPE_INIT;
+	int i, said = 0, nr = 0, ret = pl_scope_enter(&s, in_ms(100000), 0);
+	struct pl_child c[5];
+
+	if (ret)
+		return ret;
+	for (i = 0; i < 10; i++) {
+		ret = pl_scope_spawn(&s, i % 2 ? &c[i / 2] : NULL, count_child,
+				     NULL, NULL);
+		nr += !ret;
+		said = ret ? ret : said;
+	}
+	EXPECT_EQ(0, pl_scope_leave(&s));
+	EXPECT_EQ(nr, nr_ran);
+	return said;
+}
+
 /* ---- waits ---- */
 
 static int op_sem_wait_until(void)
