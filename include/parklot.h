@@ -33,6 +33,7 @@
 #include "parklot/task.h"
 #include "parklot/scope.h"
 #include "parklot/key.h"
+#include "parklot/hook.h"
 #include "parklot/timer.h"
 #include "parklot/word.h"
 #include "parklot/sync.h"

@@ -42,6 +42,25 @@ static _Atomic bool is_busy;
 static _Atomic(void *) never, always = &always;
 _Atomic(void *) *_Atomic pl__cxx_link = &never;
 
+/* What pl__cxx_link is without hooks. */
+static _Atomic(void *) *_Atomic own_link = &never;	/* B writes */
+static _Atomic bool has_hooks;
+
+static void cxx_set_link(_Atomic(void *) *link)
+{
+	store_relaxed(&own_link, link);
+	atomic_store(&pl__cxx_link, link);
+	if (atomic_load(&has_hooks))
+		store_relaxed(&pl__cxx_link, &always);
+}
+
+/* Whichever link is stored last, its thread has seen has_hooks. */
+void pl__cxx_be_due(void)
+{
+	atomic_store(&has_hooks, true);
+	atomic_store(&pl__cxx_link, &always);
+}
+
 /* ---- an object's symbols ---- */
 
 struct object {
@@ -237,7 +256,7 @@ static struct link_map *cxx_map_of(void *handle)
 static void cxx_watch_from(struct link_map *map)
 {
 	last = map;
-	store_relaxed(&pl__cxx_link, (_Atomic(void *) *)&last->l_next);
+	cxx_set_link((_Atomic(void *) *)&last->l_next);
 }
 
 /* Moves `last' past objects that stay: a later one changes the link again. */
@@ -276,7 +295,7 @@ static void cxx_look(void)
 	}
 	cxx_find_all();
 	if (load_relaxed(&nr_getters))
-		store_relaxed(&pl__cxx_link, &always);
+		cxx_set_link(&always);
 	else
 		cxx_settle();
 	store_release(&nr_loads_seen, nr);
@@ -334,7 +353,7 @@ void pl__cxx_init(void)
 		cxx_look();
 	if (__cxa_get_globals && !load_relaxed(&nr_getters)) {
 		cxx_add(__cxa_get_globals);
-		store_relaxed(&pl__cxx_link, &always);
+		cxx_set_link(&always);
 	}
 }
 
@@ -345,7 +364,8 @@ void pl__cxx_save(struct pl__cxx *c)
 	struct pl__cxx_globals *g;
 	uint32_t i;
 
-	if (unlikely(!load_relaxed(&nr_getters)))
+	if (unlikely(!load_relaxed(&nr_getters)) &&
+	    load_relaxed(load_relaxed(&own_link)))
 		cxx_look();
 	c->nr = load_acquire(&nr_getters);
 	for (i = 0; i < c->nr; i++) {

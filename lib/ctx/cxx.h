@@ -31,7 +31,7 @@ struct pl__cxx {
 	uint32_t		nr;	/* runtimes known at the save */
 };
 
-/* Points to NULL while there is no C++ runtime. */
+/* Points to NULL while there is neither a C++ runtime nor a hook (hook.h). */
 extern _Atomic(void *) *_Atomic pl__cxx_link;
 
 /* True: a switch has to save and restore. */
@@ -39,6 +39,9 @@ static inline bool pl__cxx_is_due(void)
 {
 	return load_relaxed(load_relaxed(&pl__cxx_link));
 }
+
+/* From now on each switch is due, whether there is a C++ runtime or not. */
+void pl__cxx_be_due(void);
 
 /* Finds the runtimes that are loaded; called before the first switch. */
 void pl__cxx_init(void);

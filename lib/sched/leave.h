@@ -8,9 +8,9 @@
 #include "ctx/cxx.h"
 #include "sched/sched.h"
 
-/* The slow path of pl__leave(): also saves the task's C++ exceptions. */
-void pl__leave_cxx(struct pl__worker *w, struct pl__task *t,
-		   struct pl__task *next, void (*after)(void *arg), void *arg);
+/* Also saves the task's C++ exceptions, and calls the hooks. */
+void pl__leave_slow(struct pl__worker *w, struct pl__task *t,
+		    struct pl__task *next, void (*after)(void *arg), void *arg);
 
 /*
  * Switches from @t, which runs on @w, and returns when a worker resumes @t.
@@ -23,7 +23,7 @@ static inline void pl__leave(struct pl__worker *w, struct pl__task *t,
 	int error = *w->errno_at;
 
 	if (unlikely(pl__cxx_is_due())) {
-		pl__leave_cxx(w, t, next, after, arg);
+		pl__leave_slow(w, t, next, after, arg);
 		return;
 	}
 	pl__stack_check(t->stack);

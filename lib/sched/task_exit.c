@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 #include "sched/task_exit.h"
 #include "ctx/cxx.h"
+#include "ctx/hook.h"
 #include "base/inject.h"
 #include "base/probe.h"
 #include "base/sys.h"
@@ -45,6 +46,8 @@ struct pl__task *pl__task_end(struct pl__worker *w, struct pl__task *t)
 	struct pl__wait_entry *joiner;
 	bool others;
 
+	if (unlikely(pl__has_hooks()))
+		pl__hooks_drop();
 	counter_inc_release(&w->stat.ended);
 	store_release(&t->state, (uint64_t)version << 32);
 	store_release(&t->version, version);

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * hook: what another library keeps for each thread goes with the task, over
+ * each wait and to another worker; a task begins with none and leaves none.
+ */
+#include "kselftest_harness.h"
+
+#include "rt.h"
+
+#include <locale.h>
+
+#define NR_TASKS	16
+#define NR_ROUNDS	500
+
+static _Atomic int nr_lost, nr_dropped, nr_saves;
+
+/* ---- a library with a number for each thread ---- */
+
+static __thread intptr_t number;
+
+static __attribute__((noinline)) intptr_t number_get(void)
+{
+	return number;
+}
+
+static __attribute__((noinline)) void number_set(intptr_t n)
+{
+	number = n;
+}
+
+static void *number_save(void)
+{
+	intptr_t n = number_get();
+
+	nr_saves++;
+	number_set(0);
+	return (void *)n;
+}
+
+static void number_restore(void *state)
+{
+	number_set((intptr_t)state);
+}
+
+static void number_drop(void *state)
+{
+	nr_dropped += !!state;
+}
+
+static void keep_number(void *arg)
+{
+	intptr_t mine = (intptr_t)arg;
+	int i;
+
+	nr_lost += number_get() != 0;
+	for (i = 0; i < NR_ROUNDS; i++) {
+		number_set(mine + i);
+		if (i % 16)
+			pl_yield();
+		else
+			pl_sleep(1000);
+		nr_lost += number_get() != mine + i;
+	}
+	number_set(mine);
+}
+
+static void keep_number_and_exit(void *arg)
+{
+	keep_number(arg);
+	pl_exit();
+}
+
+static void run_all(void (*fn)(void *), void *const *args, uint32_t stack)
+{
+	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
+	pl_task_t t[NR_TASKS];
+	int i;
+
+	opts.stack = stack;
+	for (i = 0; i < NR_TASKS; i++)
+		ASSERT_EQ(0, pl_spawn(&t[i], fn, args[i], &opts));
+	for (i = 0; i < NR_TASKS; i++)
+		join(t[i]);
+}
+
+static void run_numbered(void (*fn)(void *), uint32_t stack)
+{
+	void *args[NR_TASKS];
+	int i;
+
+	for (i = 0; i < NR_TASKS; i++)
+		args[i] = (void *)(intptr_t)(1000 * (i + 1));
+	run_all(fn, args, stack);
+}
+
+RT_FIXTURE(hook)
+
+TEST_F(hook, state_goes_with_the_task)
+{
+	uint32_t nr;
+
+	for (nr = 1; nr <= 4; nr += 3) {
+		start_with(nr, nr);
+		if (nr == 1)
+			ASSERT_EQ(0, pl_hook_add(number_save, number_restore,
+						 number_drop));
+		nr_lost = nr_dropped = 0;
+		run_numbered(keep_number, PL_STACK_NORMAL);
+		EXPECT_EQ(0, nr_lost);
+		EXPECT_EQ(NR_TASKS, nr_dropped);
+		run_numbered(keep_number_and_exit, PL_STACK_SMALL);
+		EXPECT_EQ(0, nr_lost);
+		EXPECT_EQ(2 * NR_TASKS, nr_dropped);
+		EXPECT_EQ(0, pl_runtime_stop());
+	}
+}
+
+static void leave_number(void *arg)
+{
+	nr_lost += number_get() != 0;
+	number_set((intptr_t)arg);
+}
+
+TEST_F(hook, task_on_the_worker_stack_leaves_no_state)
+{
+	start_with(1, 1);
+	ASSERT_EQ(0, pl_hook_add(number_save, number_restore, number_drop));
+	run_numbered(leave_number, PL_STACK_WORKER);
+	EXPECT_EQ(0, nr_lost);
+	EXPECT_EQ(NR_TASKS, nr_dropped);
+}
+
+/* ---- added while tasks wait ---- */
+
+static struct pl_word gate;
+static _Atomic int nr_waiting;
+
+static void wait_at_gate(void *arg)
+{
+	(void)arg;
+	nr_waiting++;
+	while (!pl_word_wait(&gate, 0, PL_FOREVER))
+		;
+	nr_lost += number_get() != 0;
+}
+
+TEST_F(hook, task_that_waited_before_the_hook_resumes_without_state)
+{
+	pl_task_t t;
+
+	start_with(1, 1);
+	ASSERT_EQ(0, pl_spawn(&t, wait_at_gate, NULL, NULL));
+	ASSERT_TRUE(UNTIL(nr_waiting == 1 && rt_stat().workers_running == 0));
+	ASSERT_EQ(0, pl_hook_add(number_save, number_restore, number_drop));
+	run_numbered(keep_number, PL_STACK_NORMAL);
+	atomic_store(&gate.value, 1);
+	pl_word_wake(&gate, UINT32_MAX);
+	join(t);
+	EXPECT_EQ(0, nr_lost);
+}
+
+/* ---- order and limits ---- */
+
+static char order[64];
+
+static void *save_a(void)
+{
+	strcat(order, "a");
+	return order;
+}
+
+static void restore_a(void *state)
+{
+	EXPECT_EQ(order, state);
+	strcat(order, "A");
+}
+
+static void *save_b(void)
+{
+	strcat(order, "b");
+	return NULL;
+}
+
+static void restore_b(void *state)
+{
+	EXPECT_EQ(NULL, state);
+	strcat(order, "B");
+}
+
+static void sleep_once(void *arg)
+{
+	(void)arg;
+	errno = ENOTTY;
+	pl_sleep(1000);
+	EXPECT_EQ(ENOTTY, errno);
+}
+
+TEST_F(hook, hooks_are_restored_in_the_opposite_order)
+{
+	start_with(1, 1);
+	ASSERT_EQ(0, pl_hook_add(save_a, restore_a, NULL));
+	ASSERT_EQ(0, pl_hook_add(save_b, restore_b, NULL));
+	run_in_task(sleep_once, NULL);
+	/* The last two at the end of the task. */
+	EXPECT_STREQ("abBAab", order);
+}
+
+TEST_F(hook, bad_or_too_many_hooks_are_refused)
+{
+	int i;
+
+	EXPECT_EQ(-EINVAL, pl_hook_add(NULL, number_restore, NULL));
+	EXPECT_EQ(-EINVAL, pl_hook_add(number_save, NULL, number_drop));
+	for (i = 0; i < PL_HOOKS_MAX; i++)
+		EXPECT_EQ(0, pl_hook_add(number_save, number_restore, NULL));
+	EXPECT_EQ(-EAGAIN, pl_hook_add(number_save, number_restore, NULL));
+	nr_saves = 0;
+	run_in_task(sleep_once, NULL);
+	EXPECT_EQ(2 * PL_HOOKS_MAX, nr_saves);
+}
+
+/* ---- uselocale() ---- */
+
+static void *locale_save(void)
+{
+	return (void *)uselocale(LC_GLOBAL_LOCALE);
+}
+
+static void locale_restore(void *state)
+{
+	uselocale((locale_t)state);
+}
+
+static void keep_locale(void *arg)
+{
+	locale_t mine = (locale_t)arg;
+	int i;
+
+	nr_lost += uselocale((locale_t)0) != LC_GLOBAL_LOCALE;
+	for (i = 0; i < NR_ROUNDS; i++) {
+		uselocale(mine);
+		if (i % 16)
+			pl_yield();
+		else
+			pl_sleep(1000);
+		nr_lost += uselocale((locale_t)0) != mine;
+	}
+}
+
+TEST_F(hook, locale_goes_with_the_task)
+{
+	void *locales[NR_TASKS];
+	int i;
+
+	start_with(4, 4);
+	ASSERT_EQ(0, pl_hook_add(locale_save, locale_restore, NULL));
+	for (i = 0; i < NR_TASKS; i++)
+		locales[i] = i % 2 ? LC_GLOBAL_LOCALE :
+			     newlocale(LC_ALL_MASK, "C", (locale_t)0);
+	run_all(keep_locale, locales, PL_STACK_NORMAL);
+	EXPECT_EQ(0, nr_lost);
+	for (i = 0; i < NR_TASKS; i += 2)
+		freelocale((locale_t)locales[i]);
+}
+
+TEST_HARNESS_MAIN
