@@ -201,15 +201,7 @@ static int io_wait_once(const struct io_op *a)
 	return r.res;
 }
 
-static int io_wait_task(const struct io_op *a)
-{
-	int ret;
-
-	do {
-		ret = io_wait_once(a);
-	} while (ret == -ERESTART);
-	return ret;
-}
+static int io_wait(const struct io_op *a);
 
 /* A proxy request, made by a task for an ordinary thread. */
 struct io_proxy {
@@ -222,7 +214,7 @@ static void run_proxy(void *arg)
 {
 	struct io_proxy *e = arg;
 
-	e->res = io_wait_task(e->io_op);
+	e->res = io_wait(e->io_op);
 	store_release(&e->done, 1);
 	pl__wake(&e->done, 1);
 }
@@ -257,41 +249,43 @@ static int io_wait_thread(const struct io_op *a)
 	return e.res;
 }
 
-static int wait_for_op(const struct io_op *a)
+static int io_wait(const struct io_op *a)
 {
-	return pl__current() ? io_wait_task(a) : io_wait_thread(a);
-}
-
-static int io_wait_for(const struct io_uring_sqe *sqe, uint64_t deadline_ns)
-{
-	struct io_op a = { sqe, deadline_ns, false };
-
-	return wait_for_op(&a);
-}
-
-/* Repeats the call while it returns @again, each time after one of @events. */
-static int repeat(const struct io_uring_sqe *sqe, int again, uint32_t events,
-		  uint64_t deadline_ns)
-{
-	struct io_uring_sqe poll;
 	int ret;
 
-	for (;;) {
-		ret = io_wait_for(sqe, deadline_ns);
-		if (ret != again || !events)
-			return ret;
-		pl_io_sqe_init(&poll);
-		io_uring_prep_poll_add(&poll, sqe->fd, events);
-		ret = io_wait_for(&poll, deadline_ns);
-		if (ret < 0)
-			return ret;
-	}
+	if (!pl__current())
+		return io_wait_thread(a);
+	do {
+		ret = io_wait_once(a);
+	} while (ret == -ERESTART);
+	return ret;
+}
+
+/* Returns 0 or a negative error, once @fd has one of @events. */
+static int io_wait_events(int fd, uint32_t events, uint64_t deadline_ns)
+{
+	struct io_uring_sqe poll = { 0 };
+	struct io_op a = { &poll, deadline_ns, false };
+	int ret;
+
+	io_uring_prep_poll_add(&poll, fd, events);
+	ret = io_wait(&a);
+	return ret < 0 ? ret : 0;
 }
 
 int pl__io(const struct io_uring_sqe *sqe, uint32_t events,
 	   uint64_t deadline_ns)
 {
-	return repeat(sqe, -EAGAIN, events, deadline_ns);
+	struct io_op a = { sqe, deadline_ns, false };
+	int ret;
+
+	do {
+		ret = io_wait(&a);
+		if (ret != -EAGAIN || !events)
+			return ret;
+		ret = io_wait_events(sqe->fd, events, deadline_ns);
+	} while (!ret);
+	return ret;
 }
 
 void pl_io_sqe_init(struct io_uring_sqe *sqe)
@@ -303,7 +297,7 @@ int pl_io_wait(struct io_uring_sqe *sqe, uint64_t deadline_ns)
 {
 	struct io_op a = { sqe, deadline_ns, true };
 
-	return sqe ? wait_for_op(&a) : -EINVAL;
+	return sqe ? io_wait(&a) : -EINVAL;
 }
 
 ssize_t pl_read_until(int fd, void *buf, size_t n, uint64_t deadline_ns)
@@ -356,9 +350,16 @@ int pl_connect_until(int fd, const struct sockaddr *addr, socklen_t len,
 		     uint64_t deadline_ns)
 {
 	struct io_uring_sqe sqe = { 0 };
+	int ret;
 
 	io_uring_prep_connect(&sqe, fd, addr, len);
-	return repeat(&sqe, -EALREADY, POLLOUT, deadline_ns);
+	do {
+		ret = pl__io(&sqe, 0, deadline_ns);
+		if (ret != -EALREADY)
+			return ret;
+		ret = io_wait_events(fd, POLLOUT, deadline_ns);
+	} while (!ret);
+	return ret;
 }
 
 ssize_t pl_read(int fd, void *buf, size_t n)
