@@ -5,6 +5,10 @@
  */
 #include "task.h"
 
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 static unsigned int nr;
 
 static void nothing(void *arg)
@@ -158,6 +162,39 @@ static void add_del(void *arg)
 	}
 }
 
+/* ---- I/O ---- */
+
+/* There is always something to receive; so one in 16 goes by the ring. */
+static void recv_ready(void *arg)
+{
+	unsigned int i;
+	int fds[2];
+	char c = 0;
+
+	(void)arg;
+	must("socketpair", socketpair(AF_UNIX, SOCK_STREAM, 0, fds));
+	for (i = 0; i < nr; i++) {
+		must("write", write(fds[1], &c, 1));
+		must("recv", pl_recv(fds[0], &c, 1, 0));
+	}
+	close(fds[0]);
+	close(fds[1]);
+}
+
+/* A file goes by the ring; this one never has to wait. */
+static void read_ready(void *arg)
+{
+	int fd = open("/dev/zero", O_RDONLY);
+	unsigned int i;
+	char c;
+
+	(void)arg;
+	must("open", fd);
+	for (i = 0; i < nr; i++)
+		must("read", pl_read(fd, &c, 1));
+	close(fd);
+}
+
 /* ---- from and to a thread ---- */
 
 static void answer(void *arg)
@@ -213,6 +250,8 @@ static const struct path {
 	{ "mutex", lock_unlock, NULL },
 	{ "cond", wait_signal, NULL },
 	{ "timer", add_del, NULL },
+	{ "recv", recv_ready, NULL },
+	{ "read", read_ready, NULL },
 	{ "timer_outside", NULL, add_del_outside },
 	{ "park_wake", NULL, park_wake },
 };
