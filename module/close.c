@@ -72,11 +72,11 @@ static bool close_table_has(struct files_struct *files,
  * with the same table can wake the caller.
  *
  *	park				close
- *	n = nr_interrupts [close-b]	the descriptor leaves the table
- *	has_others = true		full barrier		[close-c]
- *	full barrier	  [close-d]	if (the opener's table || has_others)
+ *	n = nr_interrupts [table-b]	the descriptor leaves the table
+ *	has_others = true		full barrier		[table-c]
+ *	full barrier	  [table-d]	if (the opener's table || has_others)
  *	if (not in the table)		    if (not in the table), under lock:
- *	    return			        nr_interrupts++	[close-a]
+ *	    return			        nr_interrupts++	[table-a]
  *	under lock:			        all sleepers off the list
  *	    if (nr_interrupts == n)
  *		onto the list
@@ -102,12 +102,12 @@ bool parklot_close_was_last(struct parklot_lot *lot, u32 nr_interrupts,
 	else if (nr_interrupts == READ_ONCE(lot->nr_settled))
 		return false;
 	/*
-	 * [close-d] pairs with [close-c] in parklot_close_done(): has_others is
+	 * [table-d] pairs with [table-c] in parklot_close_done(): has_others is
 	 * written before the table is read. Otherwise the close may find no
 	 * other parkers, while this one finds the closed descriptor and sleeps.
 	 */
 	smp_mb();
-	PARKLOT_INJECT("close-d");
+	PARKLOT_INJECT("table-d");
 	if (!close_table_has(files, space, file))
 		return true;
 	if (files == space->files)
@@ -132,12 +132,12 @@ void parklot_close_done(struct file *file, struct files_struct *files)
 	struct parklot_space *space = file->private_data;
 
 	/*
-	 * [close-c] pairs with [close-d] in parklot_close_was_last(): the
+	 * [table-c] pairs with [table-d] in parklot_close_was_last(): the
 	 * descriptor leaves the table before has_others is read. Otherwise a
 	 * parker by another table than the opener's could sleep for ever.
 	 */
 	smp_mb();
-	PARKLOT_INJECT("close-c");
+	PARKLOT_INJECT("table-c");
 	if (!files || !parklot_space_lots(space) ||
 	    (files != space->files && !READ_ONCE(space->has_others)))
 		return;

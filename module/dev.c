@@ -133,14 +133,14 @@ static int park_run(struct parklot_park_call *call, struct file *file,
 	/* A close in another table interrupts as well: then park again. */
 	do {
 		/*
-		 * [close-b] pairs with [close-a] in parklot_lot_interrupt():
+		 * [table-b] pairs with [table-a] in parklot_lot_interrupt():
 		 * the number is read before the table. Otherwise a close in
 		 * between would be missed in both, and the thread would sleep.
 		 */
 		args.nr_interrupts = smp_load_acquire(&lot->nr_interrupts);
 		if (parklot_close_was_last(lot, args.nr_interrupts, file))
 			return PARKLOT_INTERRUPTED;
-		PARKLOT_INJECT("close-b");
+		PARKLOT_INJECT("table-b");
 		reason = call->poll.file ? park_sleep_polling(call, &args) :
 					   park_sleep(call, &args);
 	} while (reason == PARKLOT_INTERRUPTED);

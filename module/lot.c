@@ -497,14 +497,14 @@ void parklot_lot_interrupt(struct parklot_lot *lot)
 
 	raw_spin_lock_irq(&lot->lock);
 	/*
-	 * [close-a] pairs with [close-b] in park_run(), uring_park(): a parker
+	 * [table-a] pairs with [table-b] in park_run(), uring_park(): a parker
 	 * that reads the new number also sees the table as the close left it.
 	 * Otherwise it could still find the closed descriptor, and would be
 	 * listed after the interrupt, to sleep for ever.
 	 */
 	smp_store_release(&lot->nr_interrupts, lot->nr_interrupts + 1);
 	raw_spin_unlock_irq(&lot->lock);
-	PARKLOT_INJECT("close-a");
+	PARKLOT_INJECT("table-a");
 
 	parklot_batch_begin(&batch, false);
 	lot_wake_many(lot, U32_MAX, PARKLOT_INTERRUPTED, &batch);

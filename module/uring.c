@@ -225,7 +225,7 @@ static int uring_park(struct io_uring_cmd *cmd, struct parklot_lots *lots,
 	args.fifo = park.flags & PARKLOT_PARK_FIFO;
 	args.deadline = parklot_deadline(park.deadline_ns);
 	/*
-	 * [close-b] pairs with [close-a] in parklot_lot_interrupt(): the number
+	 * [table-b] pairs with [table-a] in parklot_lot_interrupt(): the number
 	 * is read before the table. Otherwise a close in between would be
 	 * missed in both, and no thread could wake the command.
 	 */
@@ -233,7 +233,7 @@ static int uring_park(struct io_uring_cmd *cmd, struct parklot_lots *lots,
 	if (!is_registered(cmd) &&
 	    parklot_close_was_last(lot, args.nr_interrupts, cmd->file))
 		return PARKLOT_INTERRUPTED;
-	PARKLOT_INJECT("close-b");
+	PARKLOT_INJECT("table-b");
 	if (READ_ONCE(*lot->seq) != args.seq)
 		return PARKLOT_CHANGED;
 	if (args.deadline != KTIME_MAX && args.deadline <= ktime_get())

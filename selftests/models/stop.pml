@@ -116,11 +116,11 @@ end:	queued[1];
 	end_task(0)
 }
 
-inline sum(what, outside, to)
+inline sum(first, second, outside, to)
 {
-	to = outside + what[0];
+	to = outside + first;
 	if
-	:: nr_started == 2 -> to = to + what[1]
+	:: nr_started == 2 -> to = to + second
 	:: else
 	fi
 }
@@ -136,11 +136,11 @@ active proctype stopper()
 		word = ended_word;
 #endif
 #if MUTANT == 4
-		sum(spawned, spawned_outside, nr_spawned);
-		sum(ended, ended_outside, nr_ended);
+		sum(spawned[0], spawned[1], spawned_outside, nr_spawned);
+		sum(ended[0], ended[1], ended_outside, nr_ended);
 #else
-		sum(ended, ended_outside, nr_ended);
-		sum(spawned, spawned_outside, nr_spawned);
+		sum(ended[0], ended[1], ended_outside, nr_ended);
+		sum(spawned[0], spawned[1], spawned_outside, nr_spawned);
 #endif
 #if MUTANT == 6
 		word = ended_word;
