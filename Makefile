@@ -93,6 +93,9 @@ LIB_TESTS	:= $(call tests,$(LIB_TEST_SRCS))
 MOD_TESTS	:= $(call tests,$(MOD_TEST_SRCS))
 EXAMPLES	:= $(call programs,examples/*.c)
 BENCHES		:= $(call programs,bench/*.c)
+# Those of several files need other libraries too: "scripts/setup check".
+HTTPD		:= $(O)/examples/httpd/httpd
+APPS		:= $(HTTPD)
 TOOLS		:= $(call programs,tools/pl*.c)
 PROGRAMS	:= $(EXAMPLES) $(BENCHES) $(TOOLS)
 
@@ -112,9 +115,10 @@ all: lib tools examples benches ## the library, tools, examples, benchmarks
 .PHONY: lib
 lib: $(LIB_A) $(LIB_SO) $(PC) $(CMAKE) ## libparklot.a, libparklot.so
 
-.PHONY: tools examples benches selftests lib-tests mod-tests
+.PHONY: tools examples apps benches selftests lib-tests mod-tests
 tools: $(TOOLS) ## what operators look at programs with
 examples: $(EXAMPLES) ## examples/*
+apps: $(APPS) ## examples/*/*: servers, which need other libraries too
 benches: $(BENCHES) ## bench/*, to be run by bench
 lib-tests: $(LIB_TESTS)
 mod-tests: $(MOD_TESTS)
@@ -176,6 +180,12 @@ $(EXAMPLES) $(BENCHES) $(TOOLS): $(O)/%: $(O)/%.c.o $(LIB_A)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(LIBURING_LIBS)
 
+objects		= $(patsubst %.c,$(O)/%.c.o,$(sort $(wildcard $(1))))
+
+$(HTTPD): $(call objects,examples/httpd/*.c) $(LIB_A)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) -lhttp_parser $(LIBURING_LIBS)
+
 # selftests/include has the harness, which a kernel tree has too; the tests of
 # the device share headers with others.
 $(O)/selftests/%.o: override CPPFLAGS += -iquote selftests/include \
@@ -196,6 +206,7 @@ $(O)/selftests/manual/mod_manual.c.o: $(O)/man/parklot.4.h
 $(O)/selftests/manual/mod_manual.c.o: override CPPFLAGS += -iquote $(O)/man
 
 -include $(LIB_OBJS:.o=.d) $(PIC_OBJS:.o=.d) $(PROGRAMS:=.c.d) \
+	$(patsubst %.o,%.d,$(call objects,examples/*/*.c)) \
 	$(patsubst %,$(O)/%.d,$(TEST_SRCS))
 
 # ---- the module ----

@@ -41,6 +41,12 @@ race_tags() {
 		-f scripts/lint/tags.awk selftests/models/TAGS -
 }
 
+# A user that may open the device must not write to the kernel's log.
+module_is_quiet() {
+	! grep -nE '\<(printk|pr_[a-z_]+|dev_[a-z_]+|WARN[A-Z_]*) *\(' \
+		module/*.[ch]
+}
+
 # In all that people read; the list itself and its test name them.
 retired_words() {
 	# shellcheck disable=SC2046 # words are meant

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/*
+ * An HTTP/1.1 server of files: a task a connection, written as if each were a
+ * thread
+ *
+ *	cc -D_GNU_SOURCE -o httpd *.c $(pkg-config --cflags --libs parklot) \
+ *		-lhttp_parser
+ */
+#include "httpd.h"
+
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct config config = {
+	.max_connections = 10000,
+	.max_body = 1024 * 1024,
+	.request_s = 30,
+	.idle_s = 60,
+	.drain_s = 10,
+};
+
+static const char usage[] =
+"Usage: httpd [OPTION]... DIRECTORY\n"
+"Serves the files below DIRECTORY on 127.0.0.1 until SIGINT or SIGTERM; then\n"
+"it finishes the requests that have begun.\n"
+"  --port N         0, the default: a free one\n"
+"  --connections N  at a time; more wait (10000)\n"
+"  --body N         bytes of a request's body (1048576)\n"
+"  --request S      seconds for a request to arrive (30)\n"
+"  --idle S         seconds between requests (60)\n"
+"  --drain S        seconds for requests after a signal (10)\n"
+"  --help, --version\n";
+
+static const struct option options[] = {
+	{ "port", required_argument, NULL, 'p' },
+	{ "connections", required_argument, NULL, 'c' },
+	{ "body", required_argument, NULL, 'b' },
+	{ "request", required_argument, NULL, 'r' },
+	{ "idle", required_argument, NULL, 'i' },
+	{ "drain", required_argument, NULL, 'd' },
+	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, 'v' },
+	{ NULL, 0, NULL, 0 },
+};
+
+static void __attribute__((noreturn)) die(const char *what, const char *why)
+{
+	fprintf(stderr, "httpd: %s: %s\n", what, why);
+	exit(1);
+}
+
+static uint64_t number(const char *name, uint64_t min, uint64_t max)
+{
+	char *end;
+	unsigned long long n;
+
+	errno = 0;
+	n = strtoull(optarg, &end, 10);
+	if (*optarg < '0' || *optarg > '9' || *end || errno || n < min ||
+	    n > max) {
+		fprintf(stderr, "httpd: --%s: '%s' is not from %llu to %llu\n",
+			name, optarg, (unsigned long long)min,
+			(unsigned long long)max);
+		exit(2);
+	}
+	return n;
+}
+
+static void set_option(int opt)
+{
+	switch (opt) {
+	case 'p':
+		config.port = (uint16_t)number("port", 0, 65535);
+		break;
+	case 'c':
+		config.max_connections =
+			(uint32_t)number("connections", 1, 1000000);
+		break;
+	case 'b':
+		config.max_body = number("body", 0, UINT64_MAX / 2);
+		break;
+	case 'r':
+		config.request_s = number("request", 1, 86400);
+		break;
+	case 'i':
+		config.idle_s = number("idle", 1, 86400);
+		break;
+	case 'd':
+		config.drain_s = number("drain", 0, 86400);
+		break;
+	case 'h':
+		fputs(usage, stdout);
+		exit(0);
+	case 'v':
+		puts("httpd of parklot " PARKLOT_VERSION);
+		exit(0);
+	default:
+		fputs(usage, stderr);
+		exit(2);
+	}
+}
+
+static void parse(int argc, char **argv)
+{
+	int opt;
+
+	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1)
+		set_option(opt);
+	if (optind + 1 != argc) {
+		fputs(usage, stderr);
+		exit(2);
+	}
+	config.root = argv[optind];
+	config.root_fd = open(config.root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (config.root_fd < 0)
+		die(config.root, strerror(errno));
+}
+
+int main(int argc, char **argv)
+{
+	sigset_t set;
+	uint32_t nr;
+	int ret, sig;
+
+	parse(argc, argv);
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	http_parser_set_max_header_size(MAX_HEAD);
+
+	ret = server_start();
+	if (ret)
+		die("listen", strerror(-ret));
+	printf("listening on 127.0.0.1:%u\n", config.port);
+	fflush(stdout);
+	sigwait(&set, &sig);
+	nr = server_drain();
+	if (nr)
+		fprintf(stderr, "httpd: %u connections were cut off\n", nr);
+	return pl_runtime_stop() || nr ? 1 : 0;
+}

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Tests of servers: programs that run for a test, and results as KTAP."""
+
+import contextlib
+import json
+import os
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+LIMIT = 30 * int(os.environ.get("TEST_TIMEOUT_FACTOR", "1"))
+
+
+def eventually(is_true, what):
+    """Wait for a state that can be seen."""
+    end = time.monotonic() + LIMIT
+    while not is_true():
+        if time.monotonic() > end:
+            raise AssertionError("not within %d s: %s" % (LIMIT, what))
+        time.sleep(0.01)
+
+
+def equal(got, want, what=""):
+    if got != want:
+        raise AssertionError("%s\n got %r\nwant %r" % (what, got, want))
+
+
+class Program:
+    """A process that ends with the test, by its number."""
+
+    def __init__(self, *command, **options):
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL,
+                                        **options)
+        self.pid = self.process.pid
+
+    def stop(self, sig=signal.SIGTERM):
+        if self.process.poll() is None:
+            self.process.send_signal(sig)
+        return self.process.wait(LIMIT)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        try:
+            self.stop()
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise
+
+
+class Server(Program):
+    """One of parklot's, which says where it listens."""
+
+    def __init__(self, *command):
+        super().__init__(*command, stdout=subprocess.PIPE, text=True)
+        line = self.process.stdout.readline()
+        assert line.startswith("listening on "), line
+        host, port = line.split()[-1].split(":")
+        self.address = (host, int(port))
+
+    def connect(self):
+        return socket.create_connection(self.address, LIMIT)
+
+    def tasks(self):
+        text = run(os.environ["O"] + "/tools/plstat", "-j", str(self.pid))
+        return json.loads(text)["tasks_alive"]
+
+    @contextlib.contextmanager
+    def leaves_nothing(self):
+        """What came with connections goes with them."""
+        before = self.tasks(), self.sockets()
+        yield
+        eventually(lambda: (self.tasks(), self.sockets()) == before,
+                   "tasks and sockets as before: %d, %d" % before)
+
+    def sockets(self):
+        nr = 0
+        path = "/proc/%d/fd" % self.pid
+        for fd in os.listdir(path):
+            with contextlib.suppress(FileNotFoundError):
+                nr += os.readlink(path + "/" + fd).startswith("socket:")
+        return nr
+
+
+def run(*command, **options):
+    """What it says; it has to succeed."""
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True,
+                          stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT,
+                          timeout=LIMIT, check=False, **options)
+    if done.returncode:
+        raise AssertionError("%s: %d\n%s" % (" ".join(command),
+                                             done.returncode, done.stdout))
+    return done.stdout
+
+
+def read_all(sock):
+    """Up to the end, which a reset is too."""
+    data = b""
+    with contextlib.suppress(ConnectionResetError):
+        while True:
+            piece = sock.recv(65536)
+            if not piece:
+                break
+            data += piece
+    return data
+
+
+@contextlib.contextmanager
+def directory():
+    path = tempfile.mkdtemp(prefix="parklot-")
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path)
+
+
+def allow_descriptors(nr):
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(nr, hard), hard))
+
+
+def results(tests):
+    """Run (name, function) pairs; the program's status."""
+    nr = failed = 0
+    print("TAP version 13")
+    for name, test in tests:
+        nr += 1
+        try:
+            test()
+            print("ok %d %s" % (nr, name), flush=True)
+        except Exception:  # whatever: the others are run
+            failed += 1
+            for line in traceback.format_exc().splitlines():
+                print("# " + line)
+            print("not ok %d %s" % (nr, name), flush=True)
+    print("1..%d" % nr)
+    sys.exit(1 if failed else 0)

@@ -1,0 +1,309 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""Usage: selftests/apps/httpd.py HTTPD [OPTION]...
+
+Tests examples/httpd: its answers beside nginx's, its limits, and loads. O=
+says where bench and tools were built.
+"""
+
+import contextlib
+import os
+import re
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+
+from harness import (LIMIT, Program, Server, allow_descriptors, directory,
+                     equal, eventually, read_all, results, run)
+from httpd_requests import DEVIATIONS, REQUESTS, SENTINEL, get
+
+NGINX = """
+daemon off;
+master_process off;
+pid %(dir)s/pid;
+error_log %(dir)s/error.log crit;
+events {}
+http {
+    access_log off;
+    server_tokens off;
+    disable_symlinks on from=$document_root;
+    client_max_body_size 100000;
+    large_client_header_buffers 4 4k;
+    client_body_temp_path %(dir)s/body;
+    proxy_temp_path %(dir)s/proxy;
+    fastcgi_temp_path %(dir)s/fastcgi;
+    uwsgi_temp_path %(dir)s/uwsgi;
+    scgi_temp_path %(dir)s/scgi;
+    server {
+        listen unix:%(dir)s/socket;
+        root %(root)s;
+    }
+}
+"""
+
+OPTIONS = ("--body", "100000")
+OK = b"HTTP/1.1 200 OK\r\n"
+
+
+def make_files(root):
+    os.makedirs(root + "/sub")
+    files = {"index.html": b"<p>hello</p>\n", "empty": b"",
+             "64k": os.urandom(65536), "1m": os.urandom(1 << 20),
+             "style.css": b"p { color: red }\n", "sub/a b.txt": b"a b\n",
+             "8m": os.urandom(8 << 20)}
+    for name, data in files.items():
+        with open(root + "/" + name, "wb") as file:
+            file.write(data)
+    os.mkfifo(root + "/fifo")
+    os.symlink("/etc/passwd", root + "/out")
+    os.symlink("/", root + "/up")
+
+
+def reset(sock):
+    """Close it so that the peer sees a reset."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
+                    struct.pack("ii", 1, 0))
+    sock.close()
+
+
+def bare(data):
+    """Status lines and bodies, and one name for both servers."""
+    data = re.sub(rb"(HTTP/1\.1 \d{3} [^\r\n]*\r\n)(?:[^\r\n]+\r\n)*\r\n",
+                  rb"\1\r\n", data)
+    return data.replace(b"<center>nginx</center>", b"<center>httpd</center>")
+
+
+def exchange(sock, data):
+    """All that the server answers."""
+    with sock:
+        sock.settimeout(LIMIT)
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            sock.sendall(data)
+        return read_all(sock)
+
+
+class Tests:
+    """One server, and all tests of it."""
+
+    def __init__(self, path, command):
+        self.path = path
+        self.root = path + "/root"
+        self.command = command
+        self.nginx = path + "/socket"
+
+    def start(self, *options):
+        return Server(*self.command, *OPTIONS, *options, self.root)
+
+    def ask_nginx(self, data):
+        sock = socket.socket(socket.AF_UNIX)
+        sock.connect(self.nginx)
+        return bare(exchange(sock, data))
+
+    def compare(self, server, name):
+        data = REQUESTS[name] + SENTINEL
+        got = bare(exchange(server.connect(), data))
+        want = self.ask_nginx(data)
+        if name in DEVIATIONS:
+            status, _ = DEVIATIONS[name]
+            assert got != want, "is listed, but no deviation"
+            equal(got[9:12].decode(), str(status), name)
+        else:
+            equal(got, want, name)
+
+    def request_in_pieces_is_the_same(self, server):
+        """A request says the same in bytes that come one by one."""
+        for name in ("pipeline_mixed", "chunked_trailer", "above_root"):
+            data = REQUESTS[name] + SENTINEL
+            sock = server.connect()
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for byte in data[:300]:
+                sock.send(bytes([byte]))
+            equal(bare(exchange(sock, data[300:])),
+                  bare(exchange(server.connect(), data)), name)
+
+    def curl_agrees(self, server):
+        url = "http://%s:%d/" % server.address
+        out = self.path + "/out"
+        for name in ("1m", "64k", "empty"):
+            run("curl", "-fsS", "-o", out, url + name)
+            run("cmp", out, self.root + "/" + name)
+        upload = run("curl", "-sS", "-o", "/dev/null", "-w",
+                     "%{http_code} %{num_connects}\n", "-H",
+                     "Transfer-Encoding: chunked", "-H", "Expect: 100-continue",
+                     "-T", self.root + "/64k", url, "--next", "-sS", "-o",
+                     "/dev/null", "-w", "%{http_code} %{num_connects}\n", url)
+        equal(upload, "405 1\n200 0\n")
+        equal(run("curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}",
+                  "-T", self.root + "/1m", url), "413")
+
+    def loads_are_answered(self, server):
+        url = "http://%s:%d/" % server.address
+        text = run("ab", "-q", "-k", "-n", "5000", "-c", "64",
+                   url + "index.html")
+        assert re.search(r"Failed requests: +0\n", text), text
+        assert re.search(r"Keep-Alive requests: +5000\n", text), text
+        text = run("ab", "-q", "-n", "1000", "-c", "20", url + "64k")
+        assert re.search(r"Failed requests: +0\n", text), text
+        text = run("wrk", "-t", "1", "-c", "100", "-d", "1s", url)
+        assert "Socket errors" not in text and "Non-2xx" not in text, text
+        text = run("h2load", "--h1", "-n", "2000", "-c", "10", "-m", "8", url)
+        assert "2000 succeeded, 0 failed" in text, text
+
+    def slow_request_gets_408(self):
+        """They are told, and end; what came in time is answered."""
+        with self.start("--request", "1") as server, \
+                server.leaves_nothing():
+            begun = server.connect()
+            begun.sendall(get(b"/") + b"GET / HT")
+            dribble = server.connect()
+            body = server.connect()
+            body.sendall(get(b"/", b"Host: h\r\nContent-Length: 9\r\n") + b"1")
+            start = time.monotonic()
+            with contextlib.suppress(OSError):
+                for byte in b"GET / HTTP/1.1\r\nHost: " + b"h" * 1000:
+                    if time.monotonic() - start > 1.5:
+                        break
+                    dribble.send(bytes([byte]))
+                    time.sleep(0.05)
+            data = read_all(begun)
+            assert data.startswith(OK) and b"HTTP/1.1 408 Req" in data, data
+            for sock in (dribble, body):
+                data = read_all(sock)
+                assert data.startswith(b"HTTP/1.1 408 Req"), data
+
+    def idle_connection_ends(self):
+        with self.start("--idle", "1") as server, server.leaves_nothing():
+            silent = server.connect()
+            once = server.connect()
+            once.sendall(get(b"/"))
+            equal(read_all(silent), b"")
+            assert read_all(once).endswith(b"<p>hello</p>\n")
+
+    def slow_reader_ends(self):
+        """The server does not wait for them for ever, nor do others."""
+        with self.start("--request", "1") as server, server.leaves_nothing():
+            slow = [server.connect() for _ in range(20)]
+            for sock in slow:
+                sock.sendall(get(b"/8m"))
+            equal(len(exchange(server.connect(), SENTINEL)) > 0, True)
+            eventually(lambda: server.tasks() <= 1, "end of slow readers")
+            for sock in slow:
+                assert len(read_all(sock)) < 8 << 20
+
+    def resets_leave_nothing(self, server):
+        for data in (b"", b"GET", get(b"/8m"), get(b"/") * 100 + b"GET"):
+            socks = [server.connect() for _ in range(25)]
+            for sock in socks:
+                sock.sendall(data)
+            for sock in socks:
+                reset(sock)
+
+    def thousand_connections_are_served(self, server):
+        """All are answered, in a row, while all are there."""
+        socks = [server.connect() for _ in range(1000)]
+        for _ in range(2):
+            for sock in socks:
+                sock.sendall(get(b"/index.html"))
+            for sock in socks:
+                data = b""
+                while not data.endswith(b"</p>\n"):
+                    data += sock.recv(4096)
+                assert data.startswith(OK), data
+        assert server.sockets() > 1000
+        for sock in socks:
+            sock.close()
+
+    def further_connection_waits(self):
+        """Further connections wait, and are served later."""
+        with self.start("--connections", "2") as server:
+            socks = [server.connect() for _ in range(3)]
+            socks[2].sendall(get(b"/"))
+            socks[0].sendall(get(b"/"))
+            assert socks[0].recv(4096).startswith(OK)
+            equal(server.tasks(), 3)    # the one that accepts is the third
+            socks[0].close()
+            assert socks[2].recv(4096).startswith(OK)
+
+    def sigterm_drains(self):
+        """What has begun is finished, what is idle ends, nothing is taken."""
+        with self.start() as server:
+            idle = server.connect()
+            idle.sendall(get(b"/"))
+            assert idle.recv(4096).startswith(OK)
+            begun = server.connect()
+            begun.sendall(b"GET /64k HTTP/1.1\r\nHo")
+            eventually(lambda: server.tasks() == 3, "connections")
+            server.process.send_signal(signal.SIGTERM)
+            equal(read_all(idle), b"")
+            with contextlib.suppress(ConnectionRefusedError):
+                server.connect().close()
+                raise AssertionError("still accepts")
+            data = exchange(begun, b"st: h\r\n\r\n")
+            assert b"\r\nConnection: close\r\n" in data, data[:300]
+            assert len(data) > 65536
+            equal(server.process.wait(LIMIT), 0)
+
+    def drain_is_bounded(self):
+        with Server(*self.command, "--drain", "0", self.root) as server:
+            sock = server.connect()
+            sock.sendall(b"GET")
+            eventually(lambda: server.tasks() == 2, "connection")
+            equal(server.stop(), 1)
+            equal(read_all(sock), b"")
+
+    def usage_is_clear(self):
+        program = self.command[-1]
+        assert run(program, "--help").startswith("Usage: httpd")
+        assert re.match(r"httpd of parklot \d", run(program, "--version"))
+        for arguments, status, words in (
+                ((), 2, "Usage"), (("--port", "x", "/"), 2, "'x'"),
+                (("/none",), 1, "/none: No such file"),
+                (("--port", "1", "--idle", "0", "/"), 2, "--idle")):
+            done = subprocess.run((program,) + arguments, text=True,
+                                  timeout=LIMIT, stderr=subprocess.PIPE,
+                                  stdout=subprocess.DEVNULL, check=False)
+            equal(done.returncode, status, str(arguments))
+            assert words in done.stderr, done.stderr
+        with self.start() as server:
+            done = subprocess.run(
+                (program, "--port", str(server.address[1]), "/"), text=True,
+                timeout=LIMIT, stderr=subprocess.PIPE, check=False)
+            equal(done.returncode, 1)
+            assert "Address already in use" in done.stderr, done.stderr
+
+
+def all_tests(tests, server):
+    for name in sorted(REQUESTS):
+        yield "answer_%s" % name, lambda: tests.compare(server, name)
+    for test in (tests.request_in_pieces_is_the_same, tests.curl_agrees, tests.resets_leave_nothing,
+                 tests.thousand_connections_are_served, tests.loads_are_answered):
+        def leaves_nothing():
+            with server.leaves_nothing():
+                test(server)
+        yield test.__name__, leaves_nothing
+    for test in (tests.slow_request_gets_408, tests.idle_connection_ends,
+                 tests.slow_reader_ends, tests.further_connection_waits, tests.sigterm_drains,
+                 tests.drain_is_bounded, tests.usage_is_clear):
+        yield test.__name__, test
+    yield "ends_clean", lambda: equal(server.stop(), 0)
+
+
+def main():
+    command = sys.argv[1:]
+    allow_descriptors(4096)
+    with directory() as path:
+        tests = Tests(path, command)
+        make_files(tests.root)
+        conf = path + "/nginx.conf"
+        with open(conf, "w", encoding="ascii") as file:
+            file.write(NGINX % {"dir": path, "root": tests.root})
+        with Program("nginx", "-e", path + "/error.log", "-c", conf), \
+                tests.start() as server:
+            eventually(lambda: os.path.exists(tests.nginx), "nginx")
+            results(all_tests(tests, server))
+
+
+main()
