@@ -37,11 +37,18 @@ struct pl_child {
 /* The lowest result that is an error of <errno.h>, negative; -1 the highest. */
 #define PL_ERROR_MIN		(-4095)
 
+/*
+ * What cancels from outside does not reach into the scope: a cancel of the
+ * owner or of a scope around this one, the stop of the runtime, interrupts.
+ * They are as they were once it is left.  Its own deadline counts.
+ */
+#define PL_SCOPE_SHIELD		(1U << 0)
+
 /**
  * pl_scope_enter() - begin a scope
  * @s:           zero-filled, or one that was left
  * @deadline_ns: at this time the scope is cancelled, with -ETIMEDOUT
- * @flags:       0
+ * @flags:       0 or PL_SCOPE_SHIELD
  *
  * The caller leaves it by pl_scope_leave(), before any scope that it entered
  * earlier; a task that returns without it ends the process.  pl_exit() cancels

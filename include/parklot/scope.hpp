@@ -28,9 +28,10 @@ public:
 		check(pl_scope_enter(&s, PL_FOREVER, 0));
 	}
 	/* Until a time of the clock, or for a duration. */
-	template <typename When> explicit scope(const When &when)
+	template <typename When>
+	explicit scope(const When &when, uint32_t flags = 0)
 	{
-		check(pl_scope_enter(&s, detail::deadline(when), 0));
+		check(pl_scope_enter(&s, detail::deadline(when), flags));
 	}
 	scope(const scope &) = delete;
 	scope &operator=(const scope &) = delete;
@@ -148,6 +149,17 @@ template <typename When, typename F> void in_scope(const When &when, F &&f)
 	scope s(when);
 
 	in_scope_of(s, std::forward<F>(f));
+}
+
+/*
+ * Calls the function where cancels do not reach: to say goodbye, or roll back,
+ * by a time of its own.
+ */
+template <typename When, typename F> void shielded(const When &when, F &&f)
+{
+	scope s(when, PL_SCOPE_SHIELD);
+
+	in_scope_of(s, [&](scope &) { std::forward<F>(f)(); });
 }
 
 } /* namespace parklot */

@@ -118,6 +118,27 @@ PL_API int pl_sleep_until(uint64_t deadline_ns);
 PL_API int pl_interrupt(pl_task_t t);
 
 /**
+ * pl_section_begin() - begin a section of code that others may interrupt
+ *
+ * Ends the one before: sections do not nest.
+ *
+ * Return: its number, for pl_section_interrupt(), which the task uses again
+ * after 2^23 further sections; 0 outside of tasks.
+ */
+PL_API uint32_t pl_section_begin(void);
+
+/** pl_section_end() - end it; an interrupt that no call reported is gone */
+PL_API void pl_section_end(void);
+
+/**
+ * pl_section_interrupt() - as pl_interrupt(), for calls of one section only
+ * @section: what pl_section_begin() returned in @t
+ *
+ * Return: 0; -ESRCH if the section or @t has ended; -EINVAL for 0.
+ */
+PL_API int pl_section_interrupt(pl_task_t t, uint32_t section);
+
+/**
  * pl_cancel() - let every blocking call of @t return -ECANCELED from now on
  *
  * Return: 0; -ESRCH if @t has ended; -EINVAL for 0.

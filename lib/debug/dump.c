@@ -195,7 +195,7 @@ static void put_state(struct pl__sigsafe_buf *text, const struct view *v)
 	if (is_task(v) &&
 	    state & (PL__TASK_CANCELLED | PL__TASK_SCOPE_CANCELLED))
 		pl__sigsafe_put(text, ", cancelled");
-	if (is_task(v) && state & PL__TASK_INTERRUPTED)
+	if (is_task(v) && state & PL__TASK_INTERRUPTS)
 		pl__sigsafe_put(text, ", interrupted");
 	pl__sigsafe_put(text, "\n");
 }

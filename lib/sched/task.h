@@ -25,6 +25,14 @@ struct pl__ring;
 /* It has entered scopes, of which one may be cancelled; scope.c sets both. */
 #define PL__TASK_IN_SCOPE	(1ULL << 2)
 #define PL__TASK_SCOPE_CANCELLED (1ULL << 3)
+/* As INTERRUPTED, until the section of this number ends. */
+#define PL__TASK_SECTION_INTERRUPTED (1ULL << 5)
+#define PL__TASK_INTERRUPTS	(PL__TASK_INTERRUPTED | \
+				 PL__TASK_SECTION_INTERRUPTED)
+#define PL__TASK_SECTION_SHIFT	8
+#define PL__TASK_SECTION_MAX	0xffffffULL
+/* It is in a shield: of cancels, only that of a scope in it counts. */
+#define PL__TASK_SHIELDED	(1ULL << 4)
 
 /*
  * Values of a task by key; the rest of the struct is in key.c.  The task calls

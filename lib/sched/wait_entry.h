@@ -54,6 +54,7 @@ struct pl__wait_entry {
 	bool			is_thread; /* O: a thread, asleep on parker */
 	bool			is_listed; /* B: it is in its bucket's list */
 	uint8_t			what;		/* O: enum pl__for */
+	uint8_t			interrupts;	/* B: those it consumed last */
 };
 
 #endif /* PL_WAIT_ENTRY_H */

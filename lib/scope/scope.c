@@ -38,6 +38,10 @@
 #define ENTERED		0x70c3e5c0U
 #define BUCKET_BITS	12
 
+/* Of a task: what its scopes decide. */
+#define SCOPE_FLAGS	(PL__TASK_IN_SCOPE | PL__TASK_SCOPE_CANCELLED | \
+			 PL__TASK_SHIELDED)
+
 /*
  * What a struct pl_scope contains.  O: the owner.  I: set when it is entered.
  * L: under the lock.  B: under the lock of its owner's bucket.  A: atomic.
@@ -51,6 +55,7 @@ struct scope {
 	_Atomic uint32_t	nr_children;	/* A: not ended */
 	_Atomic uint32_t	nr_pins;	/* A: cancellers at work */
 	_Atomic int		error;		/* A: the reason, or 0 */
+	bool			is_shield;	/* I */
 	_Atomic uint32_t	is_timed_out;	/* A: the timer has fired */
 	pl_timer_t		timer;		/* O: 0: no deadline */
 	/* the next that its canceller looks at, which alone has marked it */
@@ -150,9 +155,10 @@ static void pin(struct scope *s, struct scope **todo)
 
 /*
  * B: Marks and pins the scopes that @t has entered after @outer, or all that it
- * has entered: from the outermost.
+ * has entered: from the outermost to the first shield, which it does not touch.
+ * False: @t is in such a shield.
  */
-static void pin_inner(struct bucket *b, const struct pl__task *t,
+static bool pin_inner(struct bucket *b, const struct pl__task *t,
 		      struct scope *outer, struct scope **todo)
 {
 	struct pl__list *pos = outer ? &outer->by_owner : &b->scopes;
@@ -160,9 +166,14 @@ static void pin_inner(struct bucket *b, const struct pl__task *t,
 
 	for (pos = pos->prev; pos != &b->scopes; pos = pos->prev) {
 		s = list_entry(pos, struct scope, by_owner);
-		if (s->owner == t && mark(s, -ECANCELED))
+		if (s->owner != t)
+			continue;
+		if (s->is_shield)
+			return false;
+		if (mark(s, -ECANCELED))
 			pin(s, todo);
 	}
+	return true;
 }
 
 /* If the task has ended, the slot may be another task's. */
@@ -194,14 +205,13 @@ static void cancel_children(struct scope *s, struct scope **todo)
 static void cancel_owner(struct scope *s, struct scope **todo)
 {
 	struct bucket *b = lock_owners_bucket(s->owner);
-	bool is_inside = !list_empty(&s->by_owner);
+	bool is_reached = !list_empty(&s->by_owner) &&
+			  pin_inner(b, s->owner, s, todo);
 
-	if (is_inside) {
+	if (is_reached)
 		atomic_fetch_or(&s->owner->state, PL__TASK_SCOPE_CANCELLED);
-		pin_inner(b, s->owner, s, todo);
-	}
 	pl__unlock(&b->lock);
-	if (is_inside)
+	if (is_reached)
 		pl__wait_cancel_in_scope(s->owner);
 }
 
@@ -373,38 +383,61 @@ static void timer_disarm(struct scope *s)
 
 /* ---- the owner ---- */
 
+/* Of the task in the scopes around the one that it enters. */
+static bool was_cancelled(uint64_t state)
+{
+	return state & PL__TASK_SCOPE_CANCELLED ||
+	       (state & PL__TASK_CANCELLED && !(state & PL__TASK_SHIELDED));
+}
+
 static void scope_list(struct scope *s, struct pl__task *t)
 {
 	struct bucket *b = lock_owners_bucket(t);
-	uint64_t old;
+	uint64_t old, new = PL__TASK_IN_SCOPE;
 
 	list_add(&s->by_owner, &b->scopes);
+	if (s->is_shield)
+		new |= PL__TASK_SHIELDED;
 	/* [scope-a] pairs with [scope-b] in pl__cancel_task(). */
-	old = atomic_fetch_or(&t->state, PL__TASK_IN_SCOPE);
+	old = atomic_fetch_or(&t->state, new);
 	PL_INJECT("scope-a");
-	if (old & (PL__TASK_CANCELLED | PL__TASK_SCOPE_CANCELLED))
+	if (s->is_shield)
+		atomic_fetch_and(&t->state, ~PL__TASK_SCOPE_CANCELLED);
+	else if (was_cancelled(old))
 		mark(s, -ECANCELED);
 	pl__unlock(&b->lock);
 }
 
-/* No canceller finds it from now on.  The flags are those of the others. */
+/* B: The flags of @t by the scopes that it is in. */
+static uint64_t flags_of(struct bucket *b, const struct pl__task *t)
+{
+	uint64_t flags = 0;
+	struct pl__list *pos;
+	struct scope *s;
+
+	for (pos = b->scopes.next; pos != &b->scopes; pos = pos->next) {
+		s = list_entry(pos, struct scope, by_owner);
+		if (s->owner != t)
+			continue;
+		flags |= PL__TASK_IN_SCOPE;
+		if (load_acquire(&s->error))
+			flags |= PL__TASK_SCOPE_CANCELLED;
+		if (s->is_shield)
+			return flags | PL__TASK_SHIELDED;
+	}
+	return flags;
+}
+
+/* No canceller finds it from now on. */
 static void scope_unlist(struct scope *s, struct pl__task *t)
 {
-	uint64_t gone = PL__TASK_IN_SCOPE | PL__TASK_SCOPE_CANCELLED;
 	struct bucket *b = lock_owners_bucket(t);
-	struct pl__list *pos, *n;
-	struct scope *other;
+	uint64_t flags;
 
 	list_del_init(&s->by_owner);
-	list_for_each_safe(pos, n, &b->scopes) {
-		other = list_entry(pos, struct scope, by_owner);
-		if (other->owner != t)
-			continue;
-		gone &= ~PL__TASK_IN_SCOPE;
-		if (load_acquire(&other->error))
-			gone &= ~PL__TASK_SCOPE_CANCELLED;
-	}
-	atomic_fetch_and(&t->state, ~gone);
+	flags = flags_of(b, t);
+	atomic_fetch_or(&t->state, flags);
+	atomic_fetch_and(&t->state, flags | ~SCOPE_FLAGS);
 	pl__unlock(&b->lock);
 }
 
@@ -432,13 +465,15 @@ int pl_scope_enter(struct pl_scope *scope, uint64_t deadline_ns,
 	struct pl__task *t = pl__current();
 	int ret;
 
-	if (!s || flags || is_entered(s))
+	if (!s || flags & ~PL_SCOPE_SHIELD || is_entered(s))
 		return -EINVAL;
 	if (!t)
 		t = pl__thread_task();
 	if (!t)
 		return -ENOMEM;
-	*s = (struct scope){ .owner = t };
+	*s = (struct scope){
+		.owner = t, .is_shield = flags & PL_SCOPE_SHIELD,
+	};
 	list_init(&s->children);
 	scope_list(s, t);
 	ret = timer_arm(s, deadline_ns);

@@ -5,22 +5,28 @@
 #include "wait/wait.h"
 #include "base/inject.h"
 
+/* The task waits, so it does not enter or leave a shield meanwhile. */
+static bool is_immune(const struct pl__task *t)
+{
+	return t->waiter.uninterruptible ||
+	       atomic_load(&t->state) & PL__TASK_SHIELDED;
+}
+
 static bool may_interrupt(struct pl__task *t, uint64_t version)
 {
-	return load_relaxed(&t->version) == version &&
-	       !t->waiter.uninterruptible && pl__interrupt_consume(t);
+	return load_relaxed(&t->version) == version && !is_immune(t) &&
+	       pl__interrupt_consume(t);
 }
 
 static bool may_cancel(struct pl__task *t, uint64_t version)
 {
-	return load_relaxed(&t->version) == version &&
-	       !t->waiter.uninterruptible;
+	return load_relaxed(&t->version) == version && !is_immune(t);
 }
 
 static bool may_stop(struct pl__task *t, uint64_t arg)
 {
 	(void)arg;
-	return !t->waiter.uninterruptible;
+	return !is_immune(t);
 }
 
 static bool may_cancel_in_scope(struct pl__task *t, uint64_t arg)
@@ -30,13 +36,23 @@ static bool may_cancel_in_scope(struct pl__task *t, uint64_t arg)
 	       atomic_load(&t->state) & PL__TASK_SCOPE_CANCELLED;
 }
 
-/* Sets @flag if the task that @h names is alive; 1: it has entered scopes. */
-static int interrupt_mark(struct pl__task *t, pl_task_t h, uint64_t flag)
+static uint32_t section_of(uint64_t state)
+{
+	return state >> PL__TASK_SECTION_SHIFT & PL__TASK_SECTION_MAX;
+}
+
+/*
+ * Sets @flag if the task that @h names is alive, and in @section, unless that
+ * is 0; 1: it has entered scopes.
+ */
+static int interrupt_mark(struct pl__task *t, pl_task_t h, uint64_t flag,
+			  uint32_t section)
 {
 	uint64_t old = t ? atomic_load(&t->state) : 0;
 
 	do {
-		if (!t || old >> 32 != pl__task_version(h) || !(old >> 32 & 1))
+		if (!t || old >> 32 != pl__task_version(h) ||
+		    !(old >> 32 & 1) || (section && section != section_of(old)))
 			return -ESRCH;
 		/*
 		 * [intr-b] pairs with [intr-a] in wait_link(), [scope-b] with
@@ -47,10 +63,10 @@ static int interrupt_mark(struct pl__task *t, pl_task_t h, uint64_t flag)
 	return old & PL__TASK_IN_SCOPE ? 1 : 0;
 }
 
-int pl_interrupt(pl_task_t h)
+static int interrupt_task(pl_task_t h, uint64_t flag, uint32_t section)
 {
 	struct pl__task *t = pl__task_slot(h);
-	int ret = h ? interrupt_mark(t, h, PL__TASK_INTERRUPTED) : -EINVAL;
+	int ret = interrupt_mark(t, h, flag, section);
 
 	if (ret < 0)
 		return ret;
@@ -58,10 +74,54 @@ int pl_interrupt(pl_task_t h)
 	return 0;
 }
 
+int pl_interrupt(pl_task_t h)
+{
+	return h ? interrupt_task(h, PL__TASK_INTERRUPTED, 0) : -EINVAL;
+}
+
+/* The next section, without an interrupt for the last one. */
+static uint32_t section_next(struct pl__task *t)
+{
+	uint64_t old = atomic_load(&t->state), new;
+	uint32_t section;
+
+	do {
+		section = (section_of(old) + 1) & PL__TASK_SECTION_MAX;
+		section += !section;
+		new = old & ~(PL__TASK_SECTION_MAX << PL__TASK_SECTION_SHIFT) &
+		      ~PL__TASK_SECTION_INTERRUPTED;
+		new |= (uint64_t)section << PL__TASK_SECTION_SHIFT;
+	} while (!atomic_compare_exchange_weak(&t->state, &old, new));
+	return section;
+}
+
+uint32_t pl_section_begin(void)
+{
+	struct pl__task *t = pl__current();
+
+	return t ? section_next(t) : 0;
+}
+
+void pl_section_end(void)
+{
+	struct pl__task *t = pl__current();
+
+	/* To a number that no other task has. */
+	if (t)
+		section_next(t);
+}
+
+int pl_section_interrupt(pl_task_t h, uint32_t section)
+{
+	if (!h || !section)
+		return -EINVAL;
+	return interrupt_task(h, PL__TASK_SECTION_INTERRUPTED, section);
+}
+
 int pl__cancel_task(pl_task_t h)
 {
 	struct pl__task *t = pl__task_slot(h);
-	int ret = h ? interrupt_mark(t, h, PL__TASK_CANCELLED) : -EINVAL;
+	int ret = h ? interrupt_mark(t, h, PL__TASK_CANCELLED, 0) : -EINVAL;
 
 	PL_INJECT("scope-b");
 	if (ret >= 0)
@@ -87,13 +147,13 @@ void pl__wait_cancel_in_scope(struct pl__task *t)
 
 bool pl_cancelled(void)
 {
-	struct pl__task *t = pl__current();
+	struct pl__task *t = pl__current(), *thread;
 
-	if (!t)
-		t = pl__self_thread();
-	return t && (atomic_load(&t->state) &
-			(PL__TASK_CANCELLED | PL__TASK_SCOPE_CANCELLED) ||
-		     (pl__current() && pl__rt_is_stopping()));
+	if (t)
+		return pl__state_is_cancelled(atomic_load(&t->state));
+	thread = pl__self_thread();
+	return thread &&
+	       atomic_load(&thread->state) & PL__TASK_SCOPE_CANCELLED;
 }
 
 void pl__wait_cancel_all(void)

@@ -318,14 +318,13 @@ static bool may_time_out(struct pl__task *t, uint64_t nr)
 
 static int pending_of(struct pl__task *t)
 {
+	uint64_t state = atomic_load(&t->state);
+
 	if (unlikely(t->is_ending))
 		return 0;
-	if (atomic_load(&t->state) &
-		(PL__TASK_CANCELLED | PL__TASK_SCOPE_CANCELLED) ||
-	    pl__rt_is_stopping())
+	if (pl__state_is_cancelled(state))
 		return -ECANCELED;
-	if (atomic_load(&t->state) & PL__TASK_INTERRUPTED &&
-	    pl__interrupt_consume(t))
+	if (pl__state_is_interrupted(state) && pl__interrupt_consume(t))
 		return -EINTR;
 	return 0;
 }
@@ -346,7 +345,7 @@ void pl__interrupt_restore(int reason)
 	struct pl__task *t = pl__current();
 
 	if (t && reason == -EINTR)
-		atomic_fetch_or(&t->state, PL__TASK_INTERRUPTED);
+		atomic_fetch_or(&t->state, t->waiter.interrupts);
 }
 
 /* ---- waiting ---- */

@@ -89,11 +89,28 @@ uint32_t pl__nr_waiting(_Atomic uint32_t *word);
  */
 int pl__wait_pending(void);
 
+/* Blocking calls of a task, or thread, with this state return -ECANCELED. */
+static inline bool pl__state_is_cancelled(uint64_t state)
+{
+	if (unlikely(state & PL__TASK_SHIELDED))
+		return state & PL__TASK_SCOPE_CANCELLED;
+	return state & (PL__TASK_CANCELLED | PL__TASK_SCOPE_CANCELLED) ||
+	       pl__rt_is_stopping();
+}
+
+/* Blocking calls return -EINTR, once. */
+static inline bool pl__state_is_interrupted(uint64_t state)
+{
+	return state & PL__TASK_INTERRUPTS && !(state & PL__TASK_SHIELDED);
+}
+
 /* True: the task was interrupted, and no longer is. */
 static inline bool pl__interrupt_consume(struct pl__task *t)
 {
-	return atomic_fetch_and(&t->state, ~PL__TASK_INTERRUPTED) &
-	       PL__TASK_INTERRUPTED;
+	t->waiter.interrupts = (uint8_t)
+		(atomic_fetch_and(&t->state, ~PL__TASK_INTERRUPTS) &
+		 PL__TASK_INTERRUPTS);
+	return t->waiter.interrupts;
 }
 
 /* Puts back an interrupt that a call has consumed but did not report. */

@@ -5,11 +5,10 @@
 /* As pending_of(), but consumes no interrupt. */
 static bool is_interrupted(const struct pl__wait_single_args *a)
 {
-	return !a->uninterruptible &&
-	       (atomic_load(&a->t->state) &
-			(PL__TASK_CANCELLED | PL__TASK_SCOPE_CANCELLED |
-			 PL__TASK_INTERRUPTED) ||
-		pl__rt_is_stopping());
+	uint64_t state = atomic_load(&a->t->state);
+
+	return !a->uninterruptible && (pl__state_is_cancelled(state) ||
+				       pl__state_is_interrupted(state));
 }
 
 /* Once it is in its slot the task may run and end, so @arg is copied first. */

@@ -450,6 +450,32 @@ static void scope_has_a_deadline()
 	}) == EPIPE, "the reason is thrown");
 }
 
+static void shield_keeps_cancels_out()
+{
+	bool is_through = false;
+	auto t = parklot::spawn([&] {
+		if (error_of([] {
+			parklot::this_task::sleep_for(1h);
+		}) != ECANCELED)
+			return;
+		parklot::shielded(1h, [&] {
+			parklot::this_task::sleep_for(1ms);
+			is_through = true;
+		});
+		parklot::this_task::sleep_for(1ms);
+	});
+
+	t.cancel();
+	expect(error_of([&] { t.join(); }) == ECANCELED,
+	       "after the shield it is cancelled");
+	expect(is_through, "in the shield it is not");
+	expect(error_of([] {
+		parklot::shielded(1ms, [] {
+			parklot::this_task::sleep_for(1h);
+		});
+	}) == ETIMEDOUT, "a shield has a deadline");
+}
+
 static void nothing_is_allocated()
 {
 	parklot::channel<int> ch(1);
@@ -493,6 +519,7 @@ static void all()
 	child_that_throws_cancels_the_rest();
 	exception_cancels_the_children();
 	scope_has_a_deadline();
+	shield_keeps_cancels_out();
 	nothing_is_allocated();
 }
 
