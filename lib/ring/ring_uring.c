@@ -46,7 +46,7 @@
 /* The kind of a completion, in the low bits of its user_data. */
 #define TAG_REQ		0
 #define TAG_CANCEL	1	/* the cancel of that request */
-#define TAG_EVENT	2	/* the bell was rung */
+#define TAG_EVENT	2	/* a wait for the bell is over, or its cancel */
 #define TAG_AGAIN	3	/* time to retry cancels */
 #define TAG_MASK	3
 
@@ -66,6 +66,8 @@ struct uring {
 	bool			is_event_armed;
 	/* L: a thief submitted that wait */
 	bool			is_event_others;
+	/* L: of that wait, another each time; TAG_EVENT alone is a cancel's */
+	uint64_t		event_data;
 	uint32_t		nr_heard; /* L: bell.nr_rung, when last read */
 	uint64_t		event;	/* buffer for the eventfd's read */
 	/* L: the retry's timeout is in flight */
@@ -125,12 +127,21 @@ static uint32_t complete_cancel(struct uring *u, struct pl__ring_req *req,
 	return 0;
 }
 
-static void hear(struct uring *u)
+/*
+ * A wait for the bell is over; if that is an earlier one, which was cancelled,
+ * nothing has rung.
+ */
+static void hear(struct uring *u, uint64_t data, int res)
 {
+	bool is_earlier = data != u->event_data;
+
+	if (is_earlier && (data == TAG_EVENT || res == -ECANCELED))
+		return;
 	/* [bell-b] pairs with [bell-a] in pl__bell_ring(). */
 	u->nr_heard = atomic_load(&u->ring.bell.nr_rung);
 	PL_INJECT("bell-b");
-	u->is_event_armed = false;
+	if (!is_earlier)
+		u->is_event_armed = false;
 	u->ring.has_rung = true;
 }
 
@@ -141,7 +152,7 @@ static uint32_t complete(struct uring *u, uint64_t data, int res)
 	req = (struct pl__ring_req *)(uintptr_t)(data & ~(uint64_t)TAG_MASK);
 	switch (data & TAG_MASK) {
 	case TAG_EVENT:
-		hear(u);
+		hear(u, data, res);
 		return 0;
 	case TAG_AGAIN:
 		u->is_again_armed = false;
@@ -319,7 +330,8 @@ static void arm_event(struct uring *u)
 	else
 		io_uring_prep_read(sqe, u->ring.bell.eventfd, &u->event,
 				   sizeof(u->event), 0);
-	set_data(sqe, NULL, TAG_EVENT);
+	u->event_data = (u->event_data + TAG_MASK + 1) | TAG_EVENT;
+	sqe->user_data = u->event_data;
 	u->is_event_armed = true;
 }
 
@@ -394,15 +406,31 @@ static void uring_sleep_until(struct uring *u, uint64_t deadline_ns)
 
 /*
  * The owner submits its own wait for the bell: that of a thief would complete
- * in the thief's thread, which may stall in turn.
+ * in the thief's thread, which may stall in turn.  The thief's is cancelled;
+ * otherwise one more would be left each time.  The kernel looks at the bell
+ * again as it begins the owner's, so a ring that the cancelled wait has seen is
+ * not lost.
  */
 static void arm_own_event(struct uring *u)
 {
-	if (unlikely(u->is_event_others)) {
-		u->is_event_others = false;
+	struct io_uring_sqe *sqe;
+
+	if (unlikely(u->is_event_armed && u->is_event_others)) {
+		sqe = get_sqe(u);
+		if (!sqe)
+			return;
+		io_uring_prep_cancel64(sqe, u->event_data, 0);
+		sqe->user_data = TAG_EVENT;
 		u->is_event_armed = false;
 	}
+	u->is_event_others = false;
 	arm_event(u);
+}
+
+/* Without a bell in its own name the owner must not sleep: it only polls. */
+static bool has_own_event(const struct uring *u)
+{
+	return u->is_event_armed && !u->is_event_others;
 }
 
 static void uring_wait(struct pl__ring *r, uint64_t deadline_ns)
@@ -411,8 +439,7 @@ static void uring_wait(struct pl__ring *r, uint64_t deadline_ns)
 
 	uring_take_messages(u);
 	arm_own_event(u);
-	/* Without a bell no waker could end the sleep: only poll. */
-	if (u->is_event_armed && !u->ring.has_rung &&
+	if (has_own_event(u) && !u->ring.has_rung &&
 	    !io_uring_cq_ready(&u->uring))
 		uring_sleep_until(u, deadline_ns);
 }
@@ -426,7 +453,7 @@ static int uring_pollfd(struct pl__ring *r, uint64_t *deadline_ns)
 	arm_own_event(u);
 	if (io_uring_sq_ready(&u->uring))
 		uring_submit(u);
-	return u->is_event_armed && !u->ring.has_rung &&
+	return has_own_event(u) && !u->ring.has_rung &&
 	       !io_uring_sq_ready(&u->uring) &&
 	       !io_uring_cq_ready(&u->uring) ? u->uring.ring_fd : -1;
 }
