@@ -11,7 +11,7 @@
  * Socket calls are first tried non-blocking: that is cheaper than a request,
  * its completion and two switches.  Where the attempts get EAGAIN, as for a
  * server that answers and then waits for the next question, they are mostly
- * skipped.
+ * skipped.  A task of which all attempts succeed yields now and then.
  *
  * An ordinary thread has no ring: it spawns a task that makes a proxy request.
  */
@@ -19,6 +19,7 @@
 #include "ring/sync_op.h"
 #include "ring/ring.h"
 #include "rt/runtime.h"
+#include "sched/notify.h"
 #include "base/sys.h"
 #include "wait/wait.h"
 
@@ -27,9 +28,10 @@
 #include <string.h>
 
 /*
- * One of so many socket calls goes through the ring in any case; a power of 2.
+ * A task yields after so many socket calls of which none had to wait; a power
+ * of 2.
  */
-#define BY_RING_EVERY	16
+#define YIELD_EVERY	16U
 
 struct request {
 	struct pl__ring_req	req;
@@ -118,10 +120,39 @@ static struct pl__attempt_hint *attempt_hint_of(struct pl__worker *w,
 }
 
 /*
+ * True: this was the last of YIELD_EVERY calls that did not wait, and the
+ * worker has taken no other task since the first.  The calls are counted in the
+ * low bits of nr_attempts, the tick for which they count is in the others.
+ */
+static bool has_had_turn(struct pl__worker *w)
+{
+	uint32_t turn = load_relaxed(&w->tick) * YIELD_EVERY;
+
+	if ((w->nr_attempts & ~(YIELD_EVERY - 1)) != turn)
+		w->nr_attempts = turn;
+	w->nr_attempts++;
+	return w->nr_attempts % YIELD_EVERY == 0;
+}
+
+/* The requests of other tasks are made and end, and those tasks run. */
+static void io_yield(struct pl__worker *w)
+{
+	uint32_t nr = 0;
+
+	if (w->ring && pl__ring_is_busy(w->ring)) {
+		w->is_reaping = true;
+		nr = pl__ring_poll(w->ring);
+		w->is_reaping = false;
+	}
+	if (nr)
+		pl__notify_one();
+	pl_yield();
+}
+
+/*
  * True: the attempt succeeded or failed with *@res; false: use the ring.  A
  * transfer of MSG_WAITALL goes to the ring, which continues until it is
- * complete; and so does one call in BY_RING_EVERY, so that a task that never
- * waits lets other tasks run.
+ * complete.
  */
 static bool try_nonblock(const struct io_op *a, struct request *r, int *res)
 {
@@ -132,8 +163,7 @@ static bool try_nonblock(const struct io_op *a, struct request *r, int *res)
 
 	r->req.got_eagain = false;
 	if (a->is_callers || !is_of_sockets(a->sqe) ||
-	    a->sqe->msg_flags & MSG_WAITALL ||
-	    ++w->nr_attempts % BY_RING_EVERY == 0)
+	    a->sqe->msg_flags & MSG_WAITALL)
 		return false;
 	hint = attempt_hint_of(w, a->sqe);
 	if (!pl__attempt_hint_allows(hint))
@@ -141,9 +171,12 @@ static bool try_nonblock(const struct io_op *a, struct request *r, int *res)
 	pl__sync_op_init(&op, a->sqe);
 	r->req.got_eagain = pl__sync_op_would_block(&op, &ret);
 	pl__attempt_hint_learn(hint, r->req.got_eagain);
-	if (!r->req.got_eagain)
-		*res = ret;
-	return !r->req.got_eagain;
+	if (r->req.got_eagain)
+		return false;
+	*res = ret;
+	if (unlikely(has_had_turn(w)))
+		io_yield(w);
+	return true;
 }
 
 /* The transfer has filled the buffer: most likely there is more. */

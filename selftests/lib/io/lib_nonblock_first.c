@@ -12,8 +12,8 @@
 
 RT_IO_FIXTURE(nonblock_first)
 
-/* One in so many goes by the ring: lib/io/io.c. */
-#define BY_RING_EVERY	16
+/* After so many calls that did not wait a task yields: lib/io/io.c. */
+#define YIELD_EVERY	16
 
 static void make_pair(int fd[2])
 {
@@ -49,9 +49,9 @@ static void count_requests(void *arg)
 
 	(void)arg;
 	make_pair(fd);
-	for (i = 0; i < BY_RING_EVERY; i++)
+	for (i = 0; i < YIELD_EVERY; i++)
 		there_and_back(fd);
-	EXPECT_EQ(4, rt_stat().io_submitted - before);
+	EXPECT_EQ(0, rt_stat().io_submitted - before);
 	close_pair(fd);
 }
 
@@ -109,7 +109,7 @@ static uint64_t nr_by_ring(int fd, int nr)
 	return rt_stat().io_submitted - before;
 }
 
-#define NR_THERE	(2 * BY_RING_EVERY)
+#define NR_THERE	(2 * YIELD_EVERY)
 
 static uint64_t nr_untried, nr_later;
 static int nr_questions;
@@ -121,8 +121,8 @@ static void find_there(void *arg)
 	answer(fd[1], nr_questions);
 	for (i = 0; i < 2 * NR_THERE; i++)
 		ASSERT_EQ(1, write(fd[0], "?", 1));
-	nr_untried += nr_by_ring(fd[1], NR_THERE) - NR_THERE / BY_RING_EVERY;
-	nr_later += nr_by_ring(fd[1], NR_THERE) - NR_THERE / BY_RING_EVERY;
+	nr_untried += nr_by_ring(fd[1], NR_THERE);
+	nr_later += nr_by_ring(fd[1], NR_THERE);
 }
 
 /* How many it lets pass when there is something depends on how many came. */
@@ -169,9 +169,8 @@ TEST_F(nonblock_first, full_buffer_is_followed_by_an_attempt)
 	t = spawn(answer_long, &fd[1]);
 	ask(fd[0], NR_LONG, "??");
 	join(t);
-	/* The first of each pair; and of all calls one in so many. */
-	EXPECT_GE(NR_LONG + 3 * NR_LONG / BY_RING_EVERY,
-		  rt_stat().io_submitted);
+	/* The first of each pair. */
+	EXPECT_GE(NR_LONG, rt_stat().io_submitted);
 	close_pair(fd);
 }
 
@@ -252,7 +251,7 @@ static void never_wait(void *arg)
 	(void)arg;
 	make_pair(fd);
 	other = spawn(take_turn, NULL);
-	while (!had_turn && nr++ < BY_RING_EVERY)
+	while (!had_turn && nr++ < YIELD_EVERY)
 		there_and_back(fd);
 	EXPECT_TRUE(had_turn);
 	join(other);
@@ -265,6 +264,49 @@ TEST_F(nonblock_first, task_that_never_waits_lets_others_run)
 	run_in_task(never_wait, NULL);
 }
 
+static int asked[2];
+
+/* Two requests, one after the other. */
+static void receive_both(void *arg)
+{
+	int i;
+
+	(void)arg;
+	for (i = 0; i < 2; i++)
+		receive_one(asked[1]);
+	had_turn = true;
+}
+
+/* A turn for each request to be made, and one for each to be seen to end. */
+static void never_wait_beside_request(void *arg)
+{
+	pl_task_t other;
+	int fd[2], nr;
+
+	(void)arg;
+	make_pair(fd);
+	make_message_pair(asked);
+	other = spawn(receive_both, NULL);
+	for (nr = 0; nr < YIELD_EVERY; nr++)
+		there_and_back(fd);
+	EXPECT_EQ(1, write(asked[0], "?", 1));
+	for (nr = 0; nr < YIELD_EVERY; nr++)
+		there_and_back(fd);
+	EXPECT_EQ(1, write(asked[0], "?", 1));
+	for (nr = 0; nr < YIELD_EVERY; nr++)
+		there_and_back(fd);
+	EXPECT_TRUE(had_turn);
+	join(other);
+	close_pair(fd);
+	close_pair(asked);
+}
+
+TEST_F(nonblock_first, task_that_never_waits_lets_requests_end)
+{
+	start_with(1, 1);
+	run_in_task(never_wait_beside_request, NULL);
+}
+
 /* As often as it takes to have gone both ways. */
 static void look_only(void *arg)
 {
@@ -273,7 +315,7 @@ static void look_only(void *arg)
 
 	(void)arg;
 	make_pair(fd);
-	for (i = 0; i < BY_RING_EVERY; i++) {
+	for (i = 0; i < YIELD_EVERY; i++) {
 		EXPECT_EQ(1, pl_send_until(fd[0], "x", 1, 0, 1));
 		EXPECT_EQ(1, pl_recv_until(fd[1], &c, 1, 0, 1));
 		EXPECT_EQ(-ETIMEDOUT, pl_recv_until(fd[1], &c, 1, 0, 1));
