@@ -36,8 +36,8 @@ race_tags() {
 	built=$(basename -a $(programs plain lib) $(programs plain mod) |
 		tr '\n' ' ')
 	# shellcheck disable=SC2046
-	awk -v list=1 -f scripts/lint/pairs.awk $(tracked 'lib/*.[chS]' \
-		'module/*.[ch]') | awk -v built="$built" \
+	awk -v list=1 -f scripts/lint/comments.awk -f scripts/lint/pairs.awk \
+		$(tracked 'lib/*.[chS]' 'module/*.[ch]') | awk -v built="$built" \
 		-f scripts/lint/tags.awk selftests/models/TAGS -
 }
 
@@ -50,7 +50,8 @@ module_is_quiet() {
 # In all that people read; the list itself and its test name them.
 retired_words() {
 	# shellcheck disable=SC2046 # words are meant
-	awk -f scripts/lint/retired.awk scripts/lint/retired \
+	awk -f scripts/lint/comments.awk -f scripts/lint/retired.awk \
+		scripts/lint/retired \
 		$(tracked | grep -vE \
 		"$NO_COMMENTS|\.tsv$|^scripts/lint/retired|^scripts/test/test-lint")
 }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 #
-# awk [-v list=1] -f pairs.awk FILE...
+# awk [-v list=1] -f comments.awk -f pairs.awk FILE...
 # Memory ordering takes two: a [tag] names an ordered access, and the comment
 # at each end names its own tag and the one it pairs with.  So each tag has to
 # be named by comments at two places of the code at least.  The drawing of a
@@ -12,26 +12,7 @@ function bad(what) { print what; failed = 1 }
 
 FNR == 1 { in_comment = 0 }
 
-# What of this line is comment, and what is code.
-{
-	rest = $0
-	text = code = ""
-	while (rest != "") {
-		if (in_comment) {
-			end = index(rest, "*/")
-			text = text (end ? substr(rest, 1, end - 1) : rest)
-			rest = end ? substr(rest, end + 2) : ""
-			in_comment = !end
-		} else {
-			start = index(rest, "/*")
-			if (start)
-				comment++
-			code = code (start ? substr(rest, 1, start - 1) : rest)
-			rest = start ? substr(rest, start + 2) : ""
-			in_comment = start > 0
-		}
-	}
-}
+{ split_c($0) }
 
 {
 	while (match(text, /\[[a-z][a-z0-9]*(-[a-z0-9]+)+\]/)) {
@@ -39,8 +20,8 @@ FNR == 1 { in_comment = 0 }
 		drawn = RSTART > 1 && substr(text, RSTART - 1, 1) == "\t"
 		if (!(tag in first))
 			first[tag] = FILENAME ":" FNR
-		if (!drawn && !((tag, comment) in counted)) {
-			counted[tag, comment] = 1
+		if (!drawn && !((tag, nr_comments) in counted)) {
+			counted[tag, nr_comments] = 1
 			ends[tag]++
 		}
 		text = substr(text, RSTART + RLENGTH)

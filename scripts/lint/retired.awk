@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 #
-# awk -f retired.awk scripts/lint/retired FILE...
+# awk -f comments.awk -f retired.awk scripts/lint/retired FILE...
 # No FILE uses a word or an identifier that "retired" lists (its head describes
 # the kinds).
 
@@ -42,36 +42,11 @@ function language_of(file,	name)
 {
 	name = file
 	sub(/.*\//, "", name)
-	if (name ~ /\.([chS]|pml|cpp|go)$/)
+	if (name ~ /\.([chS]|[ch]pp|pml|go)$/)
 		return "c"
 	if (name ~ /\.(md|[1-8])$/ || name ~ /-why$/ || name == "skips")
 		return "prose"
 	return "script"
-}
-
-function split_c(rest,	start, end)
-{
-	text = code = ""
-	begins_comment = 0
-	while (rest != "") {
-		if (in_comment) {
-			end = index(rest, "*/")
-			text = text (end ? substr(rest, 1, end - 1) : rest)
-			rest = end ? substr(rest, end + 2) : ""
-			in_comment = !end
-			continue
-		}
-		start = match(rest, /\/\*|\/\//)
-		code = code (start ? substr(rest, 1, start - 1) : rest)
-		if (start && substr(rest, start, 2) == "//") {
-			text = text substr(rest, start + 2)
-			rest = ""
-		} else {
-			rest = start ? substr(rest, start + 2) : ""
-			in_comment = begins_comment = start > 0
-		}
-	}
-	sub(/^[ \t]*\*+[ \t]/, "", text)
 }
 
 # What a program prints is prose, too.
@@ -167,12 +142,14 @@ FNR == 1 {
 	nr_files++
 }
 {
-	if (language == "c")
+	if (language == "c") {
 		split_c($0)
-	else if (language == "prose")
+		sub(/^[ \t]*\*+[ \t]/, "", text)
+	} else if (language == "prose") {
 		split_prose()
-	else
+	} else {
 		split_script()
+	}
 	if (language == "c")
 		follow_struct()
 	if (depth)
