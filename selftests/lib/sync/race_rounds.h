@@ -7,6 +7,8 @@
 #ifndef SELFTESTS_RACE_ROUNDS_H
 #define SELFTESTS_RACE_ROUNDS_H
 
+#include "wait_end.h"
+
 #define RACE_NS		80000	/* within which a round's strikes fall */
 
 struct race {
@@ -14,7 +16,7 @@ struct race {
 	pl_task_t	waiter;
 	int		nr_strikers;
 	atomic_int	begun, struck;	/* rounds; strikes in this one */
-	atomic_int	nr_by[5];	/* how the waits ended */
+	atomic_int	nr_by[NR_WAIT_ENDS];	/* how the waits ended */
 };
 
 struct striker {
@@ -22,21 +24,6 @@ struct striker {
 	void		(*strike)(struct race *r);
 	uint64_t	seed;
 };
-
-enum { BY_WAKE, BY_DEADLINE, BY_INTERRUPT, BY_CANCEL, BY_NONE };
-
-static inline int reason_of(int ret)
-{
-	switch (ret) {
-	case -ETIMEDOUT:
-		return BY_DEADLINE;
-	case -EINTR:
-		return BY_INTERRUPT;
-	case -ECANCELED:
-		return BY_CANCEL;
-	}
-	return ret < 0 ? BY_NONE : BY_WAKE;
-}
 
 /* By the waiter: no striker runs before a round begins or once it has ended. */
 static inline void race_rounds_begin(struct race *r, int nth)
@@ -49,7 +36,7 @@ static inline void race_rounds_begin(struct race *r, int nth)
 static inline void race_rounds_end(struct race *r, int ret)
 {
 	ASSERT_TRUE(UNTIL(r->struck == r->nr_strikers));
-	atomic_fetch_add(&r->nr_by[reason_of(ret)], 1);
+	atomic_fetch_add(&r->nr_by[wait_end_of(ret)], 1);
 	EXPECT_EQ(ret == -EINTR ? 0 : -EINTR, pl_sleep_until(0));
 }
 

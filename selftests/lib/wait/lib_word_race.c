@@ -7,6 +7,7 @@
 #include "kselftest_harness.h"
 
 #include "rt.h"
+#include "wait_end.h"
 
 RT_FIXTURE(race)
 
@@ -22,25 +23,8 @@ struct match {
 	pl_task_t	waiter;
 	atomic_int	nr_woken;	/* says pl_word_wake() */
 	atomic_int	is_interrupted;	/* in this round */
-	int		nr_by[5];	/* reasons, as the waiter has it */
+	int		nr_by[NR_WAIT_ENDS];	/* as the waiter says */
 };
-
-enum { BY_WAKE, BY_DEADLINE, BY_INTERRUPT, BY_CANCEL, BY_NONE };
-
-static int reason_of(int ret)
-{
-	switch (ret) {
-	case 0:
-		return BY_WAKE;
-	case -ETIMEDOUT:
-		return BY_DEADLINE;
-	case -EINTR:
-		return BY_INTERRUPT;
-	case -ECANCELED:
-		return BY_CANCEL;
-	}
-	return BY_NONE;
-}
 
 static void wait_in_rounds(void *arg)
 {
@@ -57,7 +41,7 @@ static void wait_in_rounds(void *arg)
 		ret = pl_word_wait(&m->word, 0, pl_now() + ns);
 		ASSERT_TRUE(UNTIL(m->struck == m->nr_attackers));
 
-		m->nr_by[reason_of(ret)]++;
+		m->nr_by[wait_end_of(ret)]++;
 		/* Exactly those that were counted as woken were. */
 		EXPECT_EQ(m->nr_woken - woken, ret == 0);
 		if (m->is_interrupted && ret != -EINTR)
