@@ -72,7 +72,11 @@ struct pl_rwlock {
 #define PL_SEM_MAX		0x7fffffffU
 #define PL_LATCH_MAX		0x7fffffffU
 
-/** pl_mutex_lock() - lock; not a point of interruption or cancellation */
+/**
+ * pl_mutex_lock() - lock; not a point of interruption or cancellation
+ *
+ * A waiter that others overtake for 1 ms is handed the mutex.
+ */
 PL_API void pl_mutex_lock(struct pl_mutex *m);
 
 /** pl_mutex_trylock() - 0, or -EBUSY if it is locked */

@@ -37,6 +37,9 @@ int pl_cond_wait_until(struct pl_cond *c, struct pl_mutex *m,
 	PL_INJECT("cond-a");
 	pl_mutex_unlock(m);
 	ret = pl__wait(&c->seq.value, seq, deadline_ns, PL__FOR_COND);
+	/* Moved to the mutex, it may have been handed it. */
+	if (ret == PL__WAIT_OWNS)
+		return 0;
 	while (pl__mutex_lock_contended(m, PL_FOREVER,
 					PL__WAIT_UNINTERRUPTIBLE))
 		pl_yield();

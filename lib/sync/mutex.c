@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * mutex: free, locked, or locked and perhaps waited for
+ * mutex: free, locked, perhaps waited for, or due to be handed over
  *
  * The classic of the kernel's futexes: a waiter leaves WAITED_FOR behind, and
  * the unlocker that finds it wakes one waiter.  The unlocker then knows the
@@ -13,18 +13,37 @@
  *	if (old is not FREE)		if (old is WAITED_FOR)
  *		wait while WAITED_FOR		wake one
  *
- * Invariant: no locker sleeps on a free mutex.  Exchanges of one word have one
- * order: either the unlocker's comes second and returns WAITED_FOR, or the
- * locker's comes second and returns FREE.  Otherwise the locker sleeps for
- * ever.
+ * Invariant: no locker sleeps on a free mutex.  Changes of one word have one
+ * order: either the unlocker's comes second and finds WAITED_FOR, or the
+ * locker's comes second and finds FREE.  Otherwise the locker sleeps for ever.
+ *
+ * A waiter that others overtake waits again, before all others.  After
+ * PATIENCE_NS it leaves IMPATIENT behind, as in Go's mutex:
+ *
+ *	locker				unlocker, finds IMPATIENT
+ *	value := IMPATIENT [mutex-c]	lock the bucket		[mutex-d]
+ *	lock the bucket			if (a waiter is listed)
+ *	if (value is IMPATIENT)		it owns the mutex: wake it
+ *		be listed		else
+ *	unlock the bucket			value := FREE
+ *					unlock the bucket
+ *
+ * Invariant: the mutex is never free while it is handed over, so that no thread
+ * overtakes; and no locker sleeps on a free mutex.  In IMPATIENT the owner
+ * alone changes the word; it frees it in the bucket's lock, where a locker
+ * compares the word before it is listed.  Otherwise the locker is listed after
+ * the unlocker has looked, and sleeps for ever.  The word stays IMPATIENT until
+ * no waiter is left, or the new owner has waited for less than PATIENCE_NS.
  */
 #include "sync/mutex.h"
 #include "base/inject.h"
 #include "base/sys.h"
 
-enum { FREE, LOCKED, WAITED_FOR };
+/* In this order: a locker only raises the value. */
+enum { FREE, LOCKED, WAITED_FOR, IMPATIENT };
 
 #define NR_BACKOFFS	8
+#define PATIENCE_NS	(1000 * 1000)
 
 static bool mutex_trylock(struct pl_mutex *m)
 {
@@ -36,6 +55,16 @@ static bool mutex_trylock(struct pl_mutex *m)
 						       memory_order_relaxed);
 }
 
+/* Ready tasks of the caller's worker use the time better. */
+static bool mutex_may_spin(void)
+{
+	struct pl__worker *w = pl__self();
+
+	return !w || (load_relaxed(&pl__rt.nr_alive) > 1 &&
+		      pl__deque_empty(&w->deque) &&
+		      pl__deque_empty(&w->events));
+}
+
 /*
  * For a locker that has not slept: it locks without the mark that others wait.
  * The owner, on another processor, may be about to unlock.  The pauses double,
@@ -44,34 +73,72 @@ static bool mutex_trylock(struct pl_mutex *m)
  */
 static bool mutex_spin(struct pl_mutex *m)
 {
+	uint32_t value;
 	int i, k;
 
-	if (pl__self() && load_relaxed(&pl__rt.nr_alive) < 2)
+	if (!mutex_may_spin())
 		return false;
 	for (i = 0; i < NR_BACKOFFS; i++) {
 		for (k = 0; k < 1 << i; k++)
 			pl__cpu_relax();
-		if (load_relaxed(&m->word.value) == FREE && mutex_trylock(m))
+		value = load_relaxed(&m->word.value);
+		if (value == FREE && mutex_trylock(m))
 			return true;
+		if (value == IMPATIENT)
+			return false;
 	}
 	return false;
+}
+
+/* Locks a free mutex, with the mark that others wait; else leaves @mark. */
+static uint32_t mutex_take_or_mark(struct pl_mutex *m, uint32_t mark)
+{
+	uint32_t old = load_relaxed(&m->word.value);
+
+	/* [mutex-a] pairs with [mutex-b], [mutex-c] with [mutex-d]. */
+	while (old < mark &&
+	       !atomic_compare_exchange_weak_explicit(&m->word.value, &old,
+						      old ? mark : WAITED_FOR,
+						      memory_order_acquire,
+						      memory_order_relaxed))
+		;
+	PL_INJECT("mutex-a");
+	PL_INJECT("mutex-c");
+	return old == FREE ? FREE : old < mark ? mark : old;
+}
+
+/* Waits while the word is @value, and until the mutex is locked. */
+static __pl_noinline int mutex_wait(struct pl_mutex *m, uint32_t value,
+				    uint64_t deadline_ns, uint32_t flags)
+{
+	uint64_t patient_until_ns = pl__now_ns() + PATIENCE_NS;
+	uint32_t mark = WAITED_FOR;
+	int ret;
+
+	do {
+		ret = pl__wait(&m->word.value, value, deadline_ns,
+			      flags | PL__FOR_MUTEX);
+		if (ret && ret != -EAGAIN && ret != PL__WAIT_OWNS)
+			return ret;
+		if (pl__now_ns() >= patient_until_ns)
+			mark = IMPATIENT;
+		if (ret == PL__WAIT_OWNS) {
+			store_relaxed(&m->word.value, mark);
+			return 0;
+		}
+		if (!ret)
+			flags |= PL__WAIT_FIRST;
+		value = mutex_take_or_mark(m, mark);
+	} while (value != FREE);
+	return 0;
 }
 
 int pl__mutex_lock_contended(struct pl_mutex *m, uint64_t deadline_ns,
 			     uint32_t flags)
 {
-	int ret;
+	uint32_t value = mutex_take_or_mark(m, WAITED_FOR);
 
-	/* [mutex-a] pairs with [mutex-b] in pl_mutex_unlock(). */
-	while (atomic_exchange_explicit(&m->word.value, WAITED_FOR,
-					memory_order_acquire) != FREE) {
-		PL_INJECT("mutex-a");
-		ret = pl__wait(&m->word.value, WAITED_FOR, deadline_ns,
-			      flags | PL__FOR_MUTEX);
-		if (ret && ret != -EAGAIN)
-			return ret;
-	}
-	return 0;
+	return value == FREE ? 0 : mutex_wait(m, value, deadline_ns, flags);
 }
 
 void pl_mutex_lock(struct pl_mutex *m)
@@ -98,13 +165,30 @@ int pl_mutex_lock_until(struct pl_mutex *m, uint64_t deadline_ns)
 	return pl__mutex_lock_contended(m, deadline_ns, 0);
 }
 
+/* False: the word is not @value. */
+static bool mutex_free(struct pl_mutex *m, uint32_t value)
+{
+	return atomic_compare_exchange_strong_explicit(&m->word.value, &value,
+						       FREE,
+						       memory_order_release,
+						       memory_order_relaxed);
+}
+
+static __pl_noinline void mutex_unlock_contended(struct pl_mutex *m)
+{
+	/* [mutex-b] pairs with [mutex-a] in mutex_take_or_mark(). */
+	if (!mutex_free(m, WAITED_FOR)) {
+		/* [mutex-d] pairs with [mutex-c] in mutex_take_or_mark(). */
+		PL_INJECT("mutex-d");
+		pl__wake_owner(&m->word.value, FREE);
+		return;
+	}
+	PL_INJECT("mutex-b");
+	pl__wake(&m->word.value, 1);
+}
+
 void pl_mutex_unlock(struct pl_mutex *m)
 {
-	/* [mutex-b] pairs with [mutex-a] in pl__mutex_lock_contended(). */
-	uint32_t old = atomic_exchange_explicit(&m->word.value, FREE,
-						memory_order_release);
-
-	PL_INJECT("mutex-b");
-	if (old == WAITED_FOR)
-		pl__wake(&m->word.value, 1);
+	if (unlikely(!mutex_free(m, LOCKED)))
+		mutex_unlock_contended(m);
 }

@@ -3,20 +3,9 @@
 #include "base/atfork.h"
 #include "base/inject.h"
 #include "base/sys.h"
+#include "wait/bucket.h"
 
-#include <string.h>
-#include <sys/mman.h>
-
-#define BUCKET_BITS	16
 #define EXPIRED_EVERY	16	/* a yield for so many; a power of 2 */
-
-/* 32 bytes: two in a cache line; a process touches few of them. */
-struct bucket {
-	struct pl__lock		lock;
-	struct pl__list		waiters;	/* L: longest waiting first */
-} __pl_aligned(32);
-
-static struct bucket buckets[1U << BUCKET_BITS];
 
 /* Waiters off their lists after their deadlines.  T: the timer thread. */
 static struct timed_out {
@@ -24,44 +13,12 @@ static struct timed_out {
 	struct pl__link		*oldest;	/* T: tail of the chain */
 } timed_out;
 
-/*
- * Gives whole pages back, so that they read as zeroes; an emulator may return
- * success without doing so.
- */
 static void wait_atfork_child(void)
 {
-	uintptr_t page = pl__page_size(), end = (uintptr_t)(&buckets + 1);
-	uintptr_t first = ((uintptr_t)buckets + page - 1) & ~(page - 1);
-	uintptr_t last = end & ~(page - 1);
-	struct bucket *probe = (struct bucket *)first;
-
 	timed_out = (struct timed_out){ NULL, NULL };
-	memset(buckets, 0, first - (uintptr_t)buckets);
-	memset((void *)last, 0, end - last);
-	store_relaxed(&probe->lock.state, PL__LOCK_HELD);
-	pl__advise((void *)first, last - first, MADV_DONTNEED);
-	if (load_relaxed(&probe->lock.state))
-		memset((void *)first, 0, last - first);
 }
 
 PL_ATFORK_CHILD(wait_atfork_child);
-
-static struct bucket *bucket_of(_Atomic uint32_t *word)
-{
-	uint64_t key = (uintptr_t)word >> 2;
-
-	return &buckets[key * 0x9e3779b97f4a7c15ULL >> (64 - BUCKET_BITS)];
-}
-
-static struct bucket *lock_bucket(_Atomic uint32_t *word)
-{
-	struct bucket *b = bucket_of(word);
-
-	pl__lock(&b->lock);
-	if (unlikely(!b->waiters.next))
-		list_init(&b->waiters);
-	return b;
-}
 
 static struct pl__task *task_of(struct pl__wait_entry *wt)
 {
@@ -109,7 +66,7 @@ static uint32_t wake_all_taken(struct pl__list *taken)
 }
 
 /* Moves up to @nr waiters of @word from @b to @taken. */
-static void take_some(struct bucket *b, _Atomic uint32_t *word, uint32_t nr,
+static void take_some(struct pl__bucket *b, _Atomic uint32_t *word, uint32_t nr,
 		      struct pl__list *taken)
 {
 	struct pl__list *pos, *n;
@@ -144,12 +101,29 @@ uint32_t pl__wake(_Atomic uint32_t *word, uint32_t nr)
 {
 	struct pl__list taken = PL__LIST_INIT(taken);
 	/* [word-b] pairs with [word-a] in wait_link(). */
-	struct bucket *b = lock_bucket(word);
+	struct pl__bucket *b = pl__bucket_lock(word);
 
 	take_some(b, word, nr, &taken);
 	pl__unlock(&b->lock);
 	PL_INJECT("word-b");
 	return list_empty(&taken) ? 0 : wake_taken(&taken);
+}
+
+void pl__wake_owner(_Atomic uint32_t *word, uint32_t unowned)
+{
+	struct pl__list taken = PL__LIST_INIT(taken);
+	struct pl__bucket *b = pl__bucket_lock(word);
+
+	take_some(b, word, 1, &taken);
+	/* A waiter that is not listed yet compares the word under this lock. */
+	if (list_empty(&taken))
+		store_release(word, unowned);
+	else
+		list_entry(taken.next, struct pl__wait_entry, list)->reason =
+			PL__WAIT_OWNS;
+	pl__unlock(&b->lock);
+	if (!list_empty(&taken))
+		wake_taken(&taken);
 }
 
 static void wake_by_event(struct pl__wait_entry *wt, bool quiet)
@@ -166,7 +140,7 @@ static void wake_by_event(struct pl__wait_entry *wt, bool quiet)
 void pl__wake_by_event(_Atomic uint32_t *word, bool quiet)
 {
 	struct pl__list taken = PL__LIST_INIT(taken);
-	struct bucket *b = lock_bucket(word);
+	struct pl__bucket *b = pl__bucket_lock(word);
 
 	take_some(b, word, 1, &taken);
 	/* [word-b] pairs with [word-a] in wait_link(). */
@@ -179,7 +153,7 @@ void pl__wake_by_event(_Atomic uint32_t *word, bool quiet)
 
 uint32_t pl__nr_waiting(_Atomic uint32_t *word)
 {
-	struct bucket *b = lock_bucket(word);
+	struct pl__bucket *b = pl__bucket_lock(word);
 	struct pl__list *pos, *n;
 	uint32_t nr = 0;
 
@@ -194,18 +168,18 @@ uint32_t pl__nr_waiting(_Atomic uint32_t *word)
 
 static void lock_two(_Atomic uint32_t *w1, _Atomic uint32_t *w2)
 {
-	struct bucket *b1 = bucket_of(w1), *b2 = bucket_of(w2);
+	struct pl__bucket *b1 = pl__bucket_of(w1), *b2 = pl__bucket_of(w2);
 
 	/* Locks in order of address, so that two calls cannot deadlock. */
-	lock_bucket(b1 < b2 ? w1 : w2);
+	pl__bucket_lock(b1 < b2 ? w1 : w2);
 	if (b1 != b2)
-		lock_bucket(b1 < b2 ? w2 : w1);
+		pl__bucket_lock(b1 < b2 ? w2 : w1);
 }
 
 static uint32_t move_some(_Atomic uint32_t *from, _Atomic uint32_t *to,
 			  uint32_t nr)
 {
-	struct bucket *src = bucket_of(from), *dst = bucket_of(to);
+	struct pl__bucket *src = pl__bucket_of(from), *dst = pl__bucket_of(to);
 	struct pl__list moved = PL__LIST_INIT(moved);
 	struct pl__list *pos, *n;
 	struct pl__wait_entry *wt;
@@ -232,7 +206,7 @@ static uint32_t move_some(_Atomic uint32_t *from, _Atomic uint32_t *to,
 uint32_t pl__requeue(_Atomic uint32_t *from, _Atomic uint32_t *to,
 		     uint32_t nr_wake, uint32_t nr_move)
 {
-	struct bucket *src = bucket_of(from), *dst = bucket_of(to);
+	struct pl__bucket *src = pl__bucket_of(from), *dst = pl__bucket_of(to);
 	struct pl__list taken = PL__LIST_INIT(taken);
 	uint32_t nr;
 
@@ -279,7 +253,7 @@ static bool wait_take(struct pl__task *t, int reason, pl__wait_may_fn *may,
 {
 	struct pl__wait_entry *wt = &t->waiter;
 	_Atomic uint32_t *word;
-	struct bucket *b;
+	struct pl__bucket *b;
 	bool same, taken;
 
 	do {
@@ -289,7 +263,7 @@ static bool wait_take(struct pl__task *t, int reason, pl__wait_may_fn *may,
 		if (pl__wait_slot_of(word))
 			return take_single(t, pl__wait_slot_of(word), reason,
 					   may, arg);
-		b = lock_bucket(word);
+		b = pl__bucket_lock(word);
 		PL_INJECT("intr-b");
 		same = atomic_load(&wt->word) == word;
 		/*
@@ -395,6 +369,7 @@ struct wait {
 	uint32_t		expected;
 	uint64_t		deadline_ns;
 	struct pl__timer	*timer;		/* to be armed, or NULL */
+	uint32_t		flags;		/* of pl__wait() */
 };
 
 static void wait_arm(struct wait *w)
@@ -414,13 +389,13 @@ static void wait_arm(struct wait *w)
 static int wait_link(struct wait *w)
 {
 	struct pl__wait_entry *wt = &w->t->waiter;
-	struct bucket *b;
+	struct pl__bucket *b;
 	int reason = 0;
 
 	/* [intr-a] pairs with [intr-b] in interrupt_mark(). */
 	store_before_rmw(&wt->word, w->word);
 	PL_INJECT("intr-a");
-	b = lock_bucket(w->word);
+	b = pl__bucket_lock(w->word);
 	if (load_relaxed(w->word) != w->expected)
 		reason = -EAGAIN;
 	else if (!wt->uninterruptible)
@@ -430,7 +405,10 @@ static int wait_link(struct wait *w)
 	if (reason) {
 		store_release(&wt->word, NULL);
 	} else {
-		list_add_tail(&wt->list, &b->waiters);
+		if (unlikely(w->flags & PL__WAIT_FIRST))
+			list_add(&wt->list, &b->waiters);
+		else
+			list_add_tail(&wt->list, &b->waiters);
 		if (w->timer)
 			wait_arm(w);
 	}
@@ -508,7 +486,8 @@ int pl__wait_expired(void)
 int pl__wait(_Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns,
 	     uint32_t flags)
 {
-	struct wait wait = { pl__current(), word, expected, deadline_ns, NULL };
+	struct wait wait = { pl__current(), word, expected, deadline_ns, NULL,
+			     flags };
 	bool is_thread = !wait.t || wait.t->cls == PL_STACK_WORKER;
 	struct pl__wait_entry *wt;
 

@@ -49,6 +49,11 @@
 #define PL__WAIT_FOR			0xffU
 /* Neither an interrupt nor a cancel ends the wait. */
 #define PL__WAIT_UNINTERRUPTIBLE	(1U << 8)
+/* Is woken before all that wait for the word by now. */
+#define PL__WAIT_FIRST			(1U << 9)
+
+/* The reason of a wait that pl__wake_owner() has ended. */
+#define PL__WAIT_OWNS			1
 
 /* Called as the runtime starts: waits have their deadlines in @t. */
 void pl__wait_start(struct pl__timers *t);
@@ -56,6 +61,7 @@ void pl__wait_start(struct pl__timers *t);
 /*
  * Waits while *@word is @expected.  0 once woken, -EAGAIN if the value differs,
  * -ETIMEDOUT, -EINTR, -ECANCELED; -ENOMEM if a timer cannot be allocated.
+ * PL__WAIT_OWNS where wakers call pl__wake_owner().
  */
 int pl__wait(_Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns,
 	     uint32_t flags);
@@ -69,6 +75,13 @@ int pl__wait_expired(void);
 
 /* Wakes up to @nr waiters, longest waiting first; returns how many. */
 uint32_t pl__wake(_Atomic uint32_t *word, uint32_t nr);
+
+/*
+ * Wakes the first waiter, with the reason PL__WAIT_OWNS and the word as it is;
+ * if there is none, sets *@word to @unowned.  No other thread may change *@word
+ * meanwhile: the caller owns what it stands for.
+ */
+void pl__wake_owner(_Atomic uint32_t *word, uint32_t unowned);
 
 /*
  * Wakes one waiter by an event.  A worker may be @quiet, and notify for it

@@ -278,6 +278,122 @@ TEST_F(mutex, timed_out_lock_leaves_other_waiters)
 	EXPECT_EQ(0, pl_mutex_trylock(&mutex));
 }
 
+/* ---- fairness ---- */
+
+#define NR_LOCKERS	100
+#define IMPATIENT	3	/* the word, while waiters are impatient */
+
+static atomic_int is_over;
+static long nr_locks[NR_LOCKERS];
+
+static void lock_without_yielding(void *arg)
+{
+	long *nr = arg;
+
+	while (!is_over) {
+		pl_mutex_lock(&mutex);
+		++*nr;
+		pl_mutex_unlock(&mutex);
+	}
+}
+
+static int nr_lockers_below(long nr)
+{
+	int i, sum = 0;
+
+	for (i = 0; i < NR_LOCKERS; i++)
+		sum += nr_locks[i] < nr;
+	return sum;
+}
+
+/*
+ * Each has the mutex a few times a second, whatever else the machine does: a
+ * round takes 1 ms, and the switches.
+ */
+TEST_F(mutex, lockers_that_never_yield_all_have_their_turns)
+{
+	struct timespec second = { .tv_sec = 1 };
+	pl_task_t t[NR_LOCKERS];
+	int i;
+
+	start_with(2, 2);
+	for (i = 0; i < NR_LOCKERS; i++)
+		t[i] = spawn(lock_without_yielding, &nr_locks[i]);
+	nanosleep(&second, NULL);
+	is_over = 1;
+	for (i = 0; i < NR_LOCKERS; i++)
+		join(t[i]);
+	EXPECT_EQ(0, nr_lockers_below(10));
+}
+
+static atomic_bool is_impatient;
+
+/* Locks until it was overtaken for so long that it lost its patience. */
+static void *lock_until_impatient(void *arg)
+{
+	(void)arg;
+	pl_mutex_lock(&mutex);
+	while (!is_impatient) {
+		pl_mutex_unlock(&mutex);
+		pl_mutex_lock(&mutex);
+	}
+	nr_back = 1;
+	EXPECT_TRUE(UNTIL(is_over));
+	pl_mutex_unlock(&mutex);
+	return NULL;
+}
+
+/* With the mutex locked: overtakes the waiter once more, if it does. */
+static bool overtake(void)
+{
+	pl_mutex_unlock(&mutex);
+	pl_mutex_lock(&mutex);
+	spin_ns(100 * NSEC_PER_USEC);
+	is_impatient = mutex.word.value == IMPATIENT &&
+		       nr_waiters(&mutex.word) == 1;
+	return is_impatient;
+}
+
+TEST_F(mutex, overtaken_waiter_is_handed_the_mutex)
+{
+	pthread_t t;
+
+	pl_mutex_lock(&mutex);
+	ASSERT_EQ(0, pthread_create(&t, NULL, lock_until_impatient, NULL));
+	ASSERT_TRUE(UNTIL_BUSY(overtake()));
+	EXPECT_EQ(0, nr_back);
+	pl_mutex_unlock(&mutex);
+	EXPECT_EQ(-EBUSY, pl_mutex_trylock(&mutex));
+	ASSERT_TRUE(UNTIL(nr_back));
+	is_over = 1;
+	pthread_join(t, NULL);
+	EXPECT_EQ(0, pl_mutex_trylock(&mutex));
+}
+
+static void lock_until_cancelled(void *arg)
+{
+	int ret;
+
+	(void)arg;
+	while (!(ret = pl_mutex_lock_until(&mutex, PL_FOREVER)))
+		pl_mutex_unlock(&mutex);
+	EXPECT_EQ(-ECANCELED, ret);
+}
+
+TEST_F(mutex, mutex_is_free_after_the_overtaken_waiter_gave_up)
+{
+	pl_task_t t;
+
+	pl_mutex_lock(&mutex);
+	t = spawn(lock_until_cancelled, NULL);
+	ASSERT_TRUE(UNTIL_BUSY(overtake()));
+	EXPECT_EQ(0, pl_cancel(t));
+	join(t);
+	EXPECT_EQ(IMPATIENT, mutex.word.value);
+	pl_mutex_unlock(&mutex);
+	EXPECT_EQ(0, pl_mutex_trylock(&mutex));
+}
+
 TEST_F(mutex, mutex_works_before_the_runtime_starts)
 {
 	int nr = scaled(2000);
