@@ -353,6 +353,8 @@ static const struct row rows[] = {
 	  { "parks", "wakes", "empty wakes" } },
 	{ "blocking", NULL, NULL, { "blocks", "all_blocked" },
 	  { "blocks", "times all blocked" } },
+	{ "stalls", "workers_stalled", "stalled",
+	  { "stalls", "stalls_over" }, { "found", "over the target" } },
 	{ "timers", "timers_alive", "alive",
 	  { "timers_added", "timers_fired", "timers_deleted" },
 	  { "added", "fired", "deleted" } },

@@ -50,6 +50,9 @@ enum pl_wait {
  *			pl_dump() for standard error; 0: none
  * @worker_start:	called first in every worker and in the timer thread
  * @worker_start_arg:	passed to it
+ * @stall_ns:	ns: a worker that is in one task for so long is stalled, and
+ *		another runs beside it while tasks wait; default: 10 ms;
+ *		PL_FOREVER: never
  *
  * PARKLOT_BACKEND=auto|module|futex, PARKLOT_WORKERS=N, PARKLOT_MAX_WORKERS=N
  * and PARKLOT_DUMP_SIGNAL=USR2 in the environment override the fields of these
@@ -70,6 +73,7 @@ struct pl_config {
 	uint32_t	dump_signal;
 	void		(*worker_start)(void *arg);
 	void		*worker_start_arg;
+	uint64_t	stall_ns;
 };
 
 #define PL_CONFIG_INIT		PL__SIZED(struct pl_config)
@@ -157,6 +161,12 @@ struct pl_stat {
 	uint64_t	all_blocked;
 	uint32_t	io;		/* enum pl_io of the workers that run */
 	uint32_t	wait;	/* enum pl_wait of the workers that run */
+	/* times that a worker was found stalled, and got a relief */
+	uint64_t	stalls;
+	/* times that more reliefs were allowed than the target */
+	uint64_t	stalls_over;
+	uint32_t	workers_stalled; /* of workers_running */
+	uint32_t	reserved;
 };
 
 #define PL_STAT_INIT		PL__SIZED(struct pl_stat)

@@ -265,6 +265,10 @@ static void put_head(struct pl__sigsafe_buf *text)
 	pl__sigsafe_put(text, " workers, ");
 	pl__sigsafe_number(text, load_relaxed(&pl__rt.nr_idle), 10);
 	pl__sigsafe_put(text, " of them idle, ");
+	if (load_relaxed(&pl__rt.nr_stalled)) {
+		pl__sigsafe_number(text, load_relaxed(&pl__rt.nr_stalled), 10);
+		pl__sigsafe_put(text, " compute for long, ");
+	}
 	pl__sigsafe_put(text, pl__rt.backend == PL_BACKEND_MODULE ? "module" :
 								  "futex");
 	pl__sigsafe_put(text, "\n");

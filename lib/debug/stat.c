@@ -98,6 +98,8 @@ static void add_runtime(struct pl_stat *st)
 	st->wakes_empty += atomic_load(&pl__rt.lots.nr_empty);
 	st->all_blocked += load_relaxed(&pl__rt.nr_all_blocked);
 	st->blocks += load_relaxed(&pl__rt.nr_blocks);
+	st->stalls += load_relaxed(&pl__rt.nr_stalls);
+	st->stalls_over += load_relaxed(&pl__rt.nr_stalls_over);
 	st->blocks += atomic_load(&pl__rt.lots.nr_called);
 	add_timers(st);
 }
@@ -125,6 +127,7 @@ static void set_gauges(struct pl_stat *st)
 	st->workers = load_relaxed(&pl__rt.nr_alive);
 	st->workers_parked = load_relaxed(&pl__rt.nr_idle);
 	st->workers_blocked = pl__nr_blocked();
+	st->workers_stalled = load_relaxed(&pl__rt.nr_stalled);
 	st->workers_running = minus(st->workers, st->workers_parked +
 					(uint64_t)st->workers_blocked);
 }

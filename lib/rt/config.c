@@ -8,6 +8,7 @@
 #define SPIN_US		50
 #define SPIN_US_MAX	65536
 #define NSIGNALS	64
+#define STALL_NS	(10 * 1000 * 1000ULL)
 
 static const size_t default_stack[3] = {
 	[PL_STACK_NORMAL]	= 256 << 10,
@@ -171,6 +172,18 @@ static int env_signal(uint32_t *out)
 	return 0;
 }
 
+/* Microseconds; 0: no worker counts as stalled. */
+static int env_stall(uint64_t *ns)
+{
+	const char *s = getenv("PARKLOT_STALL_US");
+	uint32_t us = 0;
+	int ret = env_number("PARKLOT_STALL_US", 0, UINT32_MAX, &us);
+
+	if (!ret && s && *s)
+		*ns = us ? us * 1000ULL : PL_FOREVER;
+	return ret;
+}
+
 static bool is_sane(const struct pl_config *c)
 {
 	return c->nr_workers <= PL__WORKERS_MAX &&
@@ -195,6 +208,8 @@ static void set_defaults(struct pl_config *c)
 		c->nr_lots = 4;
 	if (!c->nr_timer_buckets)
 		c->nr_timer_buckets = 13;
+	if (!c->stall_ns)
+		c->stall_ns = STALL_NS;
 	if (!c->min_workers)
 		c->min_workers = 1;
 	for (i = 0; i < ARRAY_SIZE(default_stack); i++)
@@ -214,6 +229,8 @@ int pl__config_resolve(const struct pl_config *cfg, struct pl_config *out)
 	if (!ret)
 		ret = env_number("PARKLOT_MAX_WORKERS", 1, PL__WORKERS_MAX,
 				 &out->max_workers);
+	if (!ret)
+		ret = env_stall(&out->stall_ns);
 	if (!ret)
 		ret = env_signal(&out->dump_signal);
 	if (ret)

@@ -131,6 +131,7 @@ static int runtime_start(struct pl__rt *rt, const struct pl_config *cfg)
 		return ret;
 	pl__cxx_init();
 	store_relaxed(&rt->target, rt->cfg.nr_workers);
+	rt->stall_ns = rt->cfg.stall_ns;
 	rt->workers = pl__alloc(rt->cfg.max_workers * sizeof(*rt->workers));
 	if (!rt->workers)
 		return -ENOMEM;
@@ -326,6 +327,7 @@ static void finish(struct pl__rt *rt)
 	store_relaxed(&rt->nr_searching, 0);
 	store_relaxed(&rt->nr_blocked, 0);
 	store_relaxed(&rt->nr_seen, 0);
+	store_relaxed(&rt->nr_stalled, 0);
 	store_relaxed(&rt->nr_in_hook, 0);
 	store_relaxed(&rt->nr_crew_blocked, 0);
 	store_relaxed(&rt->nr_starting, 0);

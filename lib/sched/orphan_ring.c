@@ -41,7 +41,7 @@ static bool is_in_task(struct pl__worker *w)
 {
 	uint32_t duty = load_relaxed(&w->duty);
 
-	return duty == PL__RUNS || duty == PL__BLOCKED;
+	return duty == PL__RUNS || duty == PL__BLOCKED || duty == PL__STALLED;
 }
 
 static bool is_busy(struct pl__worker *w)

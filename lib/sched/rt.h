@@ -2,7 +2,7 @@
 /*
  * rt: what the workers share: the runtime, and how many of them run
  *
- * A worker runs while it is neither idle nor blocked; `target` of them are
+ * A worker runs while it is neither idle, blocked nor stalled; `target` are
  * meant to run.  More may run after a blocked worker returns or the target is
  * lowered.  A worker above the target is surplus: at the end of its task it
  * parks although there is work.
@@ -70,6 +70,7 @@ struct pl__rt {
 	enum pl_backend		backend;	/* R */
 	uint32_t		spin_ns_max;	/* R: 0: workers never spin */
 	uint32_t		nr_cpus;	/* R: usable processors */
+	uint64_t		stall_ns; /* R: in one task: stalled */
 	uint32_t		io;		/* R: enum pl_io, configured */
 	uint32_t		wait; /* R: enum pl_wait, configured */
 	bool			has_sysmon;	/* R: sysmon runs */
@@ -85,6 +86,8 @@ struct pl__rt {
 	_Atomic uint32_t	nr_blocked;	/* workers outside of a crew */
 	_Atomic uint32_t	nr_seen;	/* in nr_blocked, by sysmon */
 	_Atomic uint32_t	nr_in_hook;	/* in nr_blocked, in the hook */
+	_Atomic uint32_t	nr_stalled;	/* workers, see relief.h */
+	_Atomic uint32_t	stalled_limit;	/* sysmon writes */
 	/* workers of a crew that sysmon found blocked twice in a row */
 	_Atomic uint32_t	nr_crew_blocked;
 	_Atomic uint32_t	nr_starting;	/* alive, did not search yet */
@@ -102,6 +105,10 @@ struct pl__rt {
 	_Atomic uint64_t	ended_past;
 	/* times that a worker was found blocked; sysmon writes */
 	_Atomic uint64_t	nr_blocks;
+	/* times that a worker was found stalled; sysmon writes */
+	_Atomic uint64_t	nr_stalls;
+	/* times that the limit of those was raised; sysmon writes */
+	_Atomic uint64_t	nr_stalls_over;
 	/* times that all workers were blocked; sysmon writes */
 	_Atomic uint64_t	nr_all_blocked;
 
@@ -129,10 +136,11 @@ static inline uint32_t pl__nr_blocked(void)
 
 static inline uint32_t pl__nr_not_running(void)
 {
-	return load_relaxed(&pl__rt.nr_idle) + pl__nr_blocked();
+	return load_relaxed(&pl__rt.nr_idle) +
+	       load_relaxed(&pl__rt.nr_stalled) + pl__nr_blocked();
 }
 
-/* Workers neither idle nor blocked, as far as the counters show. */
+/* Workers neither idle, blocked nor stalled, as far as the counters show. */
 static inline uint32_t pl__nr_running(void)
 {
 	uint32_t alive = load_relaxed(&pl__rt.nr_alive);
@@ -149,9 +157,9 @@ static inline bool pl__is_short(void)
 }
 
 /*
- * Blocked workers leave room for one more: those blocked now, and those of the
- * crew that were blocked for a while.  A worker in the start hook leaves none,
- * as its replacement would be blocked in the hook as well.
+ * Blocked and stalled workers leave room for one more: those blocked now, and
+ * those of the crew that were blocked for a while.  A worker in the start hook
+ * leaves none, as its replacement would be blocked in the hook as well.
  */
 static inline bool pl__is_start_due(void)
 {
@@ -161,6 +169,7 @@ static inline bool pl__is_start_due(void)
 	       nr + load_relaxed(&pl__rt.nr_in_hook) <
 		    load_relaxed(&pl__rt.target) +
 		    load_relaxed(&pl__rt.nr_blocked) +
+		    load_relaxed(&pl__rt.nr_stalled) +
 		    load_relaxed(&pl__rt.nr_crew_blocked);
 }
 

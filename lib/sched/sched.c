@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 #include "sched/leave.h"
+#include "sched/relief.h"
 #include "base/inject.h"
 #include "base/probe.h"
 #include "ring/ring.h"
@@ -51,10 +52,11 @@ void pl__ready_quietly(struct pl__task *t)
 
 static uint32_t event_mask_of(struct pl__worker *w)
 {
-	if (pl__deque_empty(&w->events))
+	if (pl__deque_empty(&w->events) &&
+	    (pl__deque_empty(&w->unstarted) || pl__is_unstarted_held()))
 		return PL__NO_EVENTS;
-	return w->nr_events_ahead || load_relaxed(&pl__rt.nr_blocked) ?
-	       0 : PL__EVENT_EVERY - 1;
+	return w->nr_events_ahead || load_relaxed(&pl__rt.nr_blocked) ||
+	       load_relaxed(&pl__rt.nr_stalled) ? 0 : PL__EVENT_EVERY - 1;
 }
 
 static void queue_event(struct pl__worker *w, struct pl__task *t)
@@ -141,7 +143,7 @@ static void look_around(struct pl__worker *w,
 		w->is_reaping = false;
 	}
 	pl__drain(w, &w->inbox);
-	if (w->event_mask != PL__NO_EVENTS)
+	if (w->event_mask != PL__NO_EVENTS || !pl__deque_empty(&w->unstarted))
 		w->event_mask = event_mask_of(w);
 	if (nr && pl__deque_len(&w->deque) + pl__deque_len(&w->events) > 1)
 		pl__notify_one();
@@ -163,7 +165,8 @@ static struct pl__task *next_of_others(struct pl__worker *w)
 	struct pl__task *t = NULL;
 
 	if (load_relaxed(&w->tick) % OTHERS_EVERY == 0 ||
-	    pl__has_surplus_workers() || pl__nr_blocked())
+	    pl__has_surplus_workers() || pl__nr_blocked() ||
+	    load_relaxed(&pl__rt.nr_stalled))
 		t = pl__steal_from_stalled(w);
 	return t ? t : next_oldest(w);
 }
@@ -177,8 +180,13 @@ static void flush_unsignalled(struct pl__worker *w)
 
 struct pl__task *pl__next_event(struct pl__worker *w)
 {
-	struct pl__task *t = pl__deque_steal(&w->events);
+	struct pl__task *t = NULL;
 
+	/* What was held back is older than what is in the event queue. */
+	if (!pl__deque_empty(&w->unstarted) && !pl__is_unstarted_held())
+		t = pl__deque_steal(&w->unstarted);
+	if (!t)
+		t = pl__steal_to_run(w, &w->events);
 	if (!t)
 		w->nr_events_ahead = 0;
 	else if (w->nr_events_ahead)

@@ -8,6 +8,7 @@
  * moment.  (Go does so with the task that a P runs next.)
  */
 #include "sched/orphan_ring.h"
+#include "sched/relief.h"
 #include "sched/sched.h"
 #include "ring/ring.h"
 #include "base/sys.h"
@@ -23,10 +24,12 @@ static struct pl__worker *worker_of(uint32_t i)
 bool pl__work_anywhere(void)
 {
 	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
+	bool is_held = pl__is_unstarted_held();
 
 	for (i = 0; i < nr; i++)
 		if (!pl__deque_empty(&worker_of(i)->deque) ||
 		    !pl__deque_empty(&worker_of(i)->events) ||
+		    (!is_held && !pl__deque_empty(&worker_of(i)->unstarted)) ||
 		    !pl__inbox_empty(&worker_of(i)->inbox) ||
 		    load_relaxed(&worker_of(i)->ring_state) == PL__ORPHAN_READY)
 			return true;
@@ -39,6 +42,17 @@ static uint32_t steal_next_random(struct pl__worker *w)
 	w->rng ^= w->rng >> 17;
 	w->rng ^= w->rng << 5;
 	return w->rng;
+}
+
+struct pl__task *pl__steal_to_run(struct pl__worker *w, struct pl__deque *d)
+{
+	struct pl__task *t = pl__deque_steal(d);
+
+	while (t && unlikely(pl__is_unstarted_held()) && !t->stack) {
+		pl__queue_own(w, &w->unstarted, t);
+		t = pl__deque_steal(d);
+	}
+	return t;
 }
 
 /* Moves up to half of @from to @to, a queue of @w; returns how many. */
@@ -67,8 +81,11 @@ static size_t steal_half(struct pl__worker *w, struct pl__deque *to,
  */
 static void steal_more(struct pl__worker *w, struct pl__worker *victim)
 {
-	size_t nr = steal_half(w, &w->events, &victim->events);
+	size_t nr;
 
+	if (pl__is_unstarted_held())
+		return;
+	nr = steal_half(w, &w->events, &victim->events);
 	if (nr)
 		w->event_mask &= PL__EVENT_EVERY - 1;
 	nr += steal_half(w, &w->deque, &victim->deque);
@@ -94,13 +111,26 @@ static bool is_deque_unchanged(struct pl__deque *d)
 static bool is_steal_deferred(struct pl__deque *d)
 {
 	return pl__deque_len(d) == 1 && !pl__nr_blocked() &&
+	       !load_relaxed(&pl__rt.nr_stalled) &&
 	       !is_deque_unchanged(d);
 }
 
-static struct pl__task *steal_spawned(struct pl__worker *victim, bool has_time)
+static struct pl__task *steal_spawned(struct pl__worker *w,
+				      struct pl__worker *victim, bool has_time)
 {
 	return has_time && is_steal_deferred(&victim->deque) ?
-	       NULL : pl__deque_steal(&victim->deque);
+	       NULL : pl__steal_to_run(w, &victim->deque);
+}
+
+/* The oldest event, or what was held back and is no more. */
+static struct pl__task *steal_event(struct pl__worker *w,
+				    struct pl__worker *victim)
+{
+	struct pl__task *t = pl__steal_to_run(w, &victim->events);
+
+	if (!t && !pl__is_unstarted_held())
+		t = pl__deque_steal(&victim->unstarted);
+	return t;
 }
 
 /* Makes what waits in the victim's inbox and ring events of the thief. */
@@ -130,12 +160,12 @@ static struct pl__task *steal_one(struct pl__worker *w,
 				  struct pl__worker *victim, bool has_time)
 {
 	bool look_first = w->nr_thefts++ % 2;
-	struct pl__task *t = pl__deque_steal(&victim->events);
+	struct pl__task *t = steal_event(w, victim);
 
 	if (!t && look_first)
 		t = steal_by_look(w, victim);
 	if (!t)
-		t = steal_spawned(victim, has_time);
+		t = steal_spawned(w, victim, has_time);
 	if (!t && !look_first)
 		t = steal_by_look(w, victim);
 	if (t)

@@ -19,7 +19,16 @@ struct pl__task *pl__steal(struct pl__worker *w, bool has_time);
  */
 struct pl__task *pl__steal_from_stalled(struct pl__worker *w);
 
-/* A task is in some worker's queue, or an orphaned ring is ready. */
+/*
+ * The oldest task of @d, a queue of any worker, that may run now; those that
+ * are held back go to the queue `unstarted` of @w, the caller.
+ */
+struct pl__task *pl__steal_to_run(struct pl__worker *w, struct pl__deque *d);
+
+/*
+ * A task that may run now is in some worker's queue, or an orphaned ring is
+ * ready.
+ */
 bool pl__work_anywhere(void);
 
 #endif /* PL_STEAL_H */

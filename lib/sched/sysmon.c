@@ -59,6 +59,7 @@
  */
 #include "sched/sched.h"
 #include "sched/orphan_ring.h"
+#include "sched/relief.h"
 #include "sched/sysmon_report.h"
 #include "sched/sysmon_sleep.h"
 #include "base/inject.h"
@@ -116,7 +117,7 @@ static int open_stat(struct pl__worker *w, int tid)
  * /proc, or without a descriptor, that it used no processor time has to
  * suffice.
  */
-static bool is_asleep(struct pl__worker *w)
+bool pl__sysmon_is_asleep(struct pl__worker *w)
 {
 	ssize_t n = -ESRCH;
 	int tid = load_relaxed(&w->tid), fd;
@@ -149,7 +150,7 @@ static bool looks_blocked(struct pl__worker *w, uint64_t now)
 	if (s->since_ns >= sysmon.woken_ns &&
 	    s->tick == load_relaxed(&w->tick) &&
 	    (cpu_ns - s->cpu_ns) * CPU_PART < now - s->since_ns &&
-	    is_asleep(w))
+	    pl__sysmon_is_asleep(w))
 		return true;
 	note(w, now, cpu_ns);
 	return false;
@@ -162,7 +163,7 @@ static bool is_back(struct pl__worker *w)
 	if (cpu_ns == w->sysmon.cpu_ns)
 		return false;
 	w->sysmon.cpu_ns = cpu_ns;
-	return !is_asleep(w);
+	return !pl__sysmon_is_asleep(w);
 }
 
 static bool mark_blocked(struct pl__worker *w)
@@ -192,7 +193,8 @@ static bool sysmon_look_at(struct pl__worker *w, uint64_t now)
 		/*
 		 * The worker may have joined while sysmon took it for blocked.
 		 */
-		pl__unblocked(w);
+		if (load_relaxed(&w->duty) == PL__BLOCKED)
+			pl__unblocked(w);
 		return false;
 	}
 	switch (load_relaxed(&w->duty)) {
@@ -395,6 +397,7 @@ static void sysmon_look(void)
 		sysmon_look_at_all(now) + pl__orphan_ring_scan(now);
 
 	has_work = pl__work_anywhere();
+	nr_marked += pl__relief_scan(now, has_work);
 	if (has_work)
 		sysmon.nr_last_looks = 0;
 	if (look_at_crew(has_work) || nr_marked) {
@@ -407,7 +410,7 @@ static void sysmon_look(void)
 	}
 	keep_reserve();
 	pl__sysmon_report(now, has_work);
-	if (!has_work && !pl__orphan_ring_is_due() &&
+	if (!has_work && !pl__orphan_ring_is_due() && !pl__relief_is_due() &&
 	    (is_late || has_none_to_look_at()))
 		sleep_long(now);
 	else
@@ -470,6 +473,7 @@ int pl__sysmon_start(void)
 	sysmon.nr_crew_blocked = 0;
 	sysmon.nr_last_looks = 0;
 	pl__sysmon_report_reset();
+	pl__relief_reset();
 	store_relaxed(&pl__rt.nr_blocks, 0);
 	store_relaxed(&pl__rt.nr_all_blocked, 0);
 	if (!pl__rt.has_sysmon) {

@@ -103,6 +103,7 @@ static bool report_print(void)
 static bool are_all_blocked(void)
 {
 	return !pl__nr_running() && !load_relaxed(&pl__rt.nr_idle) &&
+	       !load_relaxed(&pl__rt.nr_stalled) &&
 	       !load_relaxed(&pl__rt.nr_in_hook) &&
 	       load_relaxed(&pl__rt.nr_alive) == pl__rt.cfg.max_workers;
 }

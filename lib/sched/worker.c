@@ -6,6 +6,7 @@
  * parked), in a task on a stack of its own, or in a task on the worker's stack,
  * called by the loop.  Tasks with stacks switch to each other without the loop.
  */
+#include "sched/relief.h"
 #include "sched/sched.h"
 #include "sched/start_hook.h"
 #include "sched/worker_park.h"
@@ -37,19 +38,29 @@ static struct pl__task *worker_find_task(struct pl__worker *w)
 /* ---- duty ---- */
 
 /*
- * The thread that takes BLOCKED back lowers the counters, which went up before.
+ * The thread that takes BLOCKED or STALLED back lowers the counters, which went
+ * up before.
  */
+static void uncount(uint32_t duty)
+{
+	if (duty == PL__STALLED) {
+		atomic_fetch_sub(&pl__rt.nr_stalled, 1);
+		pl__relief_recheck();
+	} else if (duty == PL__BLOCKED) {
+		atomic_fetch_sub(&pl__rt.nr_seen, 1);
+		atomic_fetch_sub(&pl__rt.nr_blocked, 1);
+	}
+}
+
 void pl__unblocked(struct pl__worker *w)
 {
-	uint32_t blocked = PL__BLOCKED;
+	uint32_t duty = load_relaxed(&w->duty);
 
-	if (likely(load_relaxed(&w->duty) != PL__BLOCKED))
+	if (likely(duty != PL__BLOCKED && duty != PL__STALLED))
 		return;
-	/* [duty-b] pairs with [duty-a] in sysmon.c. */
-	if (!atomic_compare_exchange_strong(&w->duty, &blocked, PL__RUNS))
-		return;
-	atomic_fetch_sub(&pl__rt.nr_seen, 1);
-	atomic_fetch_sub(&pl__rt.nr_blocked, 1);
+	/* [duty-b] pairs with [duty-a] in sysmon.c and relief.c. */
+	if (atomic_compare_exchange_strong(&w->duty, &duty, PL__RUNS))
+		uncount(duty);
 }
 
 /*
@@ -71,10 +82,7 @@ void pl__worker_leaves(struct pl__worker *w, enum pl__duty duty)
 	 * [duty-b] pairs with [duty-a] in sysmon.c: otherwise the worker would
 	 * be counted as blocked twice.
 	 */
-	if (likely(atomic_exchange(&w->duty, duty) != PL__BLOCKED))
-		return;
-	atomic_fetch_sub(&pl__rt.nr_seen, 1);
-	atomic_fetch_sub(&pl__rt.nr_blocked, 1);
+	uncount(atomic_exchange(&w->duty, duty));
 }
 
 void pl__worker_runs(struct pl__worker *w)
@@ -98,7 +106,9 @@ static bool may_spin(struct pl__worker *w)
 {
 	uint32_t none = 0;
 
-	if (!w->spin_ns || w->ring || pl__nr_running() > pl__rt.nr_cpus ||
+	if (!w->spin_ns || w->ring ||
+	    pl__nr_running() + load_relaxed(&pl__rt.nr_stalled) >
+	    pl__rt.nr_cpus ||
 	    pl__is_surplus())
 		return false;
 	if (w->is_searching)

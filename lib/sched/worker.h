@@ -32,13 +32,14 @@ struct pl__worker_stat {
 	_Atomic uint64_t	cpu_past_ns;	/* ns: of its earlier threads */
 };
 
-/* State of a worker; sysmon sets BLOCKED, see sysmon.c. */
+/* State of a worker; sysmon sets BLOCKED (sysmon.c), STALLED (relief.h). */
 enum pl__duty {
 	PL__RUNS,
 	PL__BLOCKED,		/* task in a kernel call; in nr_blocked */
 	PL__SLEEPS,		/* task in pl__sleep(); in nr_blocked */
 	PL__IDLE,		/* in nr_idle */
 	PL__IN_START_HOOK,	/* in the start hook; in nr_blocked */
+	PL__STALLED,		/* long in its task; in nr_stalled */
 };
 
 /* The worker when sysmon last saw it change. */
@@ -56,6 +57,14 @@ struct pl__sysmon_view {
 	uint64_t		ready_nr;	/* its requests, at ready_ns */
 	uint32_t		stalled_tick;	/* tick at stalled_since_ns */
 	bool			is_readable;	/* its ring, by last poll() */
+
+	/* Used by relief.c. */
+	bool			is_long;	/* stalled, at this look */
+	uint32_t		relief_tick;	/* tick at relief_since_ns */
+	/* ns: in one task since then */
+	uint64_t		relief_since_ns;
+	uint64_t		relief_cpu_ns; /* at the last look */
+	uint64_t		relief_look_ns;	/* that look */
 };
 
 /* Which workers poll a worker's ring, see orphan_ring.c. */
@@ -118,6 +127,7 @@ struct pl__worker {
 
 	struct pl__deque	deque __pl_cacheline;	/* O pushes, A */
 	struct pl__deque	events;	/* O pushes, A: oldest first */
+	struct pl__deque	unstarted; /* O pushes, A: see relief.h */
 	struct pl__inbox	inbox __pl_cacheline;	/* A */
 	_Atomic uint32_t	ring_state;	/* A: enum pl__ring_state */
 	struct pl__lot_entry	park __pl_cacheline;	/* of lib/park */
@@ -150,7 +160,7 @@ bool pl__sleep(struct pl__worker *w, struct pl__parker *s,
 void pl__worker_leaves(struct pl__worker *w, enum pl__duty duty);
 void pl__worker_runs(struct pl__worker *w);
 
-/* The worker has a next task: takes BLOCKED back, if sysmon set it. */
+/* The worker has a next task: takes back what sysmon set. */
 void pl__unblocked(struct pl__worker *w);
 
 #endif /* PL_WORKER_H */

@@ -64,6 +64,8 @@ static struct pl__worker *worker_new(uint32_t index)
 		goto err_free;
 	if (pl__deque_init(&w->events, 256))
 		goto err_deque;
+	if (pl__deque_init(&w->unstarted, 0))
+		goto err_events;
 	w->index = index;
 	w->lot = index % pl__rt.cfg.nr_lots;
 	w->rng = 0x9e3779b9U * (index + 1) | 1;
@@ -71,6 +73,8 @@ static struct pl__worker *worker_new(uint32_t index)
 	list_init(&w->park.list);
 	return w;
 
+err_events:
+	pl__deque_fini(&w->events);
 err_deque:
 	pl__deque_fini(&w->deque);
 err_free:
@@ -86,6 +90,7 @@ static void worker_free(struct pl__worker *w)
 		pl__ring_close(w->ring);
 	if (load_relaxed(&w->sysmon.stat_plus_1))
 		pl__close(load_relaxed(&w->sysmon.stat_plus_1) - 1);
+	pl__deque_fini(&w->unstarted);
 	pl__deque_fini(&w->events);
 	pl__deque_fini(&w->deque);
 	pl__free(w);
@@ -239,7 +244,9 @@ bool pl__worker_end(struct pl__worker *w)
 	if (!pl__rt_enter())
 		return false;
 	pl__lock(&pl__rt.start_lock);
-	ends = nr_to_end() > pl__nr_blocked() && !pl__orphan_ring_keeps(w);
+	ends = nr_to_end() > pl__nr_blocked() +
+			     load_relaxed(&pl__rt.nr_stalled) &&
+	       !pl__orphan_ring_keeps(w);
 	if (ends) {
 		before = pl__rt.ended;
 		has_before = pl__rt.has_ended;

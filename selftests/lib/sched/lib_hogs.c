@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Workers that compute for long, beside which reliefs run what waits.
+ *
+ * No test measures a time: the tasks that compute do so until what is to happen
+ * beside them has happened, or nearly for ever.
+ */
+#include "kselftest_harness.h"
+
+#include "rt.h"
+#include "blocked.h"
+
+#include <fcntl.h>
+
+BLOCKED_FIXTURE(hogs)
+
+#define NR_WORKERS	2
+#define NR_WAKES	50
+
+static atomic_int is_over, nr_hogs, nr_computing;
+
+static void compute(void *arg)
+{
+	(void)arg;
+	atomic_fetch_add(&nr_hogs, 1);
+	atomic_fetch_add(&nr_computing, 1);
+	UNTIL_BUSY(is_over);
+	atomic_fetch_sub(&nr_computing, 1);
+}
+
+static void start_hogs(uint32_t nr_workers, int nr)
+{
+	start_with(nr_workers, nr_workers + 16);
+	while (nr--)
+		spawn(compute, NULL);
+	ASSERT_TRUE(UNTIL(nr_hogs >= (int)nr_workers));
+}
+
+static void end_hogs(void)
+{
+	atomic_store(&is_over, 1);
+	ASSERT_TRUE(UNTIL(!nr_computing && !rt_stat().tasks_alive));
+}
+
+static void sleep_often(void *arg)
+{
+	int i;
+
+	for (i = 0; i < scaled(NR_WAKES); i++)
+		EXPECT_EQ(0, pl_sleep(NSEC_PER_MSEC));
+	count(arg);
+}
+
+/* ---- what runs beside them ---- */
+
+TEST_F(hogs, sleeping_task_runs_beside_them)
+{
+	start_with(NR_WORKERS, NR_WORKERS + 16);
+	spawn(sleep_often, NULL);
+	spawn(compute, NULL);
+	spawn(compute, NULL);
+	EXPECT_TRUE(UNTIL(nr_ran == 1));
+	EXPECT_EQ(NR_WORKERS, nr_computing);
+	EXPECT_LE(1, rt_stat().stalls);
+	EXPECT_EQ(0, rt_stat().workers_blocked);
+	end_hogs();
+}
+
+static void read_bytes(void *arg)
+{
+	const int *fds = arg;
+	char c;
+	int i;
+
+	for (i = 0; i < scaled(NR_WAKES); i++)
+		EXPECT_EQ(1, pl_read(fds[0], &c, 1));
+	count(NULL);
+}
+
+TEST_F(hogs, reading_task_runs_beside_them)
+{
+	int fds[2], i;
+
+	start_with(NR_WORKERS, NR_WORKERS + 16);
+	ASSERT_EQ(0, pipe(fds));
+	spawn(read_bytes, fds);
+	ASSERT_TRUE(UNTIL(rt_stat().io_in_flight == 1));
+	spawn(compute, NULL);
+	spawn(compute, NULL);
+	ASSERT_TRUE(UNTIL(nr_computing == NR_WORKERS));
+	for (i = 0; i < scaled(NR_WAKES); i++)
+		EXPECT_EQ(1, write(fds[1], "", 1));
+	EXPECT_TRUE(UNTIL(nr_ran == 1));
+	EXPECT_EQ(NR_WORKERS, nr_computing);
+	end_hogs();
+	close(fds[0]);
+	close(fds[1]);
+}
+
+TEST_F(hogs, tasks_that_have_not_started_run_beside_them)
+{
+	start_hogs(NR_WORKERS, NR_WORKERS);
+	spawn_tiny(100);
+	EXPECT_TRUE(UNTIL(nr_ran == 100));
+	EXPECT_EQ(NR_WORKERS, nr_computing);
+	end_hogs();
+}
+
+static void spawn_when_woken(void *arg)
+{
+	EXPECT_EQ(0, pl_sleep(NSEC_PER_MSEC));
+	spawn_tiny(100);
+	count(arg);
+}
+
+TEST_F(hogs, task_that_a_woken_one_spawns_runs_beside_them)
+{
+	start_with(NR_WORKERS, NR_WORKERS + 16);
+	spawn(spawn_when_woken, NULL);
+	spawn(compute, NULL);
+	spawn(compute, NULL);
+	EXPECT_TRUE(UNTIL(nr_ran == 101));
+	end_hogs();
+}
+
+static void spawn_and_compute(void *arg)
+{
+	spawn_tiny(100);
+	compute(arg);
+}
+
+TEST_F(hogs, task_that_a_stalled_one_spawned_runs_beside_them)
+{
+	start_with(1, 16);
+	spawn(spawn_and_compute, NULL);
+	EXPECT_TRUE(UNTIL(nr_ran == 100));
+	EXPECT_EQ(1, nr_computing);
+	end_hogs();
+}
+
+/* ---- pools ---- */
+
+static int said[2], old_stderr;
+
+static void listen_to_stderr(void)
+{
+	ASSERT_EQ(0, pipe2(said, O_CLOEXEC | O_NONBLOCK));
+	old_stderr = dup(2);
+	ASSERT_EQ(2, dup2(said[1], 2));
+}
+
+/* One more may start on each relief before it is seen to compute. */
+TEST_F(hogs, pool_of_them_leaves_reliefs_to_woken_tasks)
+{
+	uint64_t nr_over;
+	int i;
+
+	start_with(NR_WORKERS, NR_WORKERS + 64);
+	spawn(sleep_often, NULL);
+	ASSERT_TRUE(UNTIL(rt_stat().timers_added));
+	for (i = 0; i < 60; i++)
+		spawn(compute, NULL);
+	EXPECT_TRUE(UNTIL(nr_ran == 1));
+	nr_over = rt_stat().stalls_over;
+	EXPECT_GE(2 * NR_WORKERS + nr_over + 1, (uint64_t)nr_hogs);
+	end_hogs();
+	EXPECT_EQ(60, nr_hogs);
+}
+
+TEST_F(hogs, more_reliefs_than_the_target_are_told_once)
+{
+	char text[512] = "", *end;
+
+	listen_to_stderr();
+	start_hogs(1, 8);
+	EXPECT_TRUE(UNTIL(rt_stat().stalls_over >= 4));
+	EXPECT_LE(3, nr_hogs);
+	end_hogs();
+	dup2(old_stderr, 2);
+	EXPECT_LT(0, read(said[0], text, sizeof(text) - 1));
+	end = strstr(text, "workers are in tasks that compute");
+	ASSERT_NE(NULL, end);
+	EXPECT_EQ(NULL, strstr(end + 1, "workers are in"));
+}
+
+/* ---- the end ---- */
+
+TEST_F(hogs, stalled_worker_counts_as_running_again_after_its_task)
+{
+	start_hogs(NR_WORKERS, NR_WORKERS);
+	spawn_tiny(1);
+	EXPECT_TRUE(UNTIL(rt_stat().workers_stalled));
+	end_hogs();
+	EXPECT_TRUE(UNTIL(!rt_stat().workers_stalled));
+	EXPECT_TRUE(UNTIL(rt_stat().workers_parked == rt_stat().workers));
+	spawn_tiny(100);
+	EXPECT_TRUE(UNTIL(nr_ran == 101));
+}
+
+static void compute_and_read(void *arg)
+{
+	EXPECT_TRUE(UNTIL_BUSY(rt_stat().workers_stalled == 1));
+	read_byte(arg);
+}
+
+TEST_F(hogs, stalled_worker_that_blocks_counts_as_blocked)
+{
+	start_with(1, 16);
+	ASSERT_EQ(0, pipe2(pipes[0], O_CLOEXEC));
+	readers[0] = spawn(compute_and_read, pipes[0]);
+	spawn_tiny(1);
+	EXPECT_TRUE(UNTIL(nr_begun));
+	spawn(sleep_often, NULL);
+	EXPECT_TRUE(UNTIL(nr_ran == 2));
+	EXPECT_TRUE(UNTIL(!rt_stat().workers_stalled));
+	let_reader_go(0);
+}
+
+/* ---- when there are none ---- */
+
+static void compute_for_long(void *arg)
+{
+	(void)arg;
+	spin_ns(100 * NSEC_PER_MSEC);
+	atomic_fetch_add(&nr_hogs, 1);
+}
+
+static void expect_no_relief(void)
+{
+	spawn(compute_for_long, NULL);
+	spawn_tiny(1);
+	EXPECT_TRUE(UNTIL(nr_hogs == 1 && nr_ran == 1));
+	EXPECT_EQ(0, rt_stat().stalls);
+}
+
+TEST_F(hogs, no_relief_comes_with_stall_us_0)
+{
+	set_env("PARKLOT_STALL_US", 0);
+	start_with(1, 16);
+	expect_no_relief();
+	unsetenv("PARKLOT_STALL_US");
+}
+
+TEST_F(hogs, no_relief_comes_where_stall_ns_is_forever)
+{
+	struct pl_config cfg = PL_CONFIG_INIT;
+
+	cfg.nr_workers = 1;
+	cfg.stall_ns = PL_FOREVER;
+	ASSERT_EQ(0, pl_runtime_start(&cfg));
+	expect_no_relief();
+}
+
+TEST_F(hogs, no_relief_comes_beyond_max_workers)
+{
+	start_with(1, 1);
+	expect_no_relief();
+	EXPECT_EQ(0, rt_stat().all_blocked);
+}
+
+TEST_HARNESS_MAIN
