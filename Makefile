@@ -101,6 +101,8 @@ PROGRAMS	:= $(EXAMPLES) $(BENCHES) $(TOOLS)
 
 MODULE_SRCS	:= Kbuild dkms.conf module include
 HEADERS		:= $(sort $(wildcard include/parklot/*.h include/parklot/*.hpp))
+# Found as the C library's headers, by the flags of parklot.pc.
+WRAPPERS	:= $(sort $(wildcard include/parklot/wrap/*.h))
 # gdb loads the second by itself, with the shared library.
 GDB_SCRIPT	:= $(DATADIR)/parklot/parklot-gdb.py
 GDB_AUTO	:= $(DATADIR)/gdb/auto-load$(LIBDIR)/libparklot.so.$(VERSION)-gdb.py
@@ -399,8 +401,8 @@ install: lib tools ## to DESTDIR/PREFIX
 	$(INSTALL) -m 644 include/parklot.h include/parklot.hpp \
 		$(DESTDIR)$(INCLUDEDIR)/
 	$(INSTALL) -m 644 $(HEADERS) $(DESTDIR)$(INCLUDEDIR)/parklot/
-	$(INSTALL) -D -m 644 include/parklot/wrap/errno.h \
-		$(DESTDIR)$(INCLUDEDIR)/parklot/wrap/errno.h
+	$(INSTALL) -d $(DESTDIR)$(INCLUDEDIR)/parklot/wrap
+	$(INSTALL) -m 644 $(WRAPPERS) $(DESTDIR)$(INCLUDEDIR)/parklot/wrap/
 	$(INSTALL) -m 644 include/uapi/linux/parklot.h \
 		$(DESTDIR)$(INCLUDEDIR)/linux/
 	$(INSTALL) -D -m 644 tools/parklot-gdb.py $(DESTDIR)$(GDB_SCRIPT)
@@ -420,7 +422,7 @@ uninstall: ## takes away what install put there
 		$(DESTDIR)$(INCLUDEDIR)/parklot.h \
 		$(DESTDIR)$(INCLUDEDIR)/parklot.hpp \
 		$(DESTDIR)$(INCLUDEDIR)/linux/parklot.h \
-		$(DESTDIR)$(INCLUDEDIR)/parklot/wrap/errno.h \
+		$(addprefix $(DESTDIR)$(INCLUDEDIR)/parklot/wrap/,$(notdir $(WRAPPERS))) \
 		$(DESTDIR)$(GDB_SCRIPT) $(DESTDIR)$(GDB_AUTO) \
 		$(addprefix $(DESTDIR)$(INCLUDEDIR)/parklot/,$(notdir $(HEADERS))) \
 		$(foreach p,$(MAN_PAGES),\

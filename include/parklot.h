@@ -40,5 +40,6 @@
 #include "parklot/chan.h"
 #include "parklot/queue.h"
 #include "parklot/io.h"
+#include "parklot/child.h"
 
 #endif /* PARKLOT_H */

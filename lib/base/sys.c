@@ -280,6 +280,11 @@ void pl__signals_restore(void)
 	pthread_sigmask(SIG_SETMASK, &kept_mask, NULL);
 }
 
+void pl__signals_kept(sigset_t *out)
+{
+	*out = kept_mask;
+}
+
 int pl__signal_handle(int sig, const struct sigaction *sa)
 {
 	return (int)CALL(sigaction(sig, sa, NULL));

@@ -74,6 +74,9 @@ int pl__thread_start(pthread_t *out, void *(*fn)(void *), void *arg);
 void pl__signals_keep(void);
 void pl__signals_restore(void);
 
+/* The mask that was kept. */
+void pl__signals_kept(sigset_t *out);
+
 struct sigaction;
 int pl__signal_handle(int sig, const struct sigaction *sa);
 
