@@ -105,7 +105,11 @@ static inline void pl__cpu_relax(void)
 #if defined(__x86_64__)
 	__asm__ volatile("pause" ::: "memory");
 #elif defined(__aarch64__)
-	__asm__ volatile("yield" ::: "memory");
+	/*
+	 * "yield" is a nop on most processors: 100 turns would take 0.2 us.
+	 * "isb" empties the pipeline, which takes as long as "pause".
+	 */
+	__asm__ volatile("isb" ::: "memory");
 #else
 	atomic_signal_fence(memory_order_seq_cst);
 #endif
