@@ -227,9 +227,13 @@ int pl__timer_del(struct pl__timers *t, pl_timer_t id)
 void pl__timers_remind(struct pl__timers *t, uint64_t deadline_ns,
 		       void (*fn)(void))
 {
-	uint64_t old = load_relaxed(&t->remind_ns);
+	uint64_t old;
 
 	atomic_store(&t->remind, fn);
+	PL_INJECT("remind-a");
+	/* [remind-a] pairs with [remind-b] in remind(). */
+	pl__full_barrier();
+	old = load_relaxed(&t->remind_ns);
 	do {
 		if (old <= deadline_ns)
 			return;

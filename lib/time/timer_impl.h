@@ -41,6 +41,18 @@
  * pulled, even if that timer was deleted meanwhile.  Otherwise a caller that
  * only adds and deletes would wake the thread each time.
  *
+ * The reminder, for callers that have work for its function to find:
+ *
+ *	caller				timer thread
+ *	list the work			remind_ns = none
+ *	barrier		[remind-a]	barrier			[remind-b]
+ *	if (remind_ns is not earlier)	fn() looks for work
+ *		remind_ns = deadline
+ *
+ * Either the caller finds that there is no reminder, or the function finds the
+ * work.  Without either barrier the caller may read the reminder that is being
+ * taken, and fn not see the work, which then waits for ever.
+ *
  * Two timers that were armed before either was due fire in the order of their
  * deadlines, however late the thread is.  Yet a callback that adds a timer due
  * at 0, which does the same, must not keep out all others.  So a timer with a

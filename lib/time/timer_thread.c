@@ -211,7 +211,10 @@ static uint64_t remind(struct pl__timers *t)
 
 	if (likely(ns == UINT64_MAX) || ns > pl__now_ns())
 		return ns;
-	atomic_store(&t->remind_ns, UINT64_MAX);
+	store_relaxed(&t->remind_ns, UINT64_MAX);
+	PL_INJECT("remind-b");
+	/* [remind-b] pairs with [remind-a] in pl__timers_remind(). */
+	pl__full_barrier();
 	atomic_load(&t->remind)();
 	return atomic_load(&t->remind_ns);
 }
