@@ -2,6 +2,8 @@
 #include "sched/stack_wait.h"
 #include "sched/sched.h"
 
+#define LOOP_STACK_SIZE	(8UL << 20)	/* of a worker's thread, by default */
+
 static void give_stack(struct pl__task *t, struct pl__stack *st)
 {
 	char *base = st->base;
@@ -38,6 +40,26 @@ static bool wait_for_stack(struct pl__worker *w, struct pl__task *t)
 	return st;
 }
 
+/*
+ * The stop waits for tasks that have not started.  Those for which there is no
+ * memory then run on the worker's stack, if that is as large: their calls do
+ * not block any more.
+ */
+static bool may_stop_on_loop(uint32_t cls)
+{
+	return pl__rt_is_stopping() &&
+	       pl__rt.cfg.stack_size[cls] <= LOOP_STACK_SIZE;
+}
+
+static bool stop_on_loop(struct pl__task *t)
+{
+	bool may = may_stop_on_loop(t->cls);
+
+	if (may)
+		t->cls = PL_STACK_WORKER;
+	return may;
+}
+
 bool pl__task_prepare(struct pl__worker *w, struct pl__task *t)
 {
 	struct pl__stack *st;
@@ -46,7 +68,7 @@ bool pl__task_prepare(struct pl__worker *w, struct pl__task *t)
 		return true;
 	st = pl__stack_get(&pl__rt.stacks, &w->stacks, t->cls);
 	if (unlikely(!st))
-		return wait_for_stack(w, t);
+		return stop_on_loop(t) || wait_for_stack(w, t);
 	give_stack(t, st);
 	return true;
 }
@@ -66,10 +88,10 @@ static struct pl__task *take_stackless(uint32_t cls)
 	return l ? container_of(l, struct pl__task, link) : NULL;
 }
 
-/* Makes ready one task of each class for which there is a stack. */
+/* Makes ready as many tasks of each class as there are stacks in the cache. */
 void pl__stacks_share(struct pl__worker *w)
 {
-	bool had[PL__STACK_CLASSES];
+	uint32_t had[PL__STACK_CLASSES];
 	struct pl__task *t;
 	uint32_t cls;
 
@@ -77,32 +99,41 @@ void pl__stacks_share(struct pl__worker *w)
 		had[cls] = w->stacks.nr[cls];
 	pl__stack_cache_drain(&pl__rt.stacks, &w->stacks);
 	for (cls = 0; cls < PL__STACK_CLASSES; cls++) {
-		t = had[cls] ? take_stackless(cls) : NULL;
-		if (t)
+		while (had[cls]-- && (t = take_stackless(cls)))
 			pl__ready(t);
 	}
+}
+
+/*
+ * Without a stack a task is made ready all the same: its worker may have one.
+ * During the stop the others follow, see may_stop_on_loop().
+ */
+static bool retry_one(struct pl__task *t, uint32_t cls)
+{
+	struct pl__stack *st = pl__stack_get(&pl__rt.stacks, NULL, cls);
+
+	if (st)
+		give_stack(t, st);
+	pl__ready(t);
+	return st || may_stop_on_loop(cls);
 }
 
 void pl__stacks_retry(void)
 {
 	struct pl__task *t;
-	struct pl__stack *st;
 	uint32_t cls;
 
 	for (cls = 0; cls < PL__STACK_CLASSES; cls++) {
-		while ((t = take_stackless(cls))) {
-			st = pl__stack_get(&pl__rt.stacks, NULL, cls);
-			if (st)
-				give_stack(t, st);
-			/*
-			 * Without a stack the task waits again, in
-			 * pl__task_prepare().
-			 */
-			pl__ready(t);
-			if (!st)
-				break;
-		}
+		do {
+			t = take_stackless(cls);
+		} while (t && retry_one(t, cls));
 	}
+	/*
+	 * The task that found none may be handed the stack of one that ends, so
+	 * that it does not come back to ask for the next retry.
+	 */
+	if (load_relaxed(&pl__rt.stackless.nr))
+		pl__retry_later();
 }
 
 void pl__task_put_stack(struct pl__worker *w, struct pl__stack *st)

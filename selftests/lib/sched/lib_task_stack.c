@@ -31,8 +31,8 @@ static void open_gate(void)
 	pl_word_wake(&gate, UINT32_MAX);
 }
 
-/* From now on no more than MORE bytes are mapped. */
-static void limit_memory(void)
+/* From now on no more than @more bytes are mapped. */
+static void limit_memory(unsigned long more)
 {
 	struct rlimit limit = { .rlim_max = RLIM_INFINITY };
 	unsigned long pages = 0;
@@ -42,7 +42,7 @@ static void limit_memory(void)
 	ASSERT_NE(NULL, f);
 	ASSERT_EQ(1, fscanf(f, "%lu", &pages));
 	fclose(f);
-	limit.rlim_cur = pages * (unsigned long)sysconf(_SC_PAGESIZE) + MORE;
+	limit.rlim_cur = pages * (unsigned long)sysconf(_SC_PAGESIZE) + more;
 	ASSERT_EQ(0, setrlimit(RLIMIT_AS, &limit));
 }
 
@@ -81,7 +81,7 @@ TEST_F(task_stack, task_without_a_free_stack_waits_for_a_stack)
 		SKIP(return, "memory cannot be limited here");
 	start_with(2, 2);
 	run_in_task(nothing, NULL);
-	limit_memory();
+	limit_memory(MORE);
 	nr = spawn_until_refused(t);
 	if (nr == TASKS_MAX) {
 		open_gate();
@@ -99,6 +99,109 @@ TEST_F(task_stack, task_without_a_free_stack_waits_for_a_stack)
 
 	/* With no task waiting, tasks are taken again. */
 	run_as(PL_STACK_LARGE, nothing, NULL);
+}
+
+/* Spawns tasks of which none finds a stack, until one is refused. */
+static int spawn_without_stacks(pl_task_t *t)
+{
+	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
+	int nr = 0;
+
+	opts.stack = PL_STACK_LARGE;
+	limit_memory(1UL << 20);
+	while (nr < TASKS_MAX && !pl_spawn(&t[nr], pass_gate, NULL, &opts))
+		nr++;
+	EXPECT_TRUE(UNTIL(nr_begun || pl__rt.stackless.nr));
+	return nr;
+}
+
+TEST_F(task_stack, tasks_start_when_there_is_memory_again)
+{
+	static pl_task_t t[TASKS_MAX];
+	int i, nr;
+
+	if (RT_ASAN || RT_TSAN)
+		SKIP(return, "memory cannot be limited here");
+	start_with(2, 2);
+	run_in_task(nothing, NULL);
+	nr = spawn_without_stacks(t);
+	if (nr_begun)
+		SKIP(return, "memory cannot be limited here");
+	give_memory_back();
+	/* All of them, at a time. */
+	EXPECT_TRUE(UNTIL(nr_begun == nr));
+	EXPECT_EQ(0, nr_ended);
+	open_gate();
+	for (i = 0; i < nr; i++)
+		join(t[i]);
+}
+
+static atomic_int is_short = 1;
+
+static void end_soon_or_pass_gate(void *arg)
+{
+	if (!is_short) {
+		pass_gate(arg);
+		return;
+	}
+	/* The first take all memory; one of these ends first. */
+	if (atomic_fetch_add(&nr_begun, 1) < 20)
+		pl_word_wait(&gate, 0, in_ms(nr_begun == 1 ? 20 : 10000));
+	else
+		spin_ns(300 * NSEC_PER_USEC);
+	atomic_fetch_add(&nr_ended, 1);
+}
+
+/* All tasks that were accepted, a part of which finds stacks. */
+static int spawn_many_short(void)
+{
+	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
+	int nr;
+
+	opts.stack = PL_STACK_LARGE;
+	limit_memory(MORE);
+	nr = pl_spawn_many(NULL, TASKS_MAX, end_soon_or_pass_gate, NULL, &opts);
+	ASSERT_LT(0, nr);
+	return nr;
+}
+
+/*
+ * Each task that ends passes its stack on, also to a task for which the timer
+ * thread had no memory; that is to try again all the same.
+ */
+TEST_F(task_stack, tasks_start_all_after_stacks_were_passed_on)
+{
+	int nr;
+
+	if (RT_ASAN || RT_TSAN)
+		SKIP(return, "memory cannot be limited here");
+	start_with(1, 1);
+	run_in_task(nothing, NULL);
+	nr = spawn_many_short();
+	EXPECT_TRUE(UNTIL(nr_begun >= nr / 2));
+	is_short = 0;
+	give_memory_back();
+	EXPECT_TRUE(UNTIL(nr_begun == nr));
+	open_gate();
+	EXPECT_TRUE(UNTIL(nr_ended == nr));
+}
+
+/* They run on the worker's stack, to end as they choose. */
+TEST_F(task_stack, stop_ends_tasks_that_found_no_stack)
+{
+	static pl_task_t t[TASKS_MAX];
+	int nr;
+
+	if (RT_ASAN || RT_TSAN)
+		SKIP(return, "memory cannot be limited here");
+	start_with(2, 2);
+	run_in_task(nothing, NULL);
+	nr = spawn_without_stacks(t);
+	if (nr_begun)
+		SKIP(return, "memory cannot be limited here");
+	EXPECT_EQ(0, pl_runtime_stop());
+	EXPECT_EQ(nr, nr_begun);
+	EXPECT_EQ(nr, nr_ended);
 }
 
 /* ---- overflow ---- */
