@@ -82,7 +82,8 @@ static int spawn_on(struct pl__worker *w, pl_task_t *out,
 		*out = pl__task_handle(t);
 	counter_inc(&w->stat.spawned);
 
-	if (o->flags & PL_SPAWN_URGENT && pl__switch_to(t))
+	if (o->flags & PL_SPAWN_URGENT &&
+	    pl__switch_to(t, o->flags & PL_SPAWN_NOSIGNAL))
 		return 0;
 	pl__ready_quietly(t);
 	if (o->flags & PL_SPAWN_NOSIGNAL) {

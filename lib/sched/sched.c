@@ -326,7 +326,13 @@ static void ready_after(void *arg)
 	pl__ready(arg);
 }
 
-bool pl__switch_to(struct pl__task *t)
+static void ready_unsignalled_after(void *arg)
+{
+	pl__ready_quietly(arg);
+	pl__self()->nr_unsignalled++;
+}
+
+bool pl__switch_to(struct pl__task *t, bool quietly)
 {
 	struct pl__worker *w = pl__self();
 	struct pl__task *self = w ? w->current : NULL;
@@ -334,7 +340,8 @@ bool pl__switch_to(struct pl__task *t)
 	if (!self || self->cls == PL_STACK_WORKER)
 		return false;
 	if (pl__task_prepare(w, t))
-		pl__leave(w, self, t, ready_after, self);
+		pl__leave(w, self, t, quietly ? ready_unsignalled_after :
+						ready_after, self);
 	return true;
 }
 

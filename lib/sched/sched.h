@@ -96,9 +96,10 @@ struct pl__ctx *pl__switch_prepare(struct pl__worker *w, struct pl__task *next,
 				   void (*after)(void *arg), void *arg);
 
 /*
- * Makes the caller ready and runs the new task @t now, or lets @t wait for a
- * stack.  False, with nothing done: the caller cannot switch away.
+ * Makes the caller ready, @quietly as unsignalled, and runs the new task @t
+ * now, or lets @t wait for a stack.  False, with nothing done: the caller
+ * cannot switch away.
  */
-bool pl__switch_to(struct pl__task *t);
+bool pl__switch_to(struct pl__task *t, bool quietly);
 
 #endif /* PL_SCHED_H */

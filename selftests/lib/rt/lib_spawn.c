@@ -138,6 +138,57 @@ TEST_F(spawn, blocking_task_flushes_its_spawns)
 	EXPECT_EQ(20, nr_ran);
 }
 
+static uint64_t wakes_before, wakes_within;
+
+static void note_wakes(void *arg)
+{
+	(void)arg;
+	wakes_within = rt_stat().wakes;
+}
+
+static bool is_other_parked(void)
+{
+	struct pl_stat st = rt_stat();
+
+	return st.workers == 2 && st.workers_parked == 1;
+}
+
+static void spawn_urgent_unsignalled(void *arg)
+{
+	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
+
+	(void)arg;
+	opts.flags = PL_SPAWN_URGENT | PL_SPAWN_NOSIGNAL;
+	ASSERT_TRUE(UNTIL_BUSY(is_other_parked()));
+	wakes_before = rt_stat().wakes;
+	ASSERT_EQ(0, pl_spawn(NULL, note_wakes, NULL, &opts));
+}
+
+static void spin_a_while(void *arg)
+{
+	(void)arg;
+	spin_ns(200 * NSEC_PER_USEC);
+}
+
+static bool have_both_started(void)
+{
+	mixed_run(8, 0, spin_a_while, NULL);
+	return rt_stat().workers == 2;
+}
+
+/* The caller is the task that becomes ready: no worker wakes to steal it. */
+TEST_F(spawn, urgent_nosignal_wakes_no_worker_for_the_caller)
+{
+	int i;
+
+	start_with(2, 2);
+	ASSERT_TRUE(UNTIL(have_both_started()));
+	for (i = 0; i < 20; i++) {
+		run_in_task(spawn_urgent_unsignalled, NULL);
+		EXPECT_EQ(wakes_before, wakes_within);
+	}
+}
+
 TEST_F(spawn, nosignal_by_a_thread_runs_nothing_before_flush)
 {
 	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
