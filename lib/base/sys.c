@@ -13,10 +13,13 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
+
+#define FD_FLOOR_MAX	3072
 
 /*
  * The result of a call, or -errno.  Leaves errno as it was: in an ordinary
@@ -187,14 +190,41 @@ void *pl__map_fd(int fd, size_t size, int prot, uint64_t offset)
 	return (void *)p;
 }
 
+/*
+ * Three quarters of what the process may open, to leave the rest to others; no
+ * more than keeps the kernel's table of descriptors small.
+ */
+static int fd_floor(void)
+{
+	struct rlimit limit;
+
+	if (CALL(getrlimit(RLIMIT_NOFILE, &limit)))
+		return 0;
+	return limit.rlim_cur < FD_FLOOR_MAX / 3 * 4 ?
+	       (int)(limit.rlim_cur / 4 * 3) : FD_FLOOR_MAX;
+}
+
+int pl__fd_move_up(int fd)
+{
+	int floor = fd_floor(), high;
+
+	if (fd < 0 || fd >= floor)
+		return fd;
+	high = (int)CALL(fcntl(fd, F_DUPFD_CLOEXEC, floor));
+	if (high < 0)
+		return fd;
+	pl__close(fd);
+	return high;
+}
+
 int pl__eventfd(void)
 {
-	return (int)CALL(eventfd(0, EFD_CLOEXEC));
+	return pl__fd_move_up((int)CALL(eventfd(0, EFD_CLOEXEC)));
 }
 
 int pl__epoll(void)
 {
-	return (int)CALL(epoll_create1(EPOLL_CLOEXEC));
+	return pl__fd_move_up((int)CALL(epoll_create1(EPOLL_CLOEXEC)));
 }
 
 int pl__fd_stat(int fd, struct stat *st)

@@ -42,8 +42,14 @@ int pl__open(const char *path, int flags);
 int pl__close(int fd);
 int pl__ioctl(int fd, unsigned long cmd, void *arg);
 void *pl__map_fd(int fd, size_t size, int prot, uint64_t offset);
-int pl__eventfd(void);
-int pl__epoll(void);
+/*
+ * The number of @fd from here on, far above the lowest free ones: a program
+ * that uses a number after its close() must not hit the library's descriptor.
+ * @fd itself if it is -errno, high enough, or no higher number is free.
+ */
+int pl__fd_move_up(int fd);
+int pl__eventfd(void);		/* moved up */
+int pl__epoll(void);		/* moved up */
 struct stat;
 int pl__fd_stat(int fd, struct stat *st);
 ssize_t pl__fd_read(int fd, void *buf, size_t size);

@@ -204,7 +204,7 @@ int pl__lots_dev_init(struct pl__lots *lots)
 {
 	int ret;
 
-	lots->fd = pl__open("/dev/parklot", O_RDWR);
+	lots->fd = pl__fd_move_up(pl__open("/dev/parklot", O_RDWR));
 	if (lots->fd < 0)
 		return lots->fd;
 	ret = check_version(lots);

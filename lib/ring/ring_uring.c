@@ -544,6 +544,8 @@ int pl__ring_uring_open(struct pl__ring **out, enum pl_wait way)
 	ret = open_bell(u);
 	if (ret)
 		goto err_exit;
+	u->uring.ring_fd = pl__fd_move_up(u->uring.ring_fd);
+	u->uring.enter_ring_fd = u->uring.ring_fd;
 	u->ring.fd = u->uring.ring_fd;
 	*out = &u->ring;
 	return 0;

@@ -105,7 +105,7 @@ static int open_stat(struct pl__worker *w, int tid)
 	if (plus_1)
 		pl__close(plus_1 - 1);
 	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
-	fd = pl__open(path, O_RDONLY);
+	fd = pl__fd_move_up(pl__open(path, O_RDONLY));
 	w->sysmon.stat_tid = tid;
 	if (fd >= 0)
 		store_relaxed(&w->sysmon.stat_plus_1, fd + 1);

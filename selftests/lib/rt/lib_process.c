@@ -8,6 +8,8 @@
 #include "rt.h"
 #include "work.h"
 
+#include <fcntl.h>
+
 RT_FIXTURE(process)
 
 static struct pl_word word;
@@ -99,6 +101,64 @@ TEST_F(process, exit_of_a_task_ends_the_process)
 TEST_F(process, exit_of_a_timer_ends_the_process)
 {
 	check_end(leave_by_timer);
+}
+
+/* ---- descriptors ---- */
+
+#define NUMBERS_MAX	4096
+
+static bool was_open[NUMBERS_MAX];
+static int lowest;			/* of the library's descriptors */
+
+static bool is_open(int fd)
+{
+	return fcntl(fd, F_GETFD) >= 0;
+}
+
+static void read_and_look(void *arg)
+{
+	char c;
+
+	EXPECT_EQ(1, pl_read(*(int *)arg, &c, 1));
+	/* It blocks its worker, so that sysmon opens the worker's file. */
+	usleep(20000);
+	for (lowest = 0; lowest < NUMBERS_MAX; lowest++)
+		if (is_open(lowest) && !was_open[lowest])
+			break;
+}
+
+static int lowest_in_use(const char *io)
+{
+	int fd[2], i;
+	pl_task_t t;
+
+	ASSERT_EQ(0, pipe(fd));
+	for (i = 0; i < NUMBERS_MAX; i++)
+		was_open[i] = is_open(i);
+	setenv("PARKLOT_IO", io, 1);
+	start_with(2, 2);
+	t = spawn(read_and_look, &fd[0]);
+	EXPECT_EQ(-ETIMEDOUT, pl_join_until(t, in_ms(10)));
+	EXPECT_EQ(1, write(fd[1], "x", 1));
+	join(t);
+	EXPECT_EQ(0, pl_runtime_stop());
+	close(fd[0]);
+	close(fd[1]);
+	return lowest;
+}
+
+/*
+ * A program that uses a number after its close() must not hit the library's
+ * ring: the lowest free numbers stay free, also where few may be open.
+ */
+TEST_F(process, librarys_descriptors_have_high_numbers)
+{
+	struct rlimit few = { 64, 64 };
+
+	EXPECT_LE(64, lowest_in_use("auto"));
+	EXPECT_LE(64, lowest_in_use("poll"));
+	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &few));
+	EXPECT_LE(48, lowest_in_use("auto"));
 }
 
 /* ---- the end of threads ---- */
