@@ -19,7 +19,9 @@
 #define CACHE_BYTES	(4UL << 20)	/* of stacks in a worker's cache */
 #define CACHE_NR_MAX	32
 #define WARM_NR_MAX	1024		/* with more, aging gives some back */
+#define WARM_BYTES	(256UL << 20)	/* or with more than these */
 #define NR_AT_ONCE	16		/* stacks trimmed under one lock */
+#define BYTES_AT_ONCE	(4UL << 20)	/* or stacks of so many bytes */
 #define NR_A_STEP	512		/* stacks per step of aging */
 #define STEP_NS		(1000 * 1000)
 
@@ -48,6 +50,9 @@ struct pl__stack_pool {
 	uint32_t		nr_per_area;	/* I */
 	/* I: most stacks in a worker's cache */
 	uint32_t		nr_cached;
+	/* I: with more warm stacks, aging gives some back */
+	uint32_t		nr_warm_max;
+	uint32_t		nr_at_once; /* I: trimmed under one lock */
 };
 
 static size_t page_size = 4096;
@@ -415,7 +420,7 @@ static size_t clean_some(struct pl__stack_pool *p, struct pl__stack_area *a)
 	size_t given = 0;
 	uint32_t i, nr;
 
-	for (nr = 0; a->dirty && nr < NR_AT_ONCE; nr++) {
+	for (nr = 0; a->dirty && nr < p->nr_at_once; nr++) {
 		i = (uint32_t)__builtin_ctzll(a->dirty);
 		a->dirty &= a->dirty - 1;
 		if (!stack_clean(p, a, i))
@@ -462,7 +467,8 @@ bool pl__stacks_is_trim_due(struct pl__stacks *s)
 	uint32_t cls;
 
 	for (cls = 0; cls < PL__STACK_CLASSES; cls++)
-		if (load_relaxed(&s->pools[cls].nr_warm) > WARM_NR_MAX)
+		if (load_relaxed(&s->pools[cls].nr_warm) >
+		    s->pools[cls].nr_warm_max)
 			return true;
 	return false;
 }
@@ -485,7 +491,7 @@ size_t pl__stacks_trim(struct pl__stacks *s)
 static void stack_look(struct pl__stack_pool *p)
 {
 	pl__lock(&p->lock);
-	p->nr_unused = p->nr_low > WARM_NR_MAX ? p->nr_low : 0;
+	p->nr_unused = p->nr_low > p->nr_warm_max ? p->nr_low : 0;
 	p->nr_low = load_relaxed(&p->nr_warm);
 	pl__unlock(&p->lock);
 }
@@ -539,6 +545,11 @@ static void stack_atfork_child(void)
 
 PL_ATFORK_CHILD(stack_atfork_child);
 
+static uint32_t stack_nr_in(uint32_t nr, size_t bytes, size_t size)
+{
+	return bytes / size < nr ? (uint32_t)(bytes / size) : nr;
+}
+
 static void pool_init(struct pl__stack_pool *p, uint32_t cls, size_t size)
 {
 	size = (size + page_size - 1) & ~(page_size - 1);
@@ -548,9 +559,9 @@ static void pool_init(struct pl__stack_pool *p, uint32_t cls, size_t size)
 			 (uint32_t)(AREA_SIZE / slot_size(p)) : 1;
 	if (p->nr_per_area > AREA_NR_MAX)
 		p->nr_per_area = AREA_NR_MAX;
-	p->nr_cached = 1 + (uint32_t)(CACHE_BYTES / size);
-	if (p->nr_cached > CACHE_NR_MAX)
-		p->nr_cached = CACHE_NR_MAX;
+	p->nr_cached = 1 + stack_nr_in(CACHE_NR_MAX - 1, CACHE_BYTES, size);
+	p->nr_warm_max = stack_nr_in(WARM_NR_MAX, WARM_BYTES, size);
+	p->nr_at_once = 1 + stack_nr_in(NR_AT_ONCE - 1, BYTES_AT_ONCE, size);
 	list_init(&p->areas);
 	list_init(&p->full);
 }
