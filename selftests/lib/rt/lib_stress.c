@@ -62,9 +62,17 @@ static bool is_expected(int ret)
 		EXPECT_EQ(0, __ret); \
 } while (0)
 
+/* One of three is shorter than a switch, or over before the wait begins. */
 static uint64_t soon(struct player *p)
 {
-	return pl_now() + pick(p, 200000);
+	return pl_now() + pick(p, pick(p, 3) ? 200000 : 5000);
+}
+
+/* As long as that a waiter that others overtook is handed the mutex. */
+static void hold_long(struct player *p)
+{
+	if (!p->has_worker && !pick(p, 100))
+		EXPECT_SANE(pl_sleep(1200 * NSEC_PER_USEC));
 }
 
 /* ---- what a player may do ---- */
@@ -117,6 +125,7 @@ static void do_mutex(struct player *p)
 	atomic_fetch_add(&nr_entered, 1);
 	if (!pick(p, 8))
 		pl_yield();
+	hold_long(p);
 	EXPECT_EQ(1, inside[i]--);
 	if (!pick(p, 4) && !p->has_worker)
 		EXPECT_SANE(pl_cond_wait_until(&cond[i], &mutex[i], soon(p)));
