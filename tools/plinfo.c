@@ -5,6 +5,9 @@
  * It starts a runtime as they would, with what they would find in the
  * environment, and looks at the device itself for the reason.
  */
+#include "base/probe.h"
+#include "mem/valgrind.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <liburing.h>
@@ -16,8 +19,6 @@
 #include <sys/ioctl.h>
 #include <sys/utsname.h>
 #include <unistd.h>
-
-#include "mem/valgrind.h"
 
 #define DEVICE "/dev/parklot"
 
@@ -73,17 +74,55 @@ static void show_backend(void)
 		show_device(&q);
 }
 
+/* 0, or why the kernel gives no ring. */
+static int try_uring(void)
+{
+	struct io_uring ring;
+	int ret = io_uring_queue_init(1, &ring, 0);
+
+	if (!ret)
+		io_uring_queue_exit(&ring);
+	return ret;
+}
+
+/* The first request makes a worker choose. */
 static void show_io(void)
 {
+	const char *asked = getenv("PARKLOT_IO");
+	struct pl_stat st = PL_STAT_INIT;
 	struct io_uring_sqe nop;
-	int ret;
+	int ret, err;
 
 	pl_io_sqe_init(&nop);
 	ret = pl_io_wait(&nop, PL_FOREVER);
-	if (ret && pl__valgrind_is_on())
+	err = pl_stat_read(&st);
+	row("I/O", err ? strerror(-err) : st.io == PL_IO_URING ? "io_uring" :
+	    st.io == PL_IO_POLL ? "epoll" : strerror(-ret));
+	if (asked && !strcmp(asked, "poll")) {
+		row("io_uring", "not tried: PARKLOT_IO=poll");
+		return;
+	}
+	if (ret && pl__valgrind_is_on()) {
 		row("io_uring", "not under valgrind: I/O waits by epoll");
-	else
-		row("io_uring", ret ? strerror(-ret) : "yes");
+		return;
+	}
+	err = ret ? try_uring() : 0;
+	row("io_uring", err ? strerror(-err) : ret ? strerror(-ret) : "yes");
+}
+
+/* What the headers decided that were there when the library was built. */
+static void show_build(void)
+{
+	bool has_probes = false, has_valgrind = false;
+
+#ifdef DTRACE_PROBE
+	has_probes = true;
+#endif
+#ifdef VALGRIND_STACK_REGISTER
+	has_valgrind = true;
+#endif
+	row("probes", has_probes ? "yes" : "no");
+	row("valgrind", has_valgrind ? "yes" : "no");
 }
 
 /* Two for each stack that has a guard of its own. */
@@ -99,20 +138,28 @@ static void show_mappings(void)
 	row("mappings", *line ? line : "unknown");
 }
 
+static int arguments(int argc, char **argv)
+{
+	const bool asked = argc == 2 && !strcmp(argv[1], "--help");
+
+	if (argc == 2 && !strcmp(argv[1], "--version")) {
+		puts("plinfo " PARKLOT_VERSION);
+		return 0;
+	}
+	fputs("Usage: plinfo [--help | --version]\n"
+	      "What programs that use parklot get on this machine.\n",
+	      asked ? stdout : stderr);
+	return asked ? 0 : 2;
+}
+
 int main(int argc, char **argv)
 {
 	struct pl_config config = PL_CONFIG_INIT;
 	struct utsname kernel;
 	int ret;
 
-	if (argc > 1) {
-		const bool asked = !strcmp(argv[1], "--help");
-
-		fputs("Usage: plinfo\n"
-		      "What programs that use parklot get on this machine.\n",
-		      asked ? stdout : stderr);
-		return asked ? 0 : 2;
-	}
+	if (argc > 1)
+		return arguments(argc, argv);
 	row("parklot", PARKLOT_VERSION);
 	if (!uname(&kernel))
 		row("kernel", kernel.release);
@@ -123,6 +170,7 @@ int main(int argc, char **argv)
 	}
 	show_backend();
 	show_io();
+	show_build();
 	show_mappings();
 	return pl_runtime_stop() ? 1 : 0;
 }
