@@ -24,11 +24,16 @@ static pid_t pid;
 static struct pl__stat_export_table table;
 static struct pl__stat_export entries[NR_ENTRIES_MAX];
 
+/* What has to happen before the last words can be read, such as of a screen. */
+static void (*before_last_words)(void);
+
 static void __attribute__((noreturn, format(printf, 1, 2)))
 die(const char *format, ...)
 {
 	va_list args;
 
+	if (before_last_words)
+		before_last_words();
 	fputs("plstat: ", stderr);
 	va_start(args, format);
 	vfprintf(stderr, format, args);

@@ -11,6 +11,7 @@
 
 #include <getopt.h>
 #include <inttypes.h>
+#include <parklot.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -332,10 +333,10 @@ static void print_rate(struct sample *before, struct sample *s,
 	double seconds = (double)(s->at_ns - before->at_ns) / 1e9;
 
 	if (before->at_ns)
-		printf("%12.0f %s/s",
+		printf("%8.0f %s/s",
 		       is > was ? (double)(is - was) / seconds : 0.0, said);
 	else
-		printf("%12" PRIu64 " %s", is, said);
+		printf("%8" PRIu64 " %s", is, said);
 }
 
 struct row {
@@ -360,7 +361,7 @@ static const struct row rows[] = {
 	  { "added", "fired", "deleted" } },
 	{ "io", "io_in_flight", "in flight",
 	  { "io_submitted", "io_completed", "io_enters" },
-	  { "submitted", "completed", "enters" } },
+	  { "submitted", "done", "enters" } },
 };
 
 /* As powers of 2 have it: a percentile is below what is told. */
@@ -374,7 +375,9 @@ static void print_delay(const struct delays *before, const struct delays *d)
 	for (i = 0; i < 2; i++) {
 		ns = delay_below(before, d, percents[i]);
 		printf(" p%u ", percents[i]);
-		if (ns)
+		if (ns >= 10000000)
+			printf("%.1f ms", (double)ns / 1000000);
+		else if (ns)
 			printf("%.1f us", (double)ns / 1000);
 		else
 			putchar('-');
@@ -385,7 +388,7 @@ static void print_delays(struct sample *before, struct sample *s)
 {
 	uint32_t i;
 
-	printf("%-8s %10s", "delays", "");
+	printf("%-8s ", "delays");
 	for (i = 0; i < s->nr_delays; i++) {
 		fputs(i ? "    " : "", stdout);
 		print_delay(before->nr_delays == s->nr_delays ?
@@ -405,7 +408,7 @@ static void print_screen(struct sample *before, struct sample *s)
 		       (double)(s->at_ns - table.started_ns) / 1e9);
 	else
 		puts("does not run");
-	printf("workers  %9" PRIu64 " started: %" PRIu64 " run, %" PRIu64
+	printf("workers  %7" PRIu64 " started: %" PRIu64 " run, %" PRIu64
 	       " parked, %" PRIu64 " blocked\n", get(s, "workers"),
 	       get(s, "workers_running"), get(s, "workers_parked"),
 	       get(s, "workers_blocked"));
@@ -414,10 +417,10 @@ static void print_screen(struct sample *before, struct sample *s)
 
 		printf("%-8s ", r->title);
 		if (r->gauge)
-			printf("%9" PRIu64 " %-9s", get(s, r->gauge),
+			printf("%7" PRIu64 " %-9s", get(s, r->gauge),
 			       r->gauge_said);
 		else
-			printf("%19s", "");
+			printf("%17s", "");
 		for (j = 0; j < 4 && r->name[j]; j++)
 			print_rate(before, s, r->said[j], r->name[j]);
 		putchar('\n');
@@ -435,8 +438,13 @@ static void on_signal(int sig)
 	is_over = 1;
 }
 
+static bool is_on_screen;
+
 static void screen_end(void)
 {
+	if (!is_on_screen)
+		return;
+	is_on_screen = false;
 	fputs("\033[?25h\033[?1049l", stdout);
 	fflush(stdout);
 	if (isatty(0))
@@ -455,6 +463,8 @@ static void screen_begin(void)
 		raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
 		tcsetattr(0, TCSADRAIN, &raw);
 	}
+	is_on_screen = true;
+	before_last_words = screen_end;
 	atexit(screen_end);
 	fputs("\033[?1049h\033[?25l", stdout);
 }
@@ -500,7 +510,15 @@ static const char help[] =
 	"  -j, --json             the same as a JSON object\n"
 	"  -p, --prometheus       the same for Prometheus\n"
 	"  -i, --interval=SECONDS between screens\n"
-	"  -h, --help             this\n";
+	"  -h, --help             this\n"
+	"      --version          the version\n";
+
+static void __attribute__((noreturn))
+die_of_argument(const char *argument, const char *what)
+{
+	fprintf(stderr, "plstat: %s: %s\n", argument, what);
+	exit(2);
+}
 
 struct choice {
 	void	(*print)(struct sample *s);
@@ -525,10 +543,13 @@ static void choose(struct choice *c, int option)
 	case 'i':
 		c->seconds = strtod(optarg, &end);
 		if (*end || !(c->seconds >= 0.01 && c->seconds <= 86400))
-			die("%s: not an interval in seconds", optarg);
+			die_of_argument(optarg, "not an interval in seconds");
 		return;
 	case 'h':
 		fputs(help, stdout);
+		exit(0);
+	case 'v':
+		puts("plstat " PARKLOT_VERSION);
 		exit(0);
 	default:
 		fputs(help, stderr);
@@ -542,7 +563,7 @@ static void set_pid(const char *s)
 	long v = strtol(s, &end, 10);
 
 	if (*end || v <= 0 || v > INT32_MAX)
-		die("%s: not the number of a process", s);
+		die_of_argument(s, "not the number of a process");
 	pid = (pid_t)v;
 }
 
@@ -554,6 +575,7 @@ int main(int argc, char **argv)
 		{ "prometheus", no_argument, NULL, 'p' },
 		{ "interval", required_argument, NULL, 'i' },
 		{ "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'v' },
 		{ 0 },
 	};
 	static struct sample none, s;
