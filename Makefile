@@ -244,8 +244,12 @@ check-long: ## hours of stress: TIME= SEEDS= SEED= REPEAT=, scripts/long.sh
 # As vm/run calls it, too.
 VM_KERNEL	:= $(patsubst rt,6.12-rt,$(KERNEL))
 
+VM_KERNELS	:= 6.1 6.12 7.2 6.1-rt 6.12-rt rt debug debug-7.2 kcsan
+
 .PHONY: check-vm
 check-vm: ## the machine: KERNEL=6.1|6.12|7.2|6.1-rt|rt|debug|debug-7.2|kcsan SMP=
+	$(if $(filter $(VM_KERNELS),$(KERNEL)),,$(error check-vm: no \
+		KERNEL='$(KERNEL)'; there are: $(VM_KERNELS)))
 	$(Q)O='$(O)' SMP='$(SMP)' scripts/check vm-$(VM_KERNEL); status=$$?; \
 		scripts/matrix '$(O)/check/vm-$(VM_KERNEL).log'; exit $$status
 
