@@ -131,7 +131,8 @@ static double show(uint64_t ns)
 int main(int argc, char **argv)
 {
 	struct pl_config cfg = PL_CONFIG_INIT;
-	uint32_t seconds = argc > 1 ? (uint32_t)atoi(argv[1]) : 2;
+	uint32_t seconds = argc > 2 ? 0 :
+			   argc > 1 ? (uint32_t)atoi(argv[1]) : 2;
 	bool is_module;
 	double ms;
 

@@ -121,7 +121,7 @@ int main(int argc, char **argv)
 	sigset_t set;
 	int fd, opt, ret, sig;
 
-	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
+	while ((opt = getopt_long(argc, argv, "-", options, NULL)) != -1) {
 		if (opt == 'p') {
 			port = (uint16_t)atoi(optarg);
 		} else if (opt == 's') {

@@ -94,10 +94,15 @@ static bool is_sorted(const uint32_t *numbers, size_t nr)
 
 int main(int argc, char **argv)
 {
-	const size_t nr = argc > 1 ? strtoul(argv[1], NULL, 0) : 1000000;
+	char *end = NULL;
+	const size_t nr = argc > 1 ? strtoul(argv[1], &end, 0) : 1000000;
 	struct part all = { .nr = nr };
 	pl_task_t task;
 
+	if (argc > 2 || (end && *end)) {
+		fputs("Usage: sort [NUMBER]\n", stderr);
+		return 2;
+	}
 	all.numbers = calloc(nr + 1, sizeof(*all.numbers));
 	all.scratch = calloc(nr + 1, sizeof(*all.scratch));
 	if (!all.numbers || !all.scratch)
