@@ -24,6 +24,7 @@ KDIR		?= /lib/modules/$(KVER)/build
 
 PKG_CONFIG	?= pkg-config
 INSTALL		?= install
+DKMS		?= dkms
 CFLAGS		?= -O2 -g
 
 # ---- how ----
@@ -445,15 +446,25 @@ dkms-source: ## the module's source, what udev and boot need: DESTDIR/usr
 	$(INSTALL) -D -m 644 module/modules-load.conf \
 		$(DESTDIR)$(MODLOADDIR)/parklot.conf
 
+# What was built before, of other source with the same version, would be taken
+# for built.  If it fails, nothing is left of it.
+DKMS_MODULE	:= parklot/$(VERSION)
+dkms_knows	= $(DKMS) status $(DKMS_MODULE) $(1) | grep -q .
+
 .PHONY: dkms-install
-dkms-install: dkms-source ## add, build and install with dkms, for KVER
-	dkms status parklot/$(VERSION) | grep -q . || dkms add parklot/$(VERSION)
-	dkms build parklot/$(VERSION) -k $(KVER)
-	dkms install parklot/$(VERSION) -k $(KVER)
+dkms-install: ## add, build and install with dkms, for KVER
+	@test -d $(KDIR) || { echo >&2 'no headers of $(KVER): $(KDIR)'; exit 1; }
+	! $(call dkms_knows,-k $(KVER)) || \
+		$(DKMS) remove $(DKMS_MODULE) -k $(KVER)
+	$(MAKE) --no-print-directory dkms-source DESTDIR=
+	{ $(call dkms_knows) || $(DKMS) add $(DKMS_MODULE); } && \
+		$(DKMS) build $(DKMS_MODULE) -k $(KVER) && \
+		$(DKMS) install $(DKMS_MODULE) -k $(KVER) || \
+		{ $(MAKE) --no-print-directory dkms-uninstall; exit 1; }
 
 .PHONY: dkms-uninstall
 dkms-uninstall: ## take the module from all kernels, and its source
-	dkms remove parklot/$(VERSION) --all
+	! $(call dkms_knows) || $(DKMS) remove $(DKMS_MODULE) --all
 	rm -rf $(DKMSDIR) $(UDEVDIR)/60-parklot.rules \
 		$(MODLOADDIR)/parklot.conf
 
