@@ -101,10 +101,57 @@ PL_API int pl_runtime_start(const struct pl_config *cfg);
  * starts the stop, since the timer thread cannot wait for itself: a thread of
  * the library ends tasks and workers, and pl_runtime_start() returns -EBUSY
  * until that is done.
- * Return: 0; -EDEADLK from a task; -EALREADY if another stop is under way or no
+ * Return: 0; -EDEADLK from a task; -EALREADY if another stop is waiting, or no
  * runtime runs.
  */
 PL_API int pl_runtime_stop(void);
+
+/* The maximal number of tasks that a report names. */
+#define PL_STOP_LEFT_MAX	8
+
+/**
+ * struct pl_stop_left - a task that a stop waits for
+ * @task:  its handle
+ * @name:  its name
+ * @state: "runs", "ready", "new", or what it waits for: "sleep", "mutex", ...
+ */
+struct pl_stop_left {
+	uint64_t	task;
+	char		name[16];
+	char		state[16];
+};
+
+/**
+ * struct pl_stop_report - what still runs after the deadline of a stop
+ * @size:    set by PL_STOP_REPORT_INIT
+ * @nr_left: how many tasks have not ended
+ * @left:    the first of them
+ */
+struct pl_stop_report {
+	size_t		size;
+	uint32_t	nr_left;
+	uint32_t	reserved;
+	struct pl_stop_left left[PL_STOP_LEFT_MAX];
+};
+
+#define PL_STOP_REPORT_INIT	PL__SIZED(struct pl_stop_report)
+
+/**
+ * pl_runtime_stop_until() - as pl_runtime_stop(), with a deadline
+ * @report: filled in at -ETIMEDOUT; or NULL
+ *
+ * At the deadline lines on stderr name the first tasks that have not ended, and
+ * the calls that they are in.  The stop goes on: tasks run, their blocking
+ * calls return -ECANCELED, and none is spawned from outside tasks.  Another
+ * pl_runtime_stop() or pl_runtime_stop_until() waits for the rest, and only
+ * then the runtime can be started again.
+ *
+ * Context: any thread that is neither a worker nor the timer thread.
+ * Return: 0; -ETIMEDOUT; -EDEADLK from a task or a timer's callback; -EALREADY
+ * as pl_runtime_stop(); -EINVAL.
+ */
+PL_API int pl_runtime_stop_until(uint64_t deadline_ns,
+				 struct pl_stop_report *report);
 
 /**
  * pl_runtime_set_workers() - set the target concurrency

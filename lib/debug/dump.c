@@ -7,6 +7,8 @@
  * fails where nothing is mapped; and if a task has changed by the time that its
  * stack was read, the dump leaves out what the stack said.
  */
+#include "debug/dump.h"
+#include "debug/stat.h"
 #include "debug/symbol.h"
 #include "sched/sched.h"
 #include "base/sys.h"
@@ -106,18 +108,22 @@ static bool is_in_stack(const struct view *v, uintptr_t p)
 
 /* ---- printing ---- */
 
+#define NAME_SIZE	sizeof(((struct pl__stack_user *)0)->name)
+
+/* A task without a stack has not run; if its stack is gone, it has ended. */
+static void copy_name(char *to, const struct view *v)
+{
+	if (v->has_stack)
+		memcpy(to, v->stack.user.name, NAME_SIZE);
+	else if (!v->t.stack)
+		memcpy(to, v->t.waiter.name, NAME_SIZE);
+}
+
 static void put_name(struct pl__sigsafe_buf *text, const struct view *v)
 {
-	char name[sizeof(v->t.waiter.name) + 1] = "";
+	char name[NAME_SIZE + 1] = "";
 
-	/*
-	 * A task without a stack has not run; if its stack is gone, it has
-	 * ended.
-	 */
-	if (v->has_stack)
-		memcpy(name, v->stack.user.name, sizeof(v->stack.user.name));
-	else if (!v->t.stack)
-		memcpy(name, v->t.waiter.name, sizeof(v->t.waiter.name));
+	copy_name(name, v);
 	pl__sigsafe_hex(text, v->t.obj.slot |
 			   (uint64_t)load_relaxed(&v->t.version) << 32);
 	pl__sigsafe_put(text, " '");
@@ -162,13 +168,23 @@ static void put_joined(struct pl__sigsafe_buf *text, uintptr_t at)
 	put_name(text, &joined);
 }
 
+static uint8_t what_of(const struct view *v)
+{
+	return word_of(v) & 1 ? PL__FOR_JOIN : v->t.waiter.what;
+}
+
+static const char *name_of_wait(const struct view *v)
+{
+	return what_of(v) < PL__NR_FOR ? for_what[what_of(v)] : "?";
+}
+
 static void put_wait(struct pl__sigsafe_buf *text, const struct view *v)
 {
 	uintptr_t word = word_of(v);
-	uint8_t what = word & 1 ? PL__FOR_JOIN : v->t.waiter.what;
+	uint8_t what = what_of(v);
 
 	pl__sigsafe_put(text, " waits for ");
-	pl__sigsafe_put(text, what < PL__NR_FOR ? for_what[what] : "?");
+	pl__sigsafe_put(text, name_of_wait(v));
 	if (what == PL__FOR_JOIN) {
 		put_joined(text, word & ~(uintptr_t)1);
 	} else if (what != PL__FOR_SLEEP && !is_in_stack(v, word)) {
@@ -307,4 +323,51 @@ int pl_dump(int fd)
 			pl__rt_exit();
 	}
 	return pl__sigsafe_flush(&text);
+}
+
+/* ---- after the deadline of a stop ---- */
+
+static const char *task_state_of(const struct view *v)
+{
+	if (word_of(v))
+		return name_of_wait(v);
+	if (v->worker >= 0)
+		return "runs";
+	return v->t.stack ? "ready" : "new";
+}
+
+static void report_left(struct pl_stop_left *left, const struct view *v)
+{
+	left->task = pl__task_handle(&v->t);
+	copy_name(left->name, v);
+	left->name[sizeof(left->name) - 1] = '\0';
+	snprintf(left->state, sizeof(left->state), "%s",
+		 task_state_of(v));
+}
+
+void pl__dump_left(struct pl_stop_report *report)
+{
+	uint32_t nr = pl__slab_nr_slots(&pl__rt.tasks), nr_named = 0, i;
+	uint64_t ended = pl__stat_ended(), nr_left = pl__stat_spawned() - ended;
+	struct pl_stop_left left[PL_STOP_LEFT_MAX] = { { 0 } };
+	struct pl__sigsafe_buf text = { .fd = STDERR_FILENO };
+	struct view v;
+
+	pl__sigsafe_put(&text, "parklot: tasks that the stop waits for:\n");
+	for (i = pl__rt.first_slot; i < nr && nr_named < PL_STOP_LEFT_MAX;
+	     i++) {
+		if (!dump_look(&v, pl__slab_get(&pl__rt.tasks, i)) ||
+		    !is_task(&v))
+			continue;
+		put_task(&text, &v);
+		report_left(&left[nr_named++], &v);
+	}
+	pl__sigsafe_put(&text, "parklot: ");
+	pl__sigsafe_number(&text, nr_left, 10);
+	pl__sigsafe_put(&text, " tasks have not ended\n");
+	pl__sigsafe_flush(&text);
+	if (!report)
+		return;
+	report->nr_left = (uint32_t)nr_left;
+	memcpy(report->left, left, sizeof(left));
 }

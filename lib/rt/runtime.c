@@ -22,6 +22,7 @@
 #include "rt/runtime.h"
 #include "rt/config.h"
 #include "rt/cpus.h"
+#include "debug/dump.h"
 #include "debug/dump_signal.h"
 #include "base/atfork.h"
 #include "base/inject.h"
@@ -39,6 +40,8 @@
 #endif
 
 static struct pl__lock state_lock;	/* held to leave STOPPED and RUNNING */
+/* A thread waits for the end of a stop; else it has timed out. */
+static _Atomic bool has_stopper;
 
 /* ---- start ---- */
 
@@ -277,16 +280,20 @@ static bool have_all_ended(void)
 	return ended == pl__stat_spawned();
 }
 
-static void wait_for_tasks(void)
+/* False: the deadline has passed. */
+static bool wait_for_tasks(uint64_t deadline_ns)
 {
 	uint32_t word;
+	int ret = 0;
 
 	for (;;) {
 		word = atomic_load(&pl__rt.ended_word);
 		pl__full_barrier();
 		if (have_all_ended())
-			return;
-		pl__futex_wait(&pl__rt.ended_word, word, UINT64_MAX);
+			return true;
+		if (ret == -ETIMEDOUT)
+			return false;
+		ret = pl__futex_wait(&pl__rt.ended_word, word, deadline_ns);
 	}
 }
 
@@ -300,10 +307,12 @@ static void wait_outside(void)
 			pl__sched_yield();
 }
 
-static void finish(struct pl__rt *rt)
+/* False: tasks are left at the deadline, and nothing was taken apart. */
+static bool finish(struct pl__rt *rt, uint64_t deadline_ns)
 {
 	pl__wait_cancel_all();
-	wait_for_tasks();
+	if (!wait_for_tasks(deadline_ns))
+		return false;
 
 	atomic_store(&rt->state, PL__RT_DRAINED);
 	wait_outside();
@@ -331,7 +340,9 @@ static void finish(struct pl__rt *rt)
 	store_relaxed(&rt->nr_in_hook, 0);
 	store_relaxed(&rt->nr_crew_blocked, 0);
 	store_relaxed(&rt->nr_starting, 0);
+	atomic_store(&has_stopper, false);
 	atomic_store(&rt->state, PL__RT_STOPPED);
+	return true;
 }
 
 static void *finish_thread(void *arg)
@@ -341,8 +352,17 @@ static void *finish_thread(void *arg)
 	pl__unlock(&state_lock);
 
 	pl__thread_name("pl-stop");
-	finish(arg);
+	finish(arg, PL_FOREVER);
 	return NULL;
+}
+
+/* Under state_lock: a stop that has timed out may be continued. */
+static bool may_begin_stop(void)
+{
+	uint32_t state = load_relaxed(&pl__rt.state);
+
+	return state == PL__RT_RUNNING ||
+	       (state == PL__RT_STOPPING && !atomic_load(&has_stopper));
 }
 
 /*
@@ -354,7 +374,7 @@ static int begin_stop(bool *by_other)
 	pthread_t thread;
 	int ret;
 
-	if (load_relaxed(&pl__rt.state) != PL__RT_RUNNING)
+	if (!may_begin_stop())
 		return -EALREADY;
 	*by_other = pl__timers_is_thread(pl__rt.timers);
 	if (*by_other) {
@@ -363,6 +383,7 @@ static int begin_stop(bool *by_other)
 			return ret;
 		pthread_detach(thread);
 	}
+	atomic_store(&has_stopper, true);
 	/* [stop-a] pairs with [stop-b] in pl__task_end(). */
 	atomic_store(&pl__rt.state, PL__RT_STOPPING);
 	PL_INJECT("stop-a");
@@ -380,8 +401,36 @@ int pl_runtime_stop(void)
 	ret = begin_stop(&by_other);
 	pl__unlock(&state_lock);
 	if (!ret && !by_other)
-		finish(&pl__rt);
+		finish(&pl__rt, PL_FOREVER);
 	return ret;
+}
+
+static int begin_stop_here(void)
+{
+	bool by_other;
+	int ret;
+
+	pl__lock(&state_lock);
+	if (may_begin_stop() && pl__timers_is_thread(pl__rt.timers))
+		ret = -EDEADLK;
+	else
+		ret = begin_stop(&by_other);
+	pl__unlock(&state_lock);
+	return ret;
+}
+
+int pl_runtime_stop_until(uint64_t deadline_ns, struct pl_stop_report *report)
+{
+	int ret;
+
+	if (report && report->size < sizeof(*report))
+		return -EINVAL;
+	ret = pl__self() ? -EDEADLK : begin_stop_here();
+	if (ret || finish(&pl__rt, deadline_ns))
+		return ret;
+	pl__dump_left(report);
+	atomic_store(&has_stopper, false);
+	return -ETIMEDOUT;
 }
 
 /* ---- fork ---- */
@@ -431,6 +480,7 @@ static void runtime_atfork_child(void)
 	disown(pl__rt.timers);
 	disown(pl__rt.stacks.pools);
 	state_lock = (struct pl__lock){ 0 };
+	has_stopper = false;
 	memset(&pl__rt, 0, sizeof(pl__rt));
 	pl__rt.tasks = tasks;
 	pl__rt.first_slot = first_slot;
