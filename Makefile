@@ -96,7 +96,8 @@ EXAMPLES	:= $(call programs,examples/*.c)
 BENCHES		:= $(call programs,bench/*.c)
 # Those of several files need other libraries too: "scripts/setup check".
 HTTPD		:= $(O)/examples/httpd/httpd
-APPS		:= $(HTTPD)
+KV		:= $(O)/examples/kv/kv
+APPS		:= $(HTTPD) $(KV)
 TOOLS		:= $(call programs,tools/pl*.c)
 PROGRAMS	:= $(EXAMPLES) $(BENCHES) $(TOOLS)
 
@@ -188,6 +189,10 @@ objects		= $(patsubst %.c,$(O)/%.c.o,$(sort $(wildcard $(1))))
 $(HTTPD): $(call objects,examples/httpd/*.c) $(LIB_A)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) -lhttp_parser $(LIBURING_LIBS)
+
+$(KV): $(call objects,examples/kv/*.c) $(LIB_A)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(LIBURING_LIBS)
 
 # selftests/include has the harness, which a kernel tree has too; the tests of
 # the device share headers with others.
