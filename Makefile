@@ -96,8 +96,9 @@ EXAMPLES	:= $(call programs,examples/*.c)
 BENCHES		:= $(call programs,bench/*.c)
 # Those of several files need other libraries too: "scripts/setup check".
 HTTPD		:= $(O)/examples/httpd/httpd
+HTTPSD		:= $(O)/examples/httpsd/httpsd
 KV		:= $(O)/examples/kv/kv
-APPS		:= $(HTTPD) $(KV)
+APPS		:= $(HTTPD) $(HTTPSD) $(KV)
 TOOLS		:= $(call programs,tools/pl*.c)
 PROGRAMS	:= $(EXAMPLES) $(BENCHES) $(TOOLS)
 
@@ -189,6 +190,14 @@ objects		= $(patsubst %.c,$(O)/%.c.o,$(sort $(wildcard $(1))))
 $(HTTPD): $(call objects,examples/httpd/*.c) $(LIB_A)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) -lhttp_parser $(LIBURING_LIBS)
+
+# httpd with other streams.
+$(O)/examples/httpsd/%.c.o: override CPPFLAGS += -iquote examples/httpd
+$(HTTPSD): $(filter-out %/stream_tcp.c.o,$(call objects,examples/httpd/*.c)) \
+	   $(call objects,examples/httpsd/*.c) $(LIB_A)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) -lhttp_parser -lssl -lcrypto \
+		$(LIBURING_LIBS)
 
 $(KV): $(call objects,examples/kv/*.c) $(LIB_A)
 	$(call say,LD,$@)

@@ -112,7 +112,8 @@ void conn_run(void *conn)
 	http_parser_init(&c->parser, HTTP_REQUEST);
 	c->parser.data = c;
 	c->deadline_ns = pl_now() + config.idle_s * SEC_NS;
-	conn_serve(c);
+	if (!stream_open(&c->stream))
+		conn_serve(c);
 	free(c->x);
 	stream_close(&c->stream);
 	server_remove(c);

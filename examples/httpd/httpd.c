@@ -24,7 +24,7 @@ struct config config = {
 };
 
 static const char usage[] =
-"Usage: httpd [OPTION]... DIRECTORY\n"
+"Usage: %s [OPTION]... DIRECTORY\n"
 "Serves the files below DIRECTORY on 127.0.0.1 until SIGINT or SIGTERM; then\n"
 "it finishes the requests that have begun.\n"
 "  --port N         0, the default: a free one\n"
@@ -33,7 +33,9 @@ static const char usage[] =
 "  --request S      seconds for a request to arrive (30)\n"
 "  --idle S         seconds between requests (60)\n"
 "  --drain S        seconds for requests after a signal (10)\n"
-"  --help, --version\n";
+"%s  --help, --version\n";
+
+static const char *cert, *key;
 
 static const struct option options[] = {
 	{ "port", required_argument, NULL, 'p' },
@@ -42,6 +44,8 @@ static const struct option options[] = {
 	{ "request", required_argument, NULL, 'r' },
 	{ "idle", required_argument, NULL, 'i' },
 	{ "drain", required_argument, NULL, 'd' },
+	{ "cert", required_argument, NULL, 'C' },
+	{ "key", required_argument, NULL, 'K' },
 	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, 'v' },
 	{ NULL, 0, NULL, 0 },
@@ -49,8 +53,14 @@ static const struct option options[] = {
 
 static void __attribute__((noreturn)) die(const char *what, const char *why)
 {
-	fprintf(stderr, "httpd: %s: %s\n", what, why);
+	fprintf(stderr, "%s: %s: %s\n", stream_program, what, why);
 	exit(1);
+}
+
+static void __attribute__((noreturn)) print_usage(FILE *to, int status)
+{
+	fprintf(to, usage, stream_program, stream_usage);
+	exit(status);
 }
 
 static uint64_t number(const char *name, uint64_t min, uint64_t max)
@@ -62,8 +72,8 @@ static uint64_t number(const char *name, uint64_t min, uint64_t max)
 	n = strtoull(optarg, &end, 10);
 	if (*optarg < '0' || *optarg > '9' || *end || errno || n < min ||
 	    n > max) {
-		fprintf(stderr, "httpd: --%s: '%s' is not from %llu to %llu\n",
-			name, optarg, (unsigned long long)min,
+		fprintf(stderr, "%s: --%s: '%s' is not from %llu to %llu\n",
+			stream_program, name, optarg, (unsigned long long)min,
 			(unsigned long long)max);
 		exit(2);
 	}
@@ -92,15 +102,19 @@ static void set_option(int opt)
 	case 'd':
 		config.drain_s = number("drain", 0, 86400);
 		break;
+	case 'C':
+		cert = optarg;
+		break;
+	case 'K':
+		key = optarg;
+		break;
 	case 'h':
-		fputs(usage, stdout);
-		exit(0);
+		print_usage(stdout, 0);
 	case 'v':
-		puts("httpd of parklot " PARKLOT_VERSION);
+		printf("%s of parklot %s\n", stream_program, PARKLOT_VERSION);
 		exit(0);
 	default:
-		fputs(usage, stderr);
-		exit(2);
+		print_usage(stderr, 2);
 	}
 }
 
@@ -110,10 +124,8 @@ static void parse(int argc, char **argv)
 
 	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1)
 		set_option(opt);
-	if (optind + 1 != argc) {
-		fputs(usage, stderr);
-		exit(2);
-	}
+	if (optind + 1 != argc)
+		print_usage(stderr, 2);
 	config.root = argv[optind];
 	config.root_fd = open(config.root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (config.root_fd < 0)
@@ -131,6 +143,8 @@ int main(int argc, char **argv)
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
 	sigprocmask(SIG_BLOCK, &set, NULL);
+	if (stream_init(cert, key))
+		return 1;
 	http_parser_set_max_header_size(MAX_HEAD);
 
 	ret = server_start();
@@ -141,6 +155,9 @@ int main(int argc, char **argv)
 	sigwait(&set, &sig);
 	nr = server_drain();
 	if (nr)
-		fprintf(stderr, "httpd: %u connections were cut off\n", nr);
-	return pl_runtime_stop() || nr ? 1 : 0;
+		fprintf(stderr, "%s: %u connections were cut off\n",
+			stream_program, nr);
+	ret = pl_runtime_stop();
+	stream_exit();
+	return ret || nr ? 1 : 0;
 }

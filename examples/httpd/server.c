@@ -60,7 +60,7 @@ static void server_serve(int fd)
 	int ret = -ENOMEM;
 
 	opts.name = "connection";
-	opts.stack = PL_STACK_SMALL;
+	opts.stack = stream_stack;
 	if (c) {
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 		c->stream.fd = fd;

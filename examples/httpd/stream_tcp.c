@@ -1,7 +1,30 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 #include "stream.h"
 
+#include <stdio.h>
 #include <sys/socket.h>
+
+const char stream_program[] = "httpd";
+const char stream_usage[] = "";
+const uint32_t stream_stack = PL_STACK_SMALL;
+
+int stream_init(const char *cert, const char *key)
+{
+	if (!cert && !key)
+		return 0;
+	fprintf(stderr, "httpd: --cert and --key are httpsd's\n");
+	return -EINVAL;
+}
+
+void stream_exit(void)
+{
+}
+
+int stream_open(struct stream *s)
+{
+	(void)s;
+	return 0;
+}
 
 ssize_t stream_recv(struct stream *s, void *buf, size_t n, uint64_t deadline_ns)
 {
@@ -11,19 +34,7 @@ ssize_t stream_recv(struct stream *s, void *buf, size_t n, uint64_t deadline_ns)
 int stream_send(struct stream *s, const void *buf, size_t n,
 		uint64_t deadline_ns)
 {
-	const char *at = buf;
-	ssize_t ret;
-
-	while (n) {
-		ret = pl_send_until(s->fd, at, n, 0, deadline_ns);
-		if (ret == -EINTR)	/* only that the server drains */
-			continue;
-		if (ret < 0)
-			return (int)ret;
-		at += ret;
-		n -= (size_t)ret;
-	}
-	return 0;
+	return stream_send_plain(s, buf, n, deadline_ns);
 }
 
 void stream_shutdown(struct stream *s)

@@ -88,14 +88,20 @@ def exchange(sock, data):
 class Tests:
     """One server, and all tests of it."""
 
+    more = ()
+
     def __init__(self, path, command):
         self.path = path
         self.root = path + "/root"
         self.command = command
+        self.program = command[-1]
         self.nginx = path + "/socket"
 
     def start(self, *options):
         return Server(*self.command, *OPTIONS, *options, self.root)
+
+    def url(self, server):
+        return "http://%s:%d/" % server.address
 
     def ask_nginx(self, data):
         sock = socket.socket(socket.AF_UNIX)
@@ -125,22 +131,22 @@ class Tests:
                   bare(exchange(server.connect(), data)), name)
 
     def curl_agrees(self, server):
-        url = "http://%s:%d/" % server.address
+        url = self.url(server)
         out = self.path + "/out"
         for name in ("1m", "64k", "empty"):
-            run("curl", "-fsS", "-o", out, url + name)
+            run("curl", "-kfsS", "-o", out, url + name)
             run("cmp", out, self.root + "/" + name)
-        upload = run("curl", "-sS", "-o", "/dev/null", "-w",
+        upload = run("curl", "-ksS", "-o", "/dev/null", "-w",
                      "%{http_code} %{num_connects}\n", "-H",
                      "Transfer-Encoding: chunked", "-H", "Expect: 100-continue",
-                     "-T", self.root + "/64k", url, "--next", "-sS", "-o",
+                     "-T", self.root + "/64k", url, "--next", "-ksS", "-o",
                      "/dev/null", "-w", "%{http_code} %{num_connects}\n", url)
         equal(upload, "405 1\n200 0\n")
-        equal(run("curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}",
+        equal(run("curl", "-ksS", "-o", "/dev/null", "-w", "%{http_code}",
                   "-T", self.root + "/1m", url), "413")
 
     def loads_are_answered(self, server):
-        url = "http://%s:%d/" % server.address
+        url = self.url(server)
         text = run("ab", "-q", "-k", "-n", "5000", "-c", "64",
                    url + "index.html")
         assert re.search(r"Failed requests: +0\n", text), text
@@ -219,13 +225,16 @@ class Tests:
     def further_connection_waits(self):
         """Further connections wait, and are served later."""
         with self.start("--connections", "2") as server:
-            socks = [server.connect() for _ in range(3)]
-            socks[2].sendall(get(b"/"))
-            socks[0].sendall(get(b"/"))
-            assert socks[0].recv(4096).startswith(OK)
-            equal(server.tasks(), 3)    # the one that accepts is the third
+            socks = [server.connect() for _ in range(2)]
+            third = server.connect_plain()
+            for sock in socks:
+                sock.sendall(get(b"/"))
+                assert sock.recv(4096).startswith(OK)
+            equal(server.tasks(), 3)    # with the one that accepts
             socks[0].close()
-            assert socks[2].recv(4096).startswith(OK)
+            third = server.secure(third)
+            third.sendall(get(b"/"))
+            assert third.recv(4096).startswith(OK)
 
     def sigterm_drains(self):
         """What has begun is finished, what is idle ends, nothing is taken."""
@@ -247,7 +256,7 @@ class Tests:
             equal(server.process.wait(LIMIT), 0)
 
     def drain_is_bounded(self):
-        with Server(*self.command, "--drain", "0", self.root) as server:
+        with self.start("--drain", "0") as server:
             sock = server.connect()
             sock.sendall(b"GET")
             eventually(lambda: server.tasks() == 2, "connection")
@@ -255,9 +264,10 @@ class Tests:
             equal(read_all(sock), b"")
 
     def usage_is_clear(self):
-        program = self.command[-1]
-        assert run(program, "--help").startswith("Usage: httpd")
-        assert re.match(r"httpd of parklot \d", run(program, "--version"))
+        program = self.program
+        name = os.path.basename(program)
+        assert run(program, "--help").startswith("Usage: " + name)
+        assert re.match(name + r" of parklot \d", run(program, "--version"))
         for arguments, status, words in (
                 ((), 2, "Usage"), (("--port", "x", "/"), 2, "'x'"),
                 (("/none",), 1, "/none: No such file"),
@@ -269,8 +279,8 @@ class Tests:
             assert words in done.stderr, done.stderr
         with self.start() as server:
             done = subprocess.run(
-                (program, "--port", str(server.address[1]), "/"), text=True,
-                timeout=LIMIT, stderr=subprocess.PIPE, check=False)
+                (*self.command, "--port", str(server.address[1]), "/"),
+                text=True, timeout=LIMIT, stderr=subprocess.PIPE, check=False)
             equal(done.returncode, 1)
             assert "Address already in use" in done.stderr, done.stderr
 
@@ -286,16 +296,15 @@ def all_tests(tests, server):
         yield test.__name__, leaves_nothing
     for test in (tests.slow_request_gets_408, tests.idle_connection_ends,
                  tests.slow_reader_ends, tests.further_connection_waits, tests.sigterm_drains,
-                 tests.drain_is_bounded, tests.usage_is_clear):
+                 tests.drain_is_bounded, tests.usage_is_clear, *tests.more):
         yield test.__name__, test
     yield "ends_clean", lambda: equal(server.stop(), 0)
 
 
-def main():
-    command = sys.argv[1:]
+def main(kind, command):
     allow_descriptors(4096)
     with directory() as path:
-        tests = Tests(path, command)
+        tests = kind(path, command)
         make_files(tests.root)
         conf = path + "/nginx.conf"
         with open(conf, "w", encoding="ascii") as file:
@@ -306,4 +315,5 @@ def main():
             results(all_tests(tests, server))
 
 
-main()
+if __name__ == "__main__":
+    main(Tests, sys.argv[1:])

@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""Usage: selftests/apps/httpsd.py HTTPSD [OPTION]...
+
+Tests examples/httpsd: all that httpd has to do, by TLS, and handshakes.
+"""
+
+import contextlib
+import socket
+import ssl
+import subprocess
+import sys
+
+import httpd
+from harness import LIMIT, Server, equal, read_all, run
+from httpd_requests import get
+
+
+class TlsServer(Server):
+    """Its connections are encrypted."""
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+
+    def secure(self, sock):
+        return self.context.wrap_socket(sock)
+
+
+class Tests(httpd.Tests):
+    """httpd's, and those of TLS alone."""
+
+    def __init__(self, path, command):
+        super().__init__(path, command)
+        self.cert = path + "/cert.pem"
+        self.key = path + "/key.pem"
+        run("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+            "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj",
+            "/CN=localhost", "-keyout", self.key, "-out", self.cert)
+        self.command = [*command, "--cert", self.cert, "--key", self.key]
+        self.more = (self.handshakes_are_many, self.broken_handshake_ends,
+                     self.end_is_told, self.certificate_is_needed)
+
+    def start(self, *options):
+        return TlsServer(*self.command, *httpd.OPTIONS, *options, self.root)
+
+    def url(self, server):
+        return "https://%s:%d/" % server.address
+
+    def handshakes_are_many(self):
+        """Of both versions, new and resumed, beside each other."""
+        with self.start() as server, server.leaves_nothing():
+            for version in ("-tls1_2", "-tls1_3"):
+                for reuse in ("-new", "-reuse"):
+                    text = run("openssl", "s_time", version, reuse, "-time",
+                               "1", "-www", "/index.html", "-connect",
+                               "%s:%d" % server.address)
+                    assert " connections in " in text, text
+            text = run("ab", "-q", "-n", "300", "-c", "50", self.url(server))
+            assert "Failed requests:        0\n" in text, text
+
+    def broken_handshake_ends(self):
+        """Nonsense, silence and resets amid it harm nobody."""
+        with self.start("--idle", "1") as server, server.leaves_nothing():
+            for data in (get(b"/"), b"\x16\x03\x01", b"", b"\x16" * 3000):
+                socks = [server.connect_plain() for _ in range(20)]
+                for sock in socks:
+                    with contextlib.suppress(ConnectionError):
+                        sock.sendall(data)
+                for sock in socks[:10]:
+                    httpd.reset(sock)
+                for sock in socks[10:]:
+                    assert b"HTTP" not in read_all(sock)
+            with server.connect() as sock:
+                sock.sendall(get(b"/"))
+                assert sock.recv(100).startswith(httpd.OK)
+
+    def end_is_told(self):
+        """By TLS: what was cut off could be told from it."""
+        with self.start("--idle", "1") as server:
+            for fields in (b"Host: h\r\nConnection: close\r\n", b"Host: h\r\n"):
+                sock = TlsServer.context.wrap_socket(
+                    socket.create_connection(server.address, LIMIT),
+                    suppress_ragged_eofs=False)
+                sock.sendall(get(b"/", fields))
+                assert read_all(sock).startswith(httpd.OK)
+
+    def certificate_is_needed(self):
+        for options in ((), ("--cert", "/none", "--key", self.key),
+                        ("--cert", self.cert, "--key", self.cert)):
+            done = subprocess.run((self.program, *options, "/"), text=True,
+                                  timeout=LIMIT, stderr=subprocess.PIPE,
+                                  check=False)
+            equal(done.returncode, 1, str(options))
+            assert done.stderr.startswith("httpsd: "), done.stderr
+
+
+if __name__ == "__main__":
+    httpd.main(Tests, sys.argv[1:])
