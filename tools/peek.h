@@ -42,6 +42,14 @@ die(const char *format, ...)
 	exit(1);
 }
 
+/* Of what is wrong in the command, not in the process. */
+static void __attribute__((noreturn))
+die_of_argument(const char *argument, const char *what)
+{
+	fprintf(stderr, "plstat: %s: %s\n", argument, what);
+	exit(2);
+}
+
 static void __attribute__((noreturn)) die_of_access(int error)
 {
 	if (error == ESRCH)

@@ -513,13 +513,6 @@ static const char help[] =
 	"  -h, --help             this\n"
 	"      --version          the version\n";
 
-static void __attribute__((noreturn))
-die_of_argument(const char *argument, const char *what)
-{
-	fprintf(stderr, "plstat: %s: %s\n", argument, what);
-	exit(2);
-}
-
 struct choice {
 	void	(*print)(struct sample *s);
 	bool	is_once;
