@@ -26,11 +26,11 @@ static void child_init_attr(posix_spawnattr_t *own,
 	}
 }
 
-static int child_spawn(__typeof__(posix_spawn) *spawn, pid_t *pid,
-		       const char *path,
-		       const posix_spawn_file_actions_t *actions,
-		       const posix_spawnattr_t *attr, char *const argv[],
-		       char *const envp[])
+static int child_spawn_masked(__typeof__(posix_spawn) *spawn, pid_t *pid,
+			      const char *path,
+			      const posix_spawn_file_actions_t *actions,
+			      const posix_spawnattr_t *attr,
+			      char *const argv[], char *const envp[])
 {
 	posix_spawnattr_t own;
 	sigset_t mask;
@@ -53,7 +53,8 @@ int pl_posix_spawn(pid_t *pid, const char *path,
 		   const posix_spawnattr_t *attr, char *const argv[],
 		   char *const envp[])
 {
-	return child_spawn(posix_spawn, pid, path, actions, attr, argv, envp);
+	return child_spawn_masked(posix_spawn, pid, path, actions, attr, argv,
+				  envp);
 }
 
 int pl_posix_spawnp(pid_t *pid, const char *file,
@@ -61,7 +62,8 @@ int pl_posix_spawnp(pid_t *pid, const char *file,
 		    const posix_spawnattr_t *attr, char *const argv[],
 		    char *const envp[])
 {
-	return child_spawn(posix_spawnp, pid, file, actions, attr, argv, envp);
+	return child_spawn_masked(posix_spawnp, pid, file, actions, attr, argv,
+				  envp);
 }
 
 FILE *pl_popen(const char *command, const char *mode)
