@@ -92,6 +92,7 @@ static int ring_add_locked(struct pl__ring *r, struct pl__ring_req *req,
 	req->verdict = 0;
 	req->res = 0;
 	req->is_over = false;
+	req->submitter = NULL;
 	list_init(&req->queue);
 	store_relaxed(&req->pending, 1);
 	ring_list_req(r, req);
@@ -225,12 +226,15 @@ uint32_t pl__ring_reap(struct pl__ring *r)
 	return nr;
 }
 
-bool pl__ring_poll_for_owner(struct pl__ring *r)
+bool pl__ring_poll_for_owner(struct pl__ring *r,
+			     _Atomic uint32_t *nr_submitted)
 {
 	if (!pl__trylock(&r->lock))
 		return false;
+	r->thief = nr_submitted;
 	/* [rung-b] pairs with [rung-a] in pl__ring_wait(). */
 	r->ops->poll_for_owner(r);
+	r->thief = NULL;
 	PL_INJECT("rung-b");
 	pl__unlock(&r->lock);
 	return true;

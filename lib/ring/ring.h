@@ -52,6 +52,8 @@ struct pl__ring_req {
 	_Atomic uint32_t	pending; /* number of completions to come */
 	int			res;		/* L: its own result */
 	bool			is_over;	/* L: res is set */
+	/* L: count of the thief that submitted it; NULL: the owner did */
+	_Atomic uint32_t	*submitter;
 	struct pl__list		queue;	/* L: in a list of its ring's kind */
 
 	/* Used by ring_poll.c. */
@@ -116,9 +118,12 @@ uint32_t pl__ring_poll(struct pl__ring *r);
 /*
  * Any thread: polls for a stalled owner, and arms the bell, so that messages to
  * the owner make pl__ring_fd() readable.  False, with nothing done: another
- * thread uses the ring.
+ * thread uses the ring.  *@nr_submitted is raised by the number of requests
+ * that the caller has submitted, and lowered as each of these ends: the kernel
+ * would cancel them if the caller's thread ended.
  */
-bool pl__ring_poll_for_owner(struct pl__ring *r);
+bool pl__ring_poll_for_owner(struct pl__ring *r,
+			     _Atomic uint32_t *nr_submitted);
 
 /* A descriptor that is readable while the ring has completions. */
 int pl__ring_fd(const struct pl__ring *r);
@@ -198,6 +203,8 @@ struct pl__ring {
 	struct pl__lock		lock;
 	/* L: the bell rang; owner must not sleep */
 	bool			has_rung;
+	/* L: count of the thief that polls for the owner, or NULL */
+	_Atomic uint32_t	*thief;
 	struct pl__inbox	cancels;	/* A: requests to cancel */
 	struct pl__inbox	closes;		/* A: struct pl__ring_closed */
 	_Atomic uint64_t	nr_added;	/* L writes: requests */

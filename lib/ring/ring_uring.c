@@ -40,7 +40,7 @@
 #include <liburing.h>
 #include <string.h>
 
-#define NR_ENTRIES	256
+#define NR_ENTRIES	256	/* a power of 2 */
 #define AGAIN_NS	(1000 * 1000)
 
 /* The kind of a completion, in the low bits of its user_data. */
@@ -110,6 +110,8 @@ static uint32_t complete_request(struct uring *u, struct pl__ring_req *req,
 	req->res = req->verdict && (res == -ECANCELED || res == -EINTR) ?
 		   req->verdict : res;
 	req->is_over = true;
+	if (unlikely(req->submitter))
+		atomic_fetch_sub(req->submitter, 1);
 	pl__ring_unlist_req(req);
 	if (unlikely(!list_empty(&req->queue))) {
 		list_del_init(&req->queue);
@@ -184,14 +186,40 @@ static uint32_t uring_complete_all(struct uring *u)
 
 /* ---- submission ---- */
 
+/* The number of the SQE that the kernel takes next. */
+static unsigned int uring_sq_head(const struct uring *u)
+{
+	return IO_URING_READ_ONCE(*u->uring.sq.khead);
+}
+
+/* The kernel took the SQEs from @head on from a thief: count the requests. */
+static void uring_count_for_thief(struct uring *u, unsigned int head)
+{
+	const struct io_uring_sqe *sqe;
+	struct pl__ring_req *req;
+
+	for (; head != uring_sq_head(u); head++) {
+		sqe = &u->uring.sq.sqes[head % NR_ENTRIES];
+		if ((sqe->user_data & TAG_MASK) != TAG_REQ)
+			continue;
+		req = (struct pl__ring_req *)(uintptr_t)sqe->user_data;
+		req->submitter = u->ring.thief;
+		atomic_fetch_add(req->submitter, 1);
+	}
+}
+
 /*
  * Requests for which the kernel has no memory stay, and are submitted next
  * time.
  */
 static void uring_submit(struct uring *u)
 {
+	unsigned int head = uring_sq_head(u);
+
 	counter_inc(&u->ring.nr_enters);
 	PL_FAULTY(-EAGAIN, io_uring_submit_and_get_events(&u->uring));
+	if (unlikely(u->ring.thief))
+		uring_count_for_thief(u, head);
 }
 
 static struct io_uring_sqe *get_sqe(struct uring *u)

@@ -137,22 +137,16 @@ void pl__ring_reap_orphan(struct pl__worker *w, struct pl__worker *victim)
 	if (!atomic_compare_exchange_strong(&victim->ring_state, &ready,
 					    PL__ORPHANED))
 		return;
-	w->has_reaped_orphan = true;
-	if (pl__ring_poll_for_owner(pl__orphan_ring_of(victim)))
+	if (pl__ring_poll_for_owner(pl__orphan_ring_of(victim),
+				    &w->nr_for_others))
 		return;
 	atomic_compare_exchange_strong(&victim->ring_state, &orphaned,
 				       PL__OWNED);
 	pl__sysmon_notify_io();
 }
 
-/*
- * The kernel cancels the requests of a thread that ends.  The library does not
- * record which requests a thread submitted for others, so all requests have to
- * complete first.
- */
+/* The kernel cancels the requests of a thread that ends. */
 bool pl__orphan_ring_keeps(struct pl__worker *w)
 {
-	if (w->has_reaped_orphan)
-		w->has_reaped_orphan = pl__orphan_ring_may_be_due();
-	return w->has_reaped_orphan;
+	return load_relaxed(&w->nr_for_others);
 }

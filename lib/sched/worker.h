@@ -104,8 +104,8 @@ struct pl__worker {
 	/* O: reaps its ring, and notifies afterwards */
 	bool			is_reaping;
 	bool			is_starting;	/* O: counted in nr_starting */
-	/* O: has submitted requests of other workers */
-	bool			has_reaped_orphan;
+	/* A: requests of other workers in flight that it has submitted */
+	_Atomic uint32_t	nr_for_others;
 	int			ring_error;	/* O: -errno: it has no ring */
 	/* O: index of the next worker to steal from if stalled */
 	uint32_t		next_stalled;

@@ -21,6 +21,7 @@
 
 static struct pl__ring *ring;
 static sem_t go, done;
+static _Atomic uint32_t nr_submitted;
 static atomic_bool ends;
 
 /* In sem_post() and sem_wait() the kernel completes the thief's requests. */
@@ -30,7 +31,7 @@ static void *steal(void *arg)
 		sem_wait(&go);
 		if (ends)
 			return arg;
-		if (!pl__ring_poll_for_owner(ring))
+		if (!pl__ring_poll_for_owner(ring, &nr_submitted))
 			abort();
 		sem_post(&done);
 	}

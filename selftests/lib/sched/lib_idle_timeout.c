@@ -156,14 +156,14 @@ static void wait_and_block(void *arg)
 	read_byte(pipes[k]);
 }
 
-/* The kernel would cancel it, if its thread ended. */
-TEST_F(idle_timeout, submitter_stays_until_its_requests_complete)
+/*
+ * Each worker blocks with reads in its ring, which the next one submits, and of
+ * which it sees one end before it blocks in turn.
+ */
+static void block_with_reads(void)
 {
-	struct timespec ts = { .tv_nsec = 10 * TIMEOUT_NS };
 	int i, k;
 
-	pl__idle_timeout_ns = TIMEOUT_NS;
-	start_with(1, 0);
 	for (k = 0; k < NR_PIPES; k++) {
 		ASSERT_EQ(0, pipe2(pipes[k], O_CLOEXEC));
 		for (i = 0; i < NR_PAIRS; i++)
@@ -171,18 +171,60 @@ TEST_F(idle_timeout, submitter_stays_until_its_requests_complete)
 						pairs[k][i]));
 		readers[k] = spawn(wait_and_block, (void *)(intptr_t)k);
 		ASSERT_TRUE(UNTIL(nr_begun == k + 1));
+		EXPECT_EQ(1, write(pairs[k][0][1], "x", 1));
+		ASSERT_TRUE(UNTIL(nr_read == k + 1));
 	}
-	ASSERT_TRUE(UNTIL(nr_waiting == NR_PIPES * NR_PAIRS));
+	EXPECT_EQ(NR_PIPES * NR_PAIRS, nr_waiting);
+}
+
+static void end_reads(void)
+{
+	int i, k;
+
+	for (k = 0; k < NR_PIPES; k++)
+		for (i = 1; i < NR_PAIRS; i++)
+			EXPECT_EQ(1, write(pairs[k][i][1], "x", 1));
+	ASSERT_TRUE(UNTIL(nr_read == NR_PIPES * NR_PAIRS));
+}
+
+/* The kernel would cancel it, if its thread ended. */
+TEST_F(idle_timeout, submitter_stays_until_its_requests_complete)
+{
+	struct timespec ts = { .tv_nsec = 10 * TIMEOUT_NS };
+	int k;
+
+	pl__idle_timeout_ns = TIMEOUT_NS;
+	start_with(1, 0);
+	block_with_reads();
 	nanosleep(&ts, NULL);
 	for (k = 0; k < NR_PIPES; k++)
 		let_reader_go(k);
 	nanosleep(&ts, NULL);
-	EXPECT_EQ(0, nr_read);
-	for (k = 0; k < NR_PIPES; k++)
-		for (i = 0; i < NR_PAIRS; i++)
-			EXPECT_EQ(1, write(pairs[k][i][1], "x", 1));
-	ASSERT_TRUE(UNTIL(nr_read == NR_PIPES * NR_PAIRS));
+	EXPECT_EQ(NR_PIPES, nr_read);
+	end_reads();
 	ASSERT_TRUE(UNTIL(nr_workers() <= 2));
+}
+
+/* Another request, in flight all the time, does not keep the submitters. */
+TEST_F(idle_timeout, submitter_ends_once_its_requests_have_completed)
+{
+	static int idle[2];
+	pl_task_t t;
+	int k;
+
+	pl__idle_timeout_ns = TIMEOUT_NS;
+	start_with(1, 0);
+	block_with_reads();
+	end_reads();
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, idle));
+	t = spawn(wait_for_byte, idle);
+	ASSERT_TRUE(UNTIL(rt_stat().io_in_flight == 1));
+	for (k = 0; k < NR_PIPES; k++)
+		let_reader_go(k);
+	ASSERT_TRUE(UNTIL(nr_workers() <= 2));
+	EXPECT_EQ(1, rt_stat().io_in_flight);
+	EXPECT_EQ(1, write(idle[1], "x", 1));
+	join(t);
 }
 
 /* ---- races ---- */
