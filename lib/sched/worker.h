@@ -121,7 +121,7 @@ struct pl__worker {
 	struct pl__latency_hist	deadline_latency;	/* O writes */
 	uint32_t		nr_deadlines;	/* O: deadlines that expired */
 	uint32_t		nr_expired; /* O: waits with a past deadline */
-	/* O: socket calls that may be tried nonblocking */
+	/* O: socket calls that did not wait, and the tick: has_had_turn() */
 	uint32_t		nr_attempts;
 	struct pl__attempt_hint	attempt_hints[PL__NR_ATTEMPT_HINTS];	/* O */
 
