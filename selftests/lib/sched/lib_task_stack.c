@@ -144,9 +144,11 @@ static void end_soon_or_pass_gate(void *arg)
 		pass_gate(arg);
 		return;
 	}
-	/* The first take all memory; one of these ends first. */
-	if (atomic_fetch_add(&nr_begun, 1) < 20)
-		pl_word_wait(&gate, 0, in_ms(nr_begun == 1 ? 20 : 10000));
+	/* The first ends soon; others keep their stacks until none is left. */
+	if (!atomic_fetch_add(&nr_begun, 1))
+		pl_sleep(20 * NSEC_PER_MSEC);
+	else if (!pl__rt.stackless.nr)
+		pl_word_wait(&gate, 0, PL_FOREVER);
 	else
 		spin_ns(300 * NSEC_PER_USEC);
 	atomic_fetch_add(&nr_ended, 1);
