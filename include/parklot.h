@@ -17,7 +17,8 @@
  *   on) and from any ordinary thread (the thread blocks), and returns
  *   -ETIMEDOUT at its deadline, -EINTR after pl_interrupt(), -ECANCELED after
  *   pl_cancel() or while the runtime stops.
- * - Bad arguments get -EINVAL, and nothing else happens.
+ * - Bad arguments get -EINVAL, and nothing else happens; so does NULL where no
+ *   comment allows it, but for functions that return void.
  * - Objects embedded by the caller are valid when zero-filled, need no destroy
  *   call and allocate nothing.
  * - Structs of options begin with their size, set by their *_INIT.

@@ -18,7 +18,10 @@
 # define PL_API
 #endif
 
-/* A struct of options has its size, so that it can grow. */
+/*
+ * A struct of options has its size, so that it can grow at its end: what an
+ * older program's struct lacks is 0, the default.
+ */
 #ifdef __cplusplus
 # define PL_ATOMIC_U32		uint32_t
 # define PL__SIZED(type)	pl__sized<type>()

@@ -9,6 +9,9 @@
 
 PL_BEGIN_DECLS
 
+/** pl_version() - PARKLOT_VERSION of the library that runs, such as "0.1.0" */
+PL_API const char *pl_version(void);
+
 /** enum pl_backend - where idle workers sleep */
 enum pl_backend {
 	PL_BACKEND_AUTO,	/* /dev/parklot if it can be opened */

@@ -28,12 +28,16 @@ enum pl_stack {
  * @stack: enum pl_stack
  * @flags: PL_SPAWN_*
  * @name:  copied, 15 bytes; shown by tools and in messages
+ * @stack_size: how many bytes the task needs, with @stack PL_STACK_NORMAL: it
+ *         gets the smallest of the runtime's stacks that has them, or -EINVAL;
+ *         0: the class decides
  */
 struct pl_spawn_opts {
 	size_t		size;
 	uint32_t	stack;
 	uint32_t	flags;
 	const char	*name;
+	size_t		stack_size;
 };
 
 #define PL_SPAWN_OPTS_INIT	PL__SIZED(struct pl_spawn_opts)

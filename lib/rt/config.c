@@ -16,27 +16,27 @@ static const size_t default_stack[3] = {
 	[PL_STACK_LARGE]	= 8 << 20,
 };
 
-bool pl__opts_are_sane(const void *opts, size_t size, size_t known)
+bool pl__opts_copy(void *to, size_t known, const void *from)
 {
-	const char *p = opts;
-	size_t i;
+	size_t size = *(const size_t *)from, i;
+	const char *p = from;
 
-	if (size < known || size > 4096)
+	/* Each ends with a whole word, and the first had more than one. */
+	if (size <= sizeof(size) || size % sizeof(size) || size > 4096)
 		return false;
 	for (i = known; i < size; i++)
 		if (p[i])
 			return false;
+	memset(to, 0, known);
+	memcpy(to, from, size < known ? size : known);
 	return true;
 }
 
 static int copy(const struct pl_config *cfg, struct pl_config *out)
 {
 	memset(out, 0, sizeof(*out));
-	if (cfg) {
-		if (!pl__opts_are_sane(cfg, cfg->size, sizeof(*out)))
-			return -EINVAL;
-		memcpy(out, cfg, sizeof(*out));
-	}
+	if (cfg && !pl__opts_copy(out, sizeof(*out), cfg))
+		return -EINVAL;
 	out->size = sizeof(*out);
 	return 0;
 }
@@ -260,4 +260,9 @@ int pl__config_sysmon(bool *has_sysmon)
 
 	*has_sysmon = yes;
 	return ret;
+}
+
+const char *pl_version(void)
+{
+	return PARKLOT_VERSION;
 }

@@ -14,11 +14,11 @@
 #define PL__TIMER_BUCKETS_MAX	1024
 
 /*
- * Checks a caller's struct of @size bytes, of which this library knows the
- * first @known.  A larger struct, of a newer header, is accepted if the rest is
- * 0.
+ * Copies a caller's struct, which begins with its size, to @to, of @known
+ * bytes.  Fields that an older header lacks are 0, the default; those that only
+ * a newer header has must be 0.  False: they are not, or it has no good size.
  */
-bool pl__opts_are_sane(const void *opts, size_t size, size_t known);
+bool pl__opts_copy(void *to, size_t known, const void *from);
 
 /* Fills in *@out, in which nothing is 0 then; -EINVAL: bad value. */
 int pl__config_resolve(const struct pl_config *cfg, struct pl_config *out);

@@ -15,24 +15,48 @@ struct spawn_args {
 	uint32_t	cls;
 	uint32_t	flags;
 	const char	*name;
+	size_t		stack_size;	/* wanted; 0: that of cls */
 };
 
 static int check_opts(const struct pl_spawn_opts *opts, struct spawn_args *o)
 {
+	struct pl_spawn_opts known;
+
 	if (!o->fn)
 		return -EINVAL;
 	if (!opts)
 		return 0;
-	if (unlikely(opts->size != sizeof(*opts)) &&
-	    !pl__opts_are_sane(opts, opts->size, sizeof(*opts)))
-		return -EINVAL;
+	if (unlikely(opts->size != sizeof(*opts))) {
+		if (!pl__opts_copy(&known, sizeof(known), opts))
+			return -EINVAL;
+		opts = &known;
+	}
 	if (opts->stack > PL_STACK_WORKER ||
 	    opts->flags & ~(PL_SPAWN_URGENT | PL_SPAWN_NOSIGNAL))
 		return -EINVAL;
 	o->cls = opts->stack;
 	o->flags = opts->flags;
 	o->name = opts->name;
-	return 0;
+	o->stack_size = opts->stack_size;
+	return opts->stack_size && opts->stack != PL_STACK_NORMAL ? -EINVAL : 0;
+}
+
+/* The class of the smallest stacks that are large enough.  Needs a runtime. */
+static int choose_stack(struct spawn_args *o)
+{
+	const size_t *size = pl__rt.cfg.stack_size;
+	size_t best = SIZE_MAX;
+	uint32_t cls;
+
+	if (likely(!o->stack_size))
+		return 0;
+	for (cls = 0; cls < PL_STACK_WORKER; cls++) {
+		if (size[cls] < o->stack_size || size[cls] >= best)
+			continue;
+		best = size[cls];
+		o->cls = cls;
+	}
+	return best == SIZE_MAX ? -EINVAL : 0;
 }
 
 static struct pl__task *task_new(struct pl__worker *w,
@@ -144,15 +168,16 @@ static int spawn_entered(pl_task_t *out, size_t nr, const struct spawn_args *o,
 	return i ? (int)i : ret;
 }
 
-static int spawn_from_thread(pl_task_t *out, size_t nr,
-			     const struct spawn_args *o,
+static int spawn_from_thread(pl_task_t *out, size_t nr, struct spawn_args *o,
 			     void *const *args)
 {
 	int ret = pl__runtime_enter();
 
 	if (ret)
 		return ret;
-	ret = spawn_entered(out, nr, o, args);
+	ret = choose_stack(o);
+	if (!ret)
+		ret = spawn_entered(out, nr, o, args);
 	pl__rt_exit();
 	return ret;
 }
@@ -167,8 +192,10 @@ int pl_spawn(pl_task_t *out, void (*fn)(void *arg), void *arg,
 	if (ret)
 		return ret;
 	w = pl__self();
-	if (w)
-		return spawn_on(w, out, &o, arg);
+	if (w) {
+		ret = choose_stack(&o);
+		return ret ? ret : spawn_on(w, out, &o, arg);
+	}
 	ret = spawn_from_thread(out, 1, &o, &arg);
 	return ret < 0 ? ret : 0;
 }
@@ -187,6 +214,7 @@ int pl_spawn_many(pl_task_t *out, size_t nr, void (*fn)(void *arg),
 	if (!w)
 		return nr ? spawn_from_thread(out, nr, &o, args) : 0;
 
+	ret = choose_stack(&o);
 	quiet = o;
 	quiet.flags |= PL_SPAWN_NOSIGNAL;
 	for (i = 0; i < nr && !ret; i++)

@@ -153,12 +153,14 @@ void pl_mutex_lock(struct pl_mutex *m)
 
 int pl_mutex_trylock(struct pl_mutex *m)
 {
+	if (unlikely(!m))
+		return -EINVAL;
 	return mutex_trylock(m) ? 0 : -EBUSY;
 }
 
 int pl_mutex_lock_until(struct pl_mutex *m, uint64_t deadline_ns)
 {
-	int ret = pl__wait_pending();
+	int ret = m ? pl__wait_pending() : -EINVAL;
 
 	if (ret || mutex_trylock(m) || mutex_spin(m))
 		return ret;

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What callers hand over: structs of options of older and newer headers, sizes
+ * of stacks, NULL; and the library's version.
+ */
+#include "kselftest_harness.h"
+
+#include "rt.h"
+
+#include <sys/uio.h>
+
+RT_FIXTURE(opts)
+
+static char name_seen[64];
+
+static void nothing(void *arg)
+{
+	(void)arg;
+}
+
+static void see_name(void *arg)
+{
+	snprintf(name_seen, sizeof(name_seen), "%s",
+		 pl__task_name(pl__current()));
+	(void)arg;
+}
+
+/* ---- sizes ---- */
+
+static void spawn_of_size(size_t size, int want)
+{
+	union {
+		struct pl_spawn_opts	opts;
+		char			bytes[8192];
+	} u = { .opts = { .size = size } };
+	pl_task_t t = 0;
+
+	/* What an older program has behind its struct is no option. */
+	memset(u.bytes + size, 0xff, size < sizeof(u.opts) ?
+	       sizeof(u.opts) - size : 0);
+	EXPECT_EQ(want, pl_spawn(&t, nothing, NULL, &u.opts));
+	if (t)
+		join(t);
+}
+
+static void spawn_of_each_size(void *arg)
+{
+	size_t size;
+
+	(void)arg;
+	for (size = 0; size < sizeof(struct pl_spawn_opts) + 32; size++)
+		spawn_of_size(size, size > sizeof(size) &&
+			      size % sizeof(size) == 0 ? 0 : -EINVAL);
+	spawn_of_size(4096, 0);
+	spawn_of_size(4096 + sizeof(size), -EINVAL);
+}
+
+TEST_F(opts, spawn_options_of_each_size_are_accepted)
+{
+	spawn_of_each_size(NULL);
+	run_in_task(spawn_of_each_size, NULL);
+}
+
+TEST_F(opts, options_of_the_first_size_count)
+{
+	struct pl_spawn_opts o = {
+		.size = offsetof(struct pl_spawn_opts, stack_size),
+		.name = "first", .stack_size = SIZE_MAX,
+	};
+	pl_task_t t;
+
+	EXPECT_EQ(0, pl_spawn(&t, see_name, NULL, &o));
+	join(t);
+	EXPECT_STREQ("first", name_seen);
+}
+
+TEST_F(opts, option_of_a_newer_header_is_refused)
+{
+	struct {
+		struct pl_spawn_opts	opts;
+		uint64_t		later;
+	} big = { .opts.size = sizeof(big) };
+	pl_task_t t;
+
+	EXPECT_EQ(0, pl_spawn(&t, nothing, NULL, &big.opts));
+	join(t);
+	big.later = 1;
+	EXPECT_EQ(-EINVAL, pl_spawn(&t, nothing, NULL, &big.opts));
+}
+
+static void start_of_size(size_t size)
+{
+	union {
+		struct pl_config	cfg;
+		char			bytes[256];
+	} u = { .cfg = { .size = size } };
+
+	memset(u.bytes + size, 0xff, sizeof(u.bytes) - size);
+	EXPECT_EQ(0, pl_runtime_start(&u.cfg));
+	run_in_task(nothing, NULL);
+	EXPECT_EQ(0, pl_runtime_stop());
+}
+
+TEST_F(opts, configurations_of_each_smaller_size_are_accepted)
+{
+	size_t size;
+
+	for (size = 2 * sizeof(size); size <= sizeof(struct pl_config);
+	     size += sizeof(size))
+		start_of_size(size);
+}
+
+/* ---- stacks ---- */
+
+static size_t size_seen;
+
+static void see_stack(void *arg)
+{
+	(void)arg;
+	size_seen = pl__current()->stack->size;
+}
+
+static size_t stack_for(size_t wanted)
+{
+	struct pl_spawn_opts o = PL_SPAWN_OPTS_INIT;
+	pl_task_t t;
+
+	o.stack_size = wanted;
+	EXPECT_EQ(0, pl_spawn(&t, see_stack, NULL, &o));
+	join(t);
+	return size_seen;
+}
+
+static void want_stacks(void *arg)
+{
+	(void)arg;
+	EXPECT_EQ(32 << 10, stack_for(1));
+	EXPECT_EQ(32 << 10, stack_for(32 << 10));
+	EXPECT_EQ(256 << 10, stack_for((32 << 10) + 1));
+	EXPECT_EQ(8 << 20, stack_for(1 << 20));
+}
+
+TEST_F(opts, smallest_stack_that_fits_is_taken)
+{
+	struct pl_spawn_opts o = PL_SPAWN_OPTS_INIT;
+	pl_task_t t;
+
+	want_stacks(NULL);
+	run_in_task(want_stacks, NULL);
+	o.stack_size = (8 << 20) + 1;
+	EXPECT_EQ(-EINVAL, pl_spawn(&t, nothing, NULL, &o));
+	EXPECT_EQ(-EINVAL, pl_spawn_many(&t, 1, nothing, NULL, &o));
+	o.stack_size = 1;
+	EXPECT_EQ(1, pl_spawn_many(&t, 1, see_stack, NULL, &o));
+	join(t);
+	EXPECT_EQ(32 << 10, size_seen);
+	o.stack = PL_STACK_LARGE;
+	EXPECT_EQ(-EINVAL, pl_spawn(&t, nothing, NULL, &o));
+}
+
+/* ---- NULL ---- */
+
+TEST_F(opts, null_is_invalid)
+{
+	EXPECT_EQ(-EINVAL, pl_mutex_trylock(NULL));
+	EXPECT_EQ(-EINVAL, pl_mutex_lock_until(NULL, 0));
+	EXPECT_EQ(-EINVAL, pl_cond_wait(NULL, NULL));
+	EXPECT_EQ(-EINVAL, pl_rwlock_tryrdlock(NULL));
+	EXPECT_EQ(-EINVAL, pl_rwlock_rdlock_until(NULL, 0));
+	EXPECT_EQ(-EINVAL, pl_rwlock_trywrlock(NULL));
+	EXPECT_EQ(-EINVAL, pl_rwlock_wrlock_until(NULL, 0));
+	EXPECT_EQ(-EINVAL, pl_sem_init(NULL, 0));
+	EXPECT_EQ(-EINVAL, pl_sem_post(NULL, 1));
+	EXPECT_EQ(-EINVAL, pl_sem_wait(NULL));
+	EXPECT_EQ(-EINVAL, pl_sem_trywait(NULL));
+	EXPECT_EQ(-EINVAL, pl_latch_wait(NULL));
+	EXPECT_EQ(-EINVAL, pl_barrier_wait(NULL));
+	EXPECT_EQ(-EINVAL, pl_once(NULL, nothing, NULL));
+	EXPECT_EQ(-EINVAL, pl_chan_create(NULL, 1));
+	EXPECT_EQ(-EINVAL, pl_chan_send(NULL, NULL));
+	EXPECT_EQ(-EINVAL, pl_chan_recv(NULL, NULL));
+	EXPECT_EQ(-EINVAL, pl_chan_close(NULL));
+	EXPECT_EQ(-EINVAL, pl_chan_destroy(NULL));
+	EXPECT_EQ(-EINVAL, pl_queue_create(NULL, NULL, NULL));
+	EXPECT_EQ(-EINVAL, pl_queue_push(NULL, NULL));
+	EXPECT_EQ(-EINVAL, pl_queue_close(NULL));
+	EXPECT_EQ(-EINVAL, pl_queue_join(NULL));
+	EXPECT_EQ(-EINVAL, pl_key_create(NULL, NULL));
+	EXPECT_EQ(-EINVAL, pl_word_wait(NULL, 0, 0));
+	EXPECT_EQ(-EINVAL, pl_word_wake(NULL, 1));
+	EXPECT_EQ(-EINVAL, pl_spawn(NULL, NULL, NULL, NULL));
+	EXPECT_EQ(-EINVAL, pl_timer_add(NULL, 0, NULL, NULL));
+	EXPECT_EQ(-EINVAL, pl_scope_enter(NULL, 0, 0));
+	EXPECT_EQ(-EINVAL, pl_stat_read(NULL));
+	EXPECT_EQ(-EINVAL, pl_stat_worker(0, NULL));
+	EXPECT_EQ(-EINVAL, pl_io_wait(NULL, 0));
+}
+
+/* ---- version ---- */
+
+TEST_F(opts, version_is_the_headers)
+{
+	EXPECT_STREQ(PARKLOT_VERSION, pl_version());
+}
+
+TEST_HARNESS_MAIN
