@@ -151,17 +151,16 @@ def all_tasks():
 
 
 def find(word):
-    """A task by its handle, its slot or its name."""
+    """The tasks by a handle, a slot or a name, which several may have."""
     tasks = [t for t in all_tasks() if not t.is_thread]
     try:
         n = int(word, 0)
         found = [t for t in tasks if n in (t.handle, t.slot)]
     except ValueError:
         found = [t for t in tasks if t.name == word]
-    if len(found) != 1:
-        raise gdb.GdbError("%s task '%s'; see info pl-tasks" %
-                           ("no" if not found else "more than one", word))
-    return found[0]
+    if not found:
+        raise gdb.GdbError("no task '%s'; see info pl-tasks" % word)
+    return found
 
 
 # ---- frames of a task that does not run ----
@@ -286,8 +285,8 @@ class OneTask(gdb.Command):
 
 Usage: pl-task TASK COMMAND
 TASK is a handle, a slot or a name, as "info pl-tasks" has them; COMMAND is bt,
-frame N, info locals ...  The frames of a task that does not run begin with 1:
-it left from there."""
+frame N, info locals ...  It is run for each task of that name.  The frames of
+a task that does not run begin with 1: it left from there."""
 
     def __init__(self):
         super().__init__("pl-task", gdb.COMMAND_STACK)
@@ -296,7 +295,11 @@ it left from there."""
         word, _, command = arg.strip().partition(" ")
         if not word:
             raise gdb.GdbError("usage: pl-task TASK COMMAND")
-        task = find(word)
+        for task in find(word):
+            self.run(task, command)
+
+    @staticmethod
+    def run(task, command):
         thread, frame = gdb.selected_thread(), gdb.selected_frame()
         level = frame.level()
         gdb.write("Task %#x '%s', slot %d: %s\n" %
