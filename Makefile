@@ -379,6 +379,12 @@ bench-blocked: ## tasks that block their workers: what others notice, and a char
 	$(call measured_by,examples benches)
 	$(Q)O='$(O)' bench/run blocked_burst blocked_workers
 
+.PHONY: bench-hogs
+bench-hogs: ## a ticker beside tasks and beside threads that compute, and a chart
+	$(Q)scripts/setup bench >&2
+	$(call measured_by,examples benches)
+	$(Q)O='$(O)' bench/run hogs
+
 .PHONY: bench-echo
 bench-echo: ## echo servers side by side, 1 to 1000 connections, and a chart
 	$(Q)scripts/setup bench >&2

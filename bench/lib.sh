@@ -15,7 +15,7 @@ BY_NAME="device"
 
 # Its results are lines, not numbers: what one costs as they become more.
 # shellcheck disable=SC2034
-LINES_OF="growth blocked_workers"
+LINES_OF="growth blocked_workers hogs"
 
 # Everything is started so that it ends with us, even if we are killed.
 bound() {
