@@ -358,6 +358,12 @@ bench-cliff: ## growth, and all subjects with 1, 2, 4, 8 workers: what jumps?
 	$(call measured_by,examples benches)
 	$(Q)O='$(O)' bench/cliff
 
+.PHONY: bench-apps
+bench-apps: ## httpd and kv beside nginx, Go and redis-server, and a chart
+	$(Q)scripts/setup bench-apps >&2
+	$(call measured_by,apps $(O)/bench/peers/go/peers)
+	$(Q)O='$(O)' bench/apps
+
 # For the guest, as check builds it.
 .PHONY: bench-vm
 bench-vm: ## the module against futex in virtual machines: KERNELS=

@@ -142,10 +142,12 @@ func echoComputeNs() int64 {
 // "go SUBJECT --runs 1": runs are processes, so it does one.
 func main() {
 	if len(os.Args) < 2 {
-		die("which subject, list, or echo?")
+		die("which subject, list, echo, or http?")
 	}
 	subject = os.Args[1]
 	switch subject {
+	case "http":
+		serveFiles()
 	case "echo":
 		on(2)
 		serve(echoComputeNs())
