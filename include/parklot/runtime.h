@@ -217,6 +217,9 @@ struct pl_stat {
 	uint64_t	stalls_over;
 	uint32_t	workers_stalled; /* of workers_running */
 	uint32_t	reserved;
+	/* tasks that were expected to block, and so set aside */
+	uint64_t	set_aside;
+	uint64_t	spares;	/* workers started ahead, to run these */
 };
 
 #define PL_STAT_INIT		PL__SIZED(struct pl_stat)

@@ -17,6 +17,7 @@
 #define __pl_aligned(n)		__attribute__((aligned(n)))
 #define __pl_cacheline		__pl_aligned(PL_CACHELINE)
 #define __pl_noinline		__attribute__((noinline))
+#define __pl_always_inline	inline __attribute__((always_inline))
 #define __pl_printf(a, b)	__attribute__((format(printf, a, b)))
 
 #define likely(x)		__builtin_expect(!!(x), 1)

@@ -101,6 +101,8 @@ static void add_runtime(struct pl_stat *st)
 	st->stalls += load_relaxed(&pl__rt.nr_stalls);
 	st->stalls_over += load_relaxed(&pl__rt.nr_stalls_over);
 	st->blocks += atomic_load(&pl__rt.lots.nr_called);
+	st->set_aside += load_relaxed(&pl__rt.aside.nr_put);
+	st->spares += load_relaxed(&pl__rt.aside.nr_spares);
 	add_timers(st);
 }
 

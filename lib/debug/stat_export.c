@@ -53,6 +53,8 @@ static const struct pl__stat_export entries[] = {
 	RT(nr_stalls, stalls, 0),
 	RT(nr_stalls_over, stalls_over, 0),
 	RT(nr_stalled, workers_stalled, PL__EXPORT_GAUGE),
+	RT(aside.nr_put, set_aside, 0),
+	RT(aside.nr_spares, spares, 0),
 	RT(nr_alive, workers, PL__EXPORT_GAUGE),
 	RT(nr_idle, workers_parked, PL__EXPORT_GAUGE),
 	RT(nr_blocked, workers_blocked, PL__EXPORT_GAUGE),

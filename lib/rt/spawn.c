@@ -72,6 +72,7 @@ static struct pl__task *task_new(struct pl__worker *w,
 	t->fn = o->fn;
 	t->arg = arg;
 	t->cls = (uint8_t)o->cls;
+	t->score = 0;
 	t->stack = NULL;
 	if (o->name)
 		snprintf(t->waiter.name, sizeof(t->waiter.name), "%s",

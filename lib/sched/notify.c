@@ -113,8 +113,11 @@ void pl__notify_one(void)
 
 void pl__notify_if_work(void)
 {
-	if (pl__work_anywhere())
-		pl__notify_one();
+	if (!pl__work_anywhere())
+		return;
+	pl__notify_one();
+	if (unlikely(pl__aside_nr()))
+		pl__aside_notify(pl__self());
 }
 
 /*

@@ -40,6 +40,17 @@ struct pl__stackless {
 	struct pl__link		*head[3];	/* L: by stack class */
 };
 
+/* Tasks that are expected to block, see aside.h.  L: lock is held. */
+struct pl__aside {
+	struct pl__lock		lock;
+	_Atomic uint32_t	nr;	/* changed under lock; read without */
+	struct pl__link		*first;		/* L: the oldest */
+	struct pl__link		*last;		/* L: the newest */
+	_Atomic uint64_t	taken_ns;	/* L writes: last task taken */
+	_Atomic uint64_t	nr_put;		/* tasks that were set aside */
+	_Atomic uint64_t	nr_spares;	/* spares that were started */
+};
+
 enum pl__sysmon_state {
 	PL__SYSMON_AWAKE,	/* or no sysmon exists: no wake needed */
 	PL__SYSMON_NO_BACKLOG,	/* awake; the crew's backlog is clear */
@@ -113,6 +124,7 @@ struct pl__rt {
 	_Atomic uint64_t	nr_all_blocked;
 
 	struct pl__stackless	stackless __pl_cacheline;
+	struct pl__aside	aside __pl_cacheline;
 	struct pl__lock		start_lock;	/* to start and end workers */
 	pthread_t		ended;		/* L: last thread; not joined */
 	bool			has_ended;	/* L: ended is valid */

@@ -160,10 +160,12 @@ static struct pl__task *next_oldest(struct pl__worker *w)
  * Tasks queued behind a stalled worker depend on this worker when no thief is
  * idle.
  */
-static struct pl__task *next_of_others(struct pl__worker *w)
+static __pl_noinline struct pl__task *next_of_others(struct pl__worker *w)
 {
-	struct pl__task *t = NULL;
+	struct pl__task *t = pl__aside_take_overdue(w);
 
+	if (t)
+		return t;
 	if (load_relaxed(&w->tick) % OTHERS_EVERY == 0 ||
 	    pl__has_surplus_workers() || pl__nr_blocked() ||
 	    load_relaxed(&pl__rt.nr_stalled))
@@ -176,6 +178,17 @@ static void flush_unsignalled(struct pl__worker *w)
 	w->nr_unsignalled = 0;
 	counter_inc(&w->stat.signals);
 	pl__notify_one();
+}
+
+/* The run of a task is over: the worker is neither blocked nor a spare. */
+static __pl_noinline void back_from_block(struct pl__worker *w)
+{
+	if (w->is_spare) {
+		pl__spare_judge(w);
+		pl__spare_end(w);
+	} else if (pl__unblocked(w) && w->current) {
+		w->current->score = pl__forecast_score(w->current->score, true);
+	}
 }
 
 struct pl__task *pl__next_event(struct pl__worker *w)
@@ -202,7 +215,7 @@ static __pl_noinline struct pl__task *next_in_turn(struct pl__worker *w,
 	struct pl__task *t;
 
 	if (tick % PL__FAIR_EVERY == 0) {
-		pl__unblocked(w);
+		back_from_block(w);
 		t = tick % (2 * PL__FAIR_EVERY) ? next_oldest(w) :
 					      next_of_others(w);
 		return t ? t : pl__next_event(w);
@@ -214,7 +227,7 @@ static __pl_noinline struct pl__task *next_in_turn(struct pl__worker *w,
 }
 
 /* Newest first, except for events, tasks ahead of a yield, and the oldest. */
-static struct pl__task *next_queued(struct pl__worker *w)
+static __pl_always_inline struct pl__task *next_queued(struct pl__worker *w)
 {
 	uint32_t tick = load_relaxed(&w->tick) + 1;
 	struct pl__task *t;
@@ -235,9 +248,15 @@ static struct pl__task *next_queued(struct pl__worker *w)
 	return pl__deque_pop(&w->deque);
 }
 
+/* A spare goes on as a spare unless too few others run. */
 static bool is_surplus_now(struct pl__worker *w)
 {
-	pl__unblocked(w);
+	if (w->is_spare) {
+		pl__spare_judge(w);
+		if (load_relaxed(&w->duty) == PL__BLOCKED && !pl__is_short())
+			return true;
+	}
+	back_from_block(w);
 	return pl__is_surplus();
 }
 
@@ -257,19 +276,37 @@ static struct pl__task *next_after_deque(struct pl__worker *w)
 	return t ? t : pl__deque_pop(&w->deque);
 }
 
-struct pl__task *pl__next(struct pl__worker *w)
+static __pl_always_inline struct pl__task *next_ready(struct pl__worker *w)
+{
+	struct pl__task *t = next_queued(w);
+
+	return t ? t : next_after_deque(w);
+}
+
+/* Where spares may run beside this worker, it sets tasks aside for them. */
+static __pl_noinline struct pl__task *next_beside_others(struct pl__worker *w)
 {
 	struct pl__task *t;
 
-	if (unlikely(w->nr_unsignalled))
-		flush_unsignalled(w);
-	if (unlikely(pl__has_surplus_workers()) && is_surplus_now(w)) {
+	if (is_surplus_now(w)) {
 		if (w->ring)
 			pl__ring_reap(w->ring);
 		return NULL;
 	}
-	t = next_queued(w);
-	return t ? t : next_after_deque(w);
+	do {
+		t = next_ready(w);
+	} while (t && t != w->overdue && pl__aside_put(w, t));
+	w->overdue = NULL;
+	return t;
+}
+
+struct pl__task *pl__next(struct pl__worker *w)
+{
+	if (unlikely(w->nr_unsignalled))
+		flush_unsignalled(w);
+	if (unlikely(pl__has_surplus_workers()))
+		return next_beside_others(w);
+	return next_ready(w);
 }
 
 struct pl__task *pl__next_prepared(struct pl__worker *w)
@@ -370,7 +407,11 @@ void pl_yield(void)
 	if (unlikely(w->event_mask != PL__NO_EVENTS))
 		put_events_ahead(w);
 	next = pl__next_prepared(w);
-	if (!next && !pl__is_surplus()) {
+	/* A spare has nothing but its task and those that are set aside. */
+	if (!next && w->is_spare && !w->nr_ahead_of_yield &&
+	    !w->nr_events_ahead && !pl__aside_nr())
+		return;
+	if (!next && !w->is_spare && !pl__is_surplus()) {
 		next = pl__steal(w, false);
 		if (next && !pl__task_prepare(w, next))
 			next = NULL;

@@ -21,6 +21,7 @@
 #ifndef PL_SCHED_H
 #define PL_SCHED_H
 
+#include "sched/aside.h"
 #include "sched/notify.h"
 #include "sched/retry.h"
 #include "sched/rt.h"

@@ -26,6 +26,8 @@ bool pl__work_anywhere(void)
 	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
 	bool is_held = pl__is_unstarted_held();
 
+	if (unlikely(pl__aside_nr()))
+		return true;
 	for (i = 0; i < nr; i++)
 		if (!pl__deque_empty(&worker_of(i)->deque) ||
 		    !pl__deque_empty(&worker_of(i)->events) ||

@@ -156,14 +156,61 @@ static bool looks_blocked(struct pl__worker *w, uint64_t now)
 	return false;
 }
 
-static bool is_back(struct pl__worker *w)
+/* How often a thread has gone to sleep; 0: /proc does not say. */
+static uint64_t nr_sleeps_of(int tid)
 {
-	uint64_t cpu_ns = pl__tid_cpu_ns(load_relaxed(&w->tid));
+	static const char field[] = "\nvoluntary_ctxt_switches:";
+	char path[40], status[4096], *p;
 
-	if (cpu_ns == w->sysmon.cpu_ns)
+	snprintf(path, sizeof(path), "/proc/self/task/%d/status", tid);
+	if (pl__read_file(path, status, sizeof(status)) <= 0)
+		return 0;
+	p = strstr(status, field);
+	return p ? strtoull(p + sizeof(field) - 1, NULL, 10) : 0;
+}
+
+/*
+ * The worker uses as much as one that is not blocked, or did not sleep between
+ * two looks.  A task that is woken now and then, to sleep again, leaves its
+ * worker blocked.
+ */
+static bool is_back(struct pl__worker *w, uint64_t now)
+{
+	struct pl__sysmon_view *s = &w->sysmon;
+	bool is_same = s->tick == load_relaxed(&w->tick);
+	uint64_t cpu_ns, used_ns, nr_sleeps, ns = now - s->since_ns;
+	int tid = load_relaxed(&w->tid);
+
+	if (!tid)
 		return false;
-	w->sysmon.cpu_ns = cpu_ns;
-	return !pl__sysmon_is_asleep(w);
+	cpu_ns = pl__tid_cpu_ns(tid);
+	used_ns = cpu_ns - s->cpu_ns;
+	note(w, now, cpu_ns);
+	if (!used_ns || pl__sysmon_is_asleep(w))
+		return false;
+	if (is_same && used_ns * CPU_PART >= ns)
+		return true;
+	nr_sleeps = nr_sleeps_of(tid);
+	is_same = s->nr_sleeps == nr_sleeps;
+	s->nr_sleeps = nr_sleeps;
+	return is_same;
+}
+
+/* The task may end meanwhile: then the result is another's, or NULL. */
+__attribute__((noinline, no_sanitize_thread))
+static void (*routine_of(struct pl__worker *w))(void *arg)
+{
+	struct pl__task *t = *(struct pl__task *volatile *)&w->current;
+
+	return t ? t->fn : NULL;
+}
+
+static void learn(struct pl__worker *w)
+{
+	void (*fn)(void *arg) = routine_of(w);
+
+	if (fn)
+		pl__forecast_add(fn, true);
 }
 
 static bool mark_blocked(struct pl__worker *w)
@@ -176,6 +223,7 @@ static bool mark_blocked(struct pl__worker *w)
 	/* [duty-a] pairs with [duty-b] in worker.c. */
 	if (atomic_compare_exchange_strong(&w->duty, &runs, PL__BLOCKED)) {
 		counter_inc(&pl__rt.nr_blocks);
+		learn(w);
 		return true;
 	}
 	atomic_fetch_sub(&pl__rt.nr_seen, 1);
@@ -188,8 +236,11 @@ static bool mark_blocked(struct pl__worker *w)
 /* True: the worker makes progress, or is about to. */
 static bool sysmon_look_at(struct pl__worker *w, uint64_t now)
 {
+	_Atomic uint32_t *crew_word = load_relaxed(&w->crew_word);
+
 	w->sysmon.may_be_blocked = false;
-	if (load_relaxed(&w->crew_word)) {
+	/* The crew counts a spare as idle, whatever its task does. */
+	if (crew_word && !load_relaxed(crew_word)) {
 		/*
 		 * The worker may have joined while sysmon took it for blocked.
 		 */
@@ -202,7 +253,7 @@ static bool sysmon_look_at(struct pl__worker *w, uint64_t now)
 		w->sysmon.may_be_blocked = looks_blocked(w, now);
 		return !w->sysmon.may_be_blocked;
 	case PL__BLOCKED:
-		if (!is_back(w))
+		if (!is_back(w, now))
 			return false;
 		pl__unblocked(w);
 		return true;
@@ -474,6 +525,7 @@ int pl__sysmon_start(void)
 	sysmon.nr_last_looks = 0;
 	pl__sysmon_report_reset();
 	pl__relief_reset();
+	pl__forecast_reset();
 	store_relaxed(&pl__rt.nr_blocks, 0);
 	store_relaxed(&pl__rt.nr_all_blocked, 0);
 	if (!pl__rt.has_sysmon) {

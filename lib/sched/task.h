@@ -63,6 +63,7 @@ struct pl__task {
 	_Atomic uint32_t	version; /* A: word on which joiners wait */
 	uint8_t			cls;		/* O: enum pl_stack */
 	bool			is_ending;	/* O: runs its destructors */
+	uint8_t			score;		/* O: see forecast.h */
 	/* The spawner and the worker use the cache line up to here. */
 	pl__wait_slot		joiner;		/* A: the first joiner */
 	struct pl__locals	*locals;	/* O: NULL until a key is set */

@@ -18,14 +18,35 @@
 
 /* ---- finding a task ---- */
 
+/* Sets tasks aside that the victim has not looked at. */
+static struct pl__task *worker_steal(struct pl__worker *w)
+{
+	struct pl__task *t = NULL;
+
+	while (!w->is_spare && !pl__is_surplus()) {
+		t = pl__steal(w, true);
+		if (!t || !pl__aside_put(w, t))
+			break;
+		t = NULL;
+	}
+	return t;
+}
+
 static struct pl__task *worker_find_task(struct pl__worker *w)
 {
 	struct pl__task *t;
 
+	/* Where none is surplus pl__next() does not ask for spares. */
+	if (unlikely(w->is_spare) && !pl__has_surplus_workers()) {
+		pl__spare_judge(w);
+		pl__spare_end(w);
+	}
 	do {
 		t = pl__next(w);
-		if (!t && !pl__is_surplus())
-			t = pl__steal(w, true);
+		if (!t)
+			t = worker_steal(w);
+		if (!t)
+			t = pl__aside_take(w);
 	} while (t && !pl__task_prepare(w, t));
 
 	if (t && w->is_searching) {
@@ -41,7 +62,7 @@ static struct pl__task *worker_find_task(struct pl__worker *w)
  * The thread that takes BLOCKED or STALLED back lowers the counters, which went
  * up before.
  */
-static void uncount(uint32_t duty)
+void pl__duty_uncount(uint32_t duty)
 {
 	if (duty == PL__STALLED) {
 		atomic_fetch_sub(&pl__rt.nr_stalled, 1);
@@ -52,15 +73,17 @@ static void uncount(uint32_t duty)
 	}
 }
 
-void pl__unblocked(struct pl__worker *w)
+bool pl__unblocked(struct pl__worker *w)
 {
 	uint32_t duty = load_relaxed(&w->duty);
 
 	if (likely(duty != PL__BLOCKED && duty != PL__STALLED))
-		return;
+		return false;
 	/* [duty-b] pairs with [duty-a] in sysmon.c and relief.c. */
-	if (atomic_compare_exchange_strong(&w->duty, &duty, PL__RUNS))
-		uncount(duty);
+	if (!atomic_compare_exchange_strong(&w->duty, &duty, PL__RUNS))
+		return false;
+	pl__duty_uncount(duty);
+	return duty == PL__BLOCKED;
 }
 
 /*
@@ -82,7 +105,7 @@ void pl__worker_leaves(struct pl__worker *w, enum pl__duty duty)
 	 * [duty-b] pairs with [duty-a] in sysmon.c: otherwise the worker would
 	 * be counted as blocked twice.
 	 */
-	uncount(atomic_exchange(&w->duty, duty));
+	pl__duty_uncount(atomic_exchange(&w->duty, duty));
 }
 
 void pl__worker_runs(struct pl__worker *w)
@@ -106,7 +129,7 @@ static bool may_spin(struct pl__worker *w)
 {
 	uint32_t none = 0;
 
-	if (!w->spin_ns || w->ring ||
+	if (!w->spin_ns || w->ring || w->is_spare ||
 	    pl__nr_running() + load_relaxed(&pl__rt.nr_stalled) >
 	    pl__rt.nr_cpus ||
 	    pl__is_surplus())
@@ -150,6 +173,36 @@ static void worker_started(struct pl__worker *w)
 {
 	w->is_starting = false;
 	atomic_fetch_sub(&pl__rt.nr_starting, 1);
+	/* [aside-a] pairs with [aside-b] in pl__aside_notify(). */
+	pl__full_barrier();
+	PL_INJECT("aside-a");
+	if (unlikely(pl__aside_nr()))
+		pl__notify_if_work();
+}
+
+/* A spare stays counted in nr_blocked until it is counted in nr_idle. */
+static void count_idle(struct pl__worker *w)
+{
+	bool was_spare = w->is_spare;
+
+	if (was_spare)
+		atomic_fetch_add(&pl__rt.nr_idle, 1);
+	w->is_spare = false;
+	pl__worker_leaves(w, PL__IDLE);
+	/* [idle-a] pairs with [idle-b] in pl__notify_one(). */
+	if (!was_spare)
+		atomic_fetch_add(&pl__rt.nr_idle, 1);
+}
+
+/* It is woken to be a spare if the target runs, and never counts as running. */
+static void count_busy(struct pl__worker *w)
+{
+	if (unlikely(pl__aside_nr()) && pl__has_surplus_workers() &&
+	    !pl__is_short())
+		pl__spare_begin(w);
+	else
+		pl__worker_runs(w);
+	atomic_fetch_sub(&pl__rt.nr_idle, 1);
 }
 
 /* False: the runtime stops, or the worker has ended. */
@@ -166,15 +219,12 @@ static bool idle(struct pl__worker *w)
 	pl__deque_trim(&w->deque);
 	pl__deque_trim(&w->events);
 
-	pl__worker_leaves(w, PL__IDLE);
-	/* [idle-a] pairs with [idle-b] in pl__notify_one(). */
-	atomic_fetch_add(&pl__rt.nr_idle, 1);
+	count_idle(w);
 	if (unlikely(w->is_starting))
 		worker_started(w);
 	if (pl__worker_look_and_park(w, seq) && pl__worker_end(w))
 		return false;
-	pl__worker_runs(w);
-	atomic_fetch_sub(&pl__rt.nr_idle, 1);
+	count_busy(w);
 	return true;
 }
 
@@ -237,7 +287,13 @@ static void loop(struct pl__worker *w)
 
 void pl__worker_run(struct pl__worker *w)
 {
-	if (pl__rt.cfg.worker_start)
+	bool is_spare = w->is_spare;
+
+	if (pl__rt.cfg.worker_start) {
+		w->is_spare = false;
 		pl__run_start_hook(w);
+		if (is_spare)
+			pl__spare_begin(w);
+	}
 	loop(w);
 }

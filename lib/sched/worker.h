@@ -35,7 +35,7 @@ struct pl__worker_stat {
 /* State of a worker; sysmon sets BLOCKED (sysmon.c), STALLED (relief.h). */
 enum pl__duty {
 	PL__RUNS,
-	PL__BLOCKED,		/* task in a kernel call; in nr_blocked */
+	PL__BLOCKED,		/* in a call, or a spare; in nr_blocked */
 	PL__SLEEPS,		/* task in pl__sleep(); in nr_blocked */
 	PL__IDLE,		/* in nr_idle */
 	PL__IN_START_HOOK,	/* in the start hook; in nr_blocked */
@@ -46,6 +46,7 @@ enum pl__duty {
 struct pl__sysmon_view {
 	uint64_t		since_ns;
 	uint64_t		cpu_ns;
+	uint64_t		nr_sleeps;	/* when it was last awake */
 	uint32_t		tick;
 	bool			may_be_blocked;	/* not seen to compute since */
 	_Atomic int		stat_plus_1;	/* its /proc stat file, or 0 */
@@ -106,11 +107,18 @@ struct pl__worker {
 	bool			is_starting;	/* O: counted in nr_starting */
 	/* A: requests of other workers in flight that it has submitted */
 	_Atomic uint32_t	nr_for_others;
+	bool			is_spare;	/* O: see aside.h */
 	int			ring_error;	/* O: -errno: it has no ring */
 	/* O: index of the next worker to steal from if stalled */
 	uint32_t		next_stalled;
 	/* O: tasks that workers[next_stalled] had taken */
 	uint64_t		stalled_moves;
+	struct pl__task		*overdue;	/* O: not to be set aside */
+	/* O: what it runs as a spare, until judged; since when; sleeps then */
+	struct pl__task		*spare_task;
+	void			(*spare_fn)(void *arg);
+	uint64_t		spare_ns;
+	uint64_t		spare_sleeps;
 	struct pl__ctx		loop;		/* O: context of the loop */
 	struct pl__slab_cache	tasks;		/* O */
 	struct pl__slab_cache	timers;		/* O */
@@ -160,7 +168,13 @@ bool pl__sleep(struct pl__worker *w, struct pl__parker *s,
 void pl__worker_leaves(struct pl__worker *w, enum pl__duty duty);
 void pl__worker_runs(struct pl__worker *w);
 
-/* The worker has a next task: takes back what sysmon set. */
-void pl__unblocked(struct pl__worker *w);
+/*
+ * The worker has a next task, or computes: takes back what sysmon set.  True:
+ * that was BLOCKED.
+ */
+bool pl__unblocked(struct pl__worker *w);
+
+/* The caller has taken @duty back: lowers its counters. */
+void pl__duty_uncount(uint32_t duty);
 
 #endif /* PL_WORKER_H */

@@ -135,7 +135,10 @@ bool pl__worker_look_and_park(struct pl__worker *w, uint32_t seq)
 		pl__stop_searching(w);
 	pl__full_barrier();
 	PL_INJECT("idle-a");
-	if (is_enough_running(was_searching) || is_nothing_to_do())
+	/* [aside-a] pairs with [aside-b] in pl__aside_notify(). */
+	PL_INJECT("aside-a");
+	if (!pl__aside_nr() &&
+	    (is_enough_running(was_searching) || is_nothing_to_do()))
 		return worker_park(w, seq);
 	if (was_searching)
 		w->is_searching = atomic_compare_exchange_strong(

@@ -22,6 +22,16 @@ static void gone(void *arg)
 	abort();
 }
 
+/* The crew counts a spare as idle, see aside.h. */
+static void worker_join_crew(struct pl__worker *w)
+{
+	_Atomic uint32_t *crew_word = pl__crew_join(&pl__rt.lots, w->index);
+
+	if (crew_word && w->is_spare)
+		store_relaxed(crew_word, 1);
+	atomic_store(&w->crew_word, crew_word);
+}
+
 static void *worker_main(void *arg)
 {
 	struct pl__worker *w = arg;
@@ -44,7 +54,7 @@ static void *worker_main(void *arg)
 	pl__stack_thread_init(&sigstack);
 	pl__ctx_thread(&w->loop);
 	PL_INJECT("join");
-	atomic_store(&w->crew_word, pl__crew_join(&pl__rt.lots, w->index));
+	worker_join_crew(w);
 	pl__worker_run(w);
 	/* Another thread may be @w by now. */
 
@@ -109,15 +119,26 @@ static struct pl__worker *vacant(void)
 	return NULL;
 }
 
+enum start_as {
+	START_RESERVE,
+	START_SEARCHER,
+	START_SPARE,
+};
+
 /* The new thread waits for start_lock until it is counted. */
-static int worker_begin(struct pl__worker *w, bool is_searcher)
+static int worker_begin(struct pl__worker *w, enum start_as as)
 {
 	int ret;
 
-	w->is_searching = is_searcher;
+	w->is_searching = as == START_SEARCHER;
+	w->spare_task = NULL;
 	store_relaxed(&w->duty, PL__RUNS);
+	if (as == START_SPARE)
+		pl__spare_begin(w);
 	ret = pl__thread_start(&w->thread, worker_main, w);
 	if (ret) {
+		if (as == START_SPARE)
+			pl__spare_end(w);
 		store_relaxed(&w->duty, PL__IDLE);
 		return ret;
 	}
@@ -127,7 +148,7 @@ static int worker_begin(struct pl__worker *w, bool is_searcher)
 	return 0;
 }
 
-static int begin_in_new_slot(bool is_searcher)
+static int begin_in_new_slot(enum start_as as)
 {
 	uint32_t i = load_relaxed(&pl__rt.nr_started);
 	struct pl__worker *w = worker_new(i);
@@ -136,7 +157,7 @@ static int begin_in_new_slot(bool is_searcher)
 	if (!w)
 		return -ENOMEM;
 	pl__rt.workers[i] = w;
-	ret = worker_begin(w, is_searcher);
+	ret = worker_begin(w, as);
 	if (ret) {
 		pl__rt.workers[i] = NULL;
 		worker_free(w);
@@ -146,20 +167,29 @@ static int begin_in_new_slot(bool is_searcher)
 	return 0;
 }
 
-static int start_next(bool is_searcher)
+static bool is_start_refused(enum start_as as)
 {
-	uint32_t nr = load_relaxed(&pl__rt.nr_alive);
+	/* A worker in reserve is started without a notification. */
+	return as == START_SEARCHER ? !pl__is_start_due() :
+	       load_relaxed(&pl__rt.nr_alive) >= pl__rt.cfg.max_workers;
+}
+
+static int start_next(enum start_as as)
+{
 	uint32_t state = load_relaxed(&pl__rt.state);
 	struct pl__worker *w;
 	int ret;
 
-	/* A worker in reserve is started without a notification. */
-	if (is_searcher ? !pl__is_start_due() : nr >= pl__rt.cfg.max_workers)
+	/* What is not above the target is no spare. */
+	if (as == START_SPARE &&
+	    load_relaxed(&pl__rt.nr_alive) < load_relaxed(&pl__rt.target))
+		as = START_RESERVE;
+	if (is_start_refused(as))
 		return -EBUSY;
 	if (state == PL__RT_DRAINED || state == PL__RT_STOPPED)
 		return -ECANCELED;
 	w = vacant();
-	ret = w ? worker_begin(w, is_searcher) : begin_in_new_slot(is_searcher);
+	ret = w ? worker_begin(w, as) : begin_in_new_slot(as);
 	if (ret)
 		pl__retry_later();
 	else
@@ -167,13 +197,27 @@ static int start_next(bool is_searcher)
 	return ret;
 }
 
-int pl__worker_start(bool is_searcher)
+static int worker_start_as(enum start_as as)
 {
 	int ret;
 
 	pl__lock(&pl__rt.start_lock);
-	ret = start_next(is_searcher);
+	ret = start_next(as);
 	pl__unlock(&pl__rt.start_lock);
+	return ret;
+}
+
+int pl__worker_start(bool is_searcher)
+{
+	return worker_start_as(is_searcher ? START_SEARCHER : START_RESERVE);
+}
+
+int pl__worker_start_spare(void)
+{
+	int ret = worker_start_as(START_SPARE);
+
+	if (!ret)
+		atomic_fetch_add(&pl__rt.aside.nr_spares, 1);
 	return ret;
 }
 

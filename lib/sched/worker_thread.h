@@ -29,6 +29,10 @@
  * a while.
  */
 int pl__worker_start(bool is_searcher);
+
+/* Starts a spare, see aside.h; returns as pl__worker_start(). */
+int pl__worker_start_spare(void);
+
 void pl__worker_join_all(void);
 void pl__worker_free_all(void);
 

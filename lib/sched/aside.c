@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+#include "sched/aside.h"
+#include "base/inject.h"
+#include "base/sys.h"
+#include "ring/ring.h"
+#include "sched/sched.h"
+
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+/* A task that its thread left for less is not said to have blocked. */
+#define BLOCKED_NS_MIN	(50 * 1000ULL)
+
+/* ---- the queue ---- */
+
+static void aside_push(struct pl__task *t)
+{
+	struct pl__aside *a = &pl__rt.aside;
+
+	t->link.next = NULL;
+	pl__lock(&a->lock);
+	if (a->last)
+		a->last->next = &t->link;
+	else
+		a->first = &t->link;
+	a->last = &t->link;
+	if (!load_relaxed(&a->nr))
+		store_relaxed(&a->taken_ns, pl__now_ns());
+	atomic_fetch_add(&a->nr, 1);
+	pl__unlock(&a->lock);
+	atomic_fetch_add_explicit(&a->nr_put, 1, memory_order_relaxed);
+}
+
+static struct pl__task *aside_pop(void)
+{
+	struct pl__aside *a = &pl__rt.aside;
+	struct pl__link *l;
+
+	if (!pl__aside_nr())
+		return NULL;
+	pl__lock(&a->lock);
+	l = a->first;
+	if (l) {
+		a->first = l->next;
+		if (!a->first)
+			a->last = NULL;
+		atomic_fetch_sub(&a->nr, 1);
+		store_relaxed(&a->taken_ns, pl__now_ns());
+	}
+	pl__unlock(&a->lock);
+	return l ? container_of(l, struct pl__task, link) : NULL;
+}
+
+/* ---- spares ---- */
+
+static uint64_t nr_sleeps(void)
+{
+	struct rusage ru;
+
+	if (pl__syscall(SYS_getrusage, RUSAGE_THREAD, &ru))
+		return 0;
+	return (uint64_t)ru.ru_nvcsw;
+}
+
+void pl__spare_begin(struct pl__worker *w)
+{
+	_Atomic uint32_t *crew_word = load_relaxed(&w->crew_word);
+
+	w->is_spare = true;
+	if (crew_word)
+		store_relaxed(crew_word, 1);
+	atomic_fetch_add(&pl__rt.nr_blocked, 1);
+	atomic_fetch_add(&pl__rt.nr_seen, 1);
+	/* [duty-b] pairs with [duty-a] in sysmon.c and relief.c. */
+	pl__duty_uncount(atomic_exchange(&w->duty, PL__BLOCKED));
+}
+
+void pl__spare_end(struct pl__worker *w)
+{
+	_Atomic uint32_t *crew_word = load_relaxed(&w->crew_word);
+
+	w->is_spare = false;
+	pl__unblocked(w);
+	if (crew_word)
+		store_relaxed(crew_word, 0);
+}
+
+static void spare_note(struct pl__worker *w, struct pl__task *t)
+{
+	w->spare_task = t;
+	w->spare_fn = t->fn;
+	w->spare_ns = pl__now_ns();
+	w->spare_sleeps = nr_sleeps();
+}
+
+void pl__spare_judge(struct pl__worker *w)
+{
+	struct pl__task *t = w->spare_task;
+	bool has_blocked;
+
+	if (!t)
+		return;
+	w->spare_task = NULL;
+	has_blocked = pl__now_ns() - w->spare_ns >= BLOCKED_NS_MIN &&
+		      nr_sleeps() != w->spare_sleeps;
+	pl__forecast_add(w->spare_fn, has_blocked);
+	if (w->current == t)
+		t->score = pl__forecast_score(t->score, has_blocked);
+}
+
+/* ---- setting aside ---- */
+
+static bool has_nothing_else(struct pl__worker *w)
+{
+	return !w->is_spare && !pl__aside_nr() && !w->nr_unsignalled &&
+	       pl__deque_empty(&w->deque) && pl__deque_empty(&w->events) &&
+	       pl__inbox_empty(&w->inbox) &&
+	       !(w->ring && pl__ring_is_busy(w->ring));
+}
+
+void pl__aside_queue(struct pl__worker *w, struct pl__task *t)
+{
+	aside_push(t);
+	pl__aside_notify(w);
+}
+
+bool pl__aside_put(struct pl__worker *w, struct pl__task *t)
+{
+	if (!pl__forecast_blocks(t) ||
+	    pl__rt.cfg.max_workers <= load_relaxed(&pl__rt.target))
+		return false;
+	if (has_nothing_else(w)) {
+		spare_note(w, t);
+		pl__spare_begin(w);
+		pl__full_barrier();
+		pl__notify_if_work();
+		return false;
+	}
+	pl__aside_queue(w, t);
+	return true;
+}
+
+struct pl__task *pl__aside_take(struct pl__worker *w)
+{
+	bool was_spare = w->is_spare;
+	struct pl__task *t;
+
+	if (!pl__aside_nr())
+		return NULL;
+	if (!was_spare)
+		pl__spare_begin(w);
+	t = aside_pop();
+	if (t) {
+		store_relaxed(&w->tick, load_relaxed(&w->tick) + 1);
+		spare_note(w, t);
+	} else if (!was_spare) {
+		pl__spare_end(w);
+	}
+	/* Others may have left a task to this worker while it ran. */
+	if (!was_spare || pl__aside_nr()) {
+		pl__full_barrier();
+		pl__notify_if_work();
+	}
+	return t;
+}
+
+static bool is_overdue(void)
+{
+	return !load_relaxed(&pl__rt.nr_idle) &&
+	       !load_relaxed(&pl__rt.nr_starting) &&
+	       pl__now_ns() - load_relaxed(&pl__rt.aside.taken_ns) >=
+	       PL__ASIDE_OVERDUE_NS;
+}
+
+struct pl__task *pl__aside_take_overdue(struct pl__worker *w)
+{
+	struct pl__task *t;
+
+	if (!pl__aside_nr() || !is_overdue())
+		return NULL;
+	t = aside_pop();
+	w->overdue = t;
+	return t;
+}
+
+/* ---- notification ---- */
+
+/*
+ * Wakes up to @nr workers, each of which counts in nr_searching, and which
+ * rechecks every queue when it stops searching.
+ */
+static uint32_t aside_wake(struct pl__worker *w, uint32_t nr)
+{
+	uint32_t idle = load_relaxed(&pl__rt.nr_idle);
+	uint32_t lot = w ? w->lot : pl__self_number() % pl__rt.cfg.nr_lots;
+	uint32_t woken;
+
+	if (nr > idle)
+		nr = idle;
+	if (!nr)
+		return 0;
+	atomic_fetch_add(&pl__rt.nr_searching, nr);
+	woken = pl__lots_signal(&pl__rt.lots, lot, nr);
+	if (w)
+		counter_add(&w->stat.wakes, woken);
+	else
+		atomic_fetch_add(&pl__rt.wakes_outside, woken);
+	if (woken == nr)
+		return woken;
+	/* [search-a] pairs with [search-b] in pl__notify_one(). */
+	atomic_fetch_sub(&pl__rt.nr_searching, nr - woken);
+	pl__full_barrier();
+	if (pl__work_anywhere())
+		pl__notify_one();
+	return woken;
+}
+
+static uint32_t aside_nr_awaited(void)
+{
+	return load_relaxed(&pl__rt.nr_searching) +
+	       load_relaxed(&pl__rt.nr_starting);
+}
+
+void pl__aside_notify(struct pl__worker *w)
+{
+	uint32_t nr, awaited;
+
+	/* [aside-b] pairs with [aside-a] in worker.c and worker_park.c. */
+	pl__full_barrier();
+	PL_INJECT("aside-b");
+	nr = pl__aside_nr();
+	awaited = aside_nr_awaited();
+	if (nr > awaited)
+		aside_wake(w, nr - awaited);
+	while (pl__aside_nr() > aside_nr_awaited() &&
+	       load_relaxed(&pl__rt.nr_starting) < PL__ASIDE_STARTERS)
+		if (pl__worker_start_spare())
+			break;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * aside: ready tasks that are expected to block, and the spares that run them
+ *
+ * A task that is expected to block (forecast.h) is set aside: it goes to one
+ * queue of its own, first in, first out, so that no other task waits behind it.
+ * A *spare* takes it from there: a worker that counts as blocked from before it
+ * takes the task, so that `target` others run beside it whether it blocks or
+ * not.  A worker becomes a spare if it finds nothing else to do.  Spares are
+ * woken, or started, as tasks are set aside; a few at a time are started, and
+ * each of these starts the next.
+ *
+ *	worker that sets aside		idle worker
+ *	queue the task			nr_idle++
+ *	full barrier	[aside-b]	full barrier		[aside-a]
+ *	if (nr_idle) signal		if (a task is set aside)
+ *	else if (few are starting)		take it
+ *		start a spare		else park
+ *
+ *					spare that starts
+ *					take a task, or nr_idle++
+ *					nr_starting--		[aside-a]
+ *					full barrier
+ *					if (a task is set aside)
+ *						notify as on the left
+ *
+ * Invariant: a task that is set aside is not left while a worker may be woken
+ * or started.  The submitter that finds an idle, searching or starting worker
+ * leaves the task to it only if that worker looks in the queue later on: each
+ * side writes its own word before it reads the other's.  Otherwise the task
+ * waits although workers are idle.
+ *
+ * If max_workers are alive the task waits for the next spare that is through.
+ * If none has been taken for a while, the workers that run others take one.
+ */
+#ifndef PL_ASIDE_H
+#define PL_ASIDE_H
+
+#include "sched/forecast.h"
+#include "sched/rt.h"
+
+/* Spares that are started at a time, at most. */
+#define PL__ASIDE_STARTERS	4
+
+/* None was taken for so long: a worker that runs others takes one. */
+#define PL__ASIDE_OVERDUE_NS	(10 * 1000 * 1000ULL)
+
+/* Number of tasks that are set aside. */
+static inline uint32_t pl__aside_nr(void)
+{
+	return load_relaxed(&pl__rt.aside.nr);
+}
+
+/* Sets @t aside, by worker @w or, NULL, by another thread, and notifies. */
+void pl__aside_queue(struct pl__worker *w, struct pl__task *t);
+
+/*
+ * Sets @t aside if it is expected to block.  False: it is not, or @w has
+ * nothing else to do and is now the spare that runs it.
+ */
+bool pl__aside_put(struct pl__worker *w, struct pl__task *t);
+
+/* Wakes or starts spares for tasks that are set aside. */
+void pl__aside_notify(struct pl__worker *w);
+
+/* A task that was set aside, for @w, which is now a spare; NULL: none. */
+struct pl__task *pl__aside_take(struct pl__worker *w);
+
+/* As pl__aside_take(), if none has been taken for long; @w is no spare. */
+struct pl__task *pl__aside_take_overdue(struct pl__worker *w);
+
+/*
+ * @w, which runs or is counted as idle, becomes a spare.  The caller issues a
+ * full barrier and notifies.
+ */
+void pl__spare_begin(struct pl__worker *w);
+
+/* @w is a spare no more, and runs. */
+void pl__spare_end(struct pl__worker *w);
+
+/* The spare @w is through with its task: notes whether that blocked. */
+void pl__spare_judge(struct pl__worker *w);
+
+#endif /* PL_ASIDE_H */

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * aside: a task that is set aside is taken by a worker that is woken or started
+ * for it (lib/sched/aside.h; pl__aside_notify() in aside.c; count_idle() and
+ * worker_started() in worker.c; pl__worker_look_and_park() in worker_park.c).
+ *
+ * No worker is alive but the submitter, which runs others; two may be started,
+ * one at a time. One task at most blocks its worker, until each has begun; so a
+ * task that nobody takes is a deadlock. Searchers are left out: notify.pml has
+ * them.
+ *
+ * MUTANT 1: [aside-b] is left out: the task is seen late
+ * MUTANT 2: [aside-a] is left out where a worker parks: nr_idle is seen late
+ * MUTANT 3: a surplus worker parks without a look at what is set aside
+ * MUTANT 4: a spare that has started does not notify
+ * MUTANT 5: a spare that has started looks before it lowers nr_starting
+ */
+#ifndef MUTANT
+#define MUTANT 0
+#endif
+#define NR_WORKERS	2
+#define NR_TASKS	3
+
+byte nr_aside, nr_idle, nr_starting, nr_begun, nr_alive;
+byte late_aside, late_idle;
+bool is_blocking;		/* a task does, until the end */
+bool changed[NR_WORKERS];	/* seq, since the worker peeked at it */
+bool listed[NR_WORKERS], woken[NR_WORKERS], started[NR_WORKERS];
+
+#define all_begun	(nr_begun == NR_TASKS)
+
+/* pl__aside_notify(): wakes a worker that is parked, or starts one. */
+inline aside_notify()
+{
+	seen = nr_aside;
+	is_any_idle = (nr_idle > 0);
+	d_step {
+		if
+		:: seen > 0 && is_any_idle ->
+			changed[0] = true;
+			changed[1] = true;
+			if
+			:: listed[0] -> listed[0] = false; woken[0] = true;
+				seen--
+			:: !listed[0] && listed[1] -> listed[1] = false;
+				woken[1] = true; seen--
+			:: else
+			fi
+		:: else
+		fi
+	};
+	d_step {
+		if
+		:: seen > 0 && nr_starting == 0 && nr_alive < NR_WORKERS ->
+			nr_starting++;
+			started[nr_alive] = true;
+			nr_alive++
+		:: else
+		fi;
+		seen = 0;
+		is_any_idle = false
+	}
+}
+
+inline park()
+{
+	if
+	:: atomic { !changed[me] -> listed[me] = true; woken[me] = false };
+		if
+		:: woken[me]
+		:: all_begun
+		fi
+	:: changed[me]
+	fi
+}
+
+/* worker_started() */
+inline end_start()
+{
+	if
+	:: is_starting ->
+		is_starting = false;
+#if MUTANT == 5
+		aside_notify();
+		nr_starting--
+#else
+		nr_starting--;				/* [aside-a] */
+#if MUTANT != 4
+		aside_notify()
+#endif
+#endif
+	:: else
+	fi
+}
+
+inline idle()
+{
+	changed[me] = false;
+#if MUTANT == 2
+	late_idle++;
+#else
+	nr_idle++;					/* [aside-a] */
+#endif
+	end_start();
+#if MUTANT == 3
+	park();
+#else
+	if
+	:: nr_aside == 0 -> park()
+	:: else
+	fi;
+#endif
+	atomic {
+		nr_idle = nr_idle + late_idle;
+		late_idle = 0;
+		nr_idle--
+	}
+}
+
+proctype worker(byte me)
+{
+	byte seen;
+	bool is_any_idle, got, is_starting = true;
+
+	if
+	:: started[me]
+	:: all_begun
+	fi;
+	do
+	:: all_begun -> break
+	:: else ->
+		atomic {
+			got = (nr_aside > 0);
+			nr_aside = nr_aside - got;
+			nr_begun = nr_begun + got
+		};
+		if
+		:: got ->
+			got = false;
+			end_start();
+			if
+			:: atomic { !is_blocking -> is_blocking = true };
+				all_begun
+			:: skip
+			fi
+		:: else -> idle()
+		fi
+	od
+}
+
+proctype submitter()
+{
+	byte seen, nr;
+	bool is_any_idle;
+
+	do
+	:: nr == NR_TASKS -> break
+	:: else ->
+#if MUTANT == 1
+		late_aside++;
+#else
+		nr_aside++;				/* [aside-b] */
+#endif
+		aside_notify();
+		nr++
+	od
+}
+
+#if MUTANT == 1 || MUTANT == 2
+/* Late stores reach memory at any time. */
+active proctype memory()
+{
+end:	do
+	:: atomic { late_idle > 0 -> nr_idle = nr_idle + late_idle;
+		    late_idle = 0 }
+	:: atomic { late_aside > 0 -> nr_aside = nr_aside + late_aside;
+		    late_aside = 0 }
+	od
+}
+#endif
+
+init {
+	atomic {
+		run worker(0);
+		run worker(1);
+		run submitter()
+	}
+}
