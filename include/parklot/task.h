@@ -21,6 +21,7 @@ enum pl_stack {
 
 #define PL_SPAWN_URGENT		(1U << 0) /* run it now on this worker */
 #define PL_SPAWN_NOSIGNAL	(1U << 1) /* no notify before pl_flush() */
+#define PL_SPAWN_BLOCKING	(1U << 2) /* it will block in the kernel */
 
 /**
  * struct pl_spawn_opts - how a task is spawned
@@ -54,10 +55,13 @@ struct pl_spawn_opts {
  * before the first line of @fn has run.  Outside of tasks the flag does
  * nothing.
  *
+ * With PL_SPAWN_BLOCKING the task is set aside whenever it is ready, as one
+ * that blocked before, see parklot(7); a worker is notified at once.
+ *
  * Context: any thread.
  * Return: 0; -EAGAIN if the task table is full or a task waits for a stack that
  * could not be had; -ENOMEM; -ECANCELED from outside tasks while the runtime
- * stops; -EINVAL.
+ * stops; -EINVAL, also for both PL_SPAWN_URGENT and PL_SPAWN_BLOCKING.
  */
 PL_API int pl_spawn(pl_task_t *out, void (*fn)(void *arg), void *arg,
 		    const struct pl_spawn_opts *opts);
@@ -107,6 +111,20 @@ PL_API pl_task_t pl_self(void);
 
 /** pl_yield() - let every other ready task of this worker run first */
 PL_API void pl_yield(void);
+
+/**
+ * pl_blocking() - call @fn(@arg), which is expected to block in the kernel
+ * @fn:  called once, by the caller's task and on its stack
+ * @arg: passed to @fn
+ *
+ * The worker counts as blocked until @fn returns or the task waits, so that
+ * another one runs in its place at once if tasks wait.  @fn may do all that a
+ * task may do; calls may be nested.
+ *
+ * Context: any thread; outside of tasks it only calls @fn.
+ * Return: 0; -EINVAL for NULL.
+ */
+PL_API int pl_blocking(void (*fn)(void *arg), void *arg);
 
 /** pl_sleep() - sleep @ns; 0, -EINTR or -ECANCELED */
 PL_API int pl_sleep(uint64_t ns);

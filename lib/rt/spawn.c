@@ -10,6 +10,9 @@
 
 #include <string.h>
 
+#define PL_SPAWN_ALL	(PL_SPAWN_URGENT | PL_SPAWN_NOSIGNAL | \
+			 PL_SPAWN_BLOCKING)
+
 struct spawn_args {
 	void		(*fn)(void *arg);
 	uint32_t	cls;
@@ -32,7 +35,8 @@ static int check_opts(const struct pl_spawn_opts *opts, struct spawn_args *o)
 		opts = &known;
 	}
 	if (opts->stack > PL_STACK_WORKER ||
-	    opts->flags & ~(PL_SPAWN_URGENT | PL_SPAWN_NOSIGNAL))
+	    opts->flags & ~PL_SPAWN_ALL ||
+	    (opts->flags & PL_SPAWN_URGENT && opts->flags & PL_SPAWN_BLOCKING))
 		return -EINVAL;
 	o->cls = opts->stack;
 	o->flags = opts->flags;
@@ -110,6 +114,8 @@ static int spawn_on(struct pl__worker *w, pl_task_t *out,
 	if (o->flags & PL_SPAWN_URGENT &&
 	    pl__switch_to(t, o->flags & PL_SPAWN_NOSIGNAL))
 		return 0;
+	if (unlikely(o->flags & PL_SPAWN_BLOCKING) && pl__aside_spawn(w, t))
+		return 0;
 	pl__ready_quietly(t);
 	if (o->flags & PL_SPAWN_NOSIGNAL) {
 		w->nr_unsignalled++;
@@ -148,7 +154,8 @@ static int spawn_outside(pl_task_t *out, const struct spawn_args *o, void *arg)
 		return ret;
 	if (out)
 		*out = pl__task_handle(t);
-	pl__ready_quietly(t);
+	if (!(o->flags & PL_SPAWN_BLOCKING) || !pl__aside_spawn(NULL, t))
+		pl__ready_quietly(t);
 	return 0;
 }
 

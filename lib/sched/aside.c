@@ -118,16 +118,30 @@ static bool has_nothing_else(struct pl__worker *w)
 	       !(w->ring && pl__ring_is_busy(w->ring));
 }
 
-void pl__aside_queue(struct pl__worker *w, struct pl__task *t)
+static bool can_have_spares(void)
+{
+	return pl__rt.cfg.max_workers > load_relaxed(&pl__rt.target);
+}
+
+static void aside_queue(struct pl__worker *w, struct pl__task *t)
 {
 	aside_push(t);
 	pl__aside_notify(w);
 }
 
+bool pl__aside_spawn(struct pl__worker *w, struct pl__task *t)
+{
+	if (!can_have_spares())
+		return false;
+	t->score = PL__FORECAST_MOST;
+	store_relaxed(&pl__forecast_has_any, true);
+	aside_queue(w, t);
+	return true;
+}
+
 bool pl__aside_put(struct pl__worker *w, struct pl__task *t)
 {
-	if (!pl__forecast_blocks(t) ||
-	    pl__rt.cfg.max_workers <= load_relaxed(&pl__rt.target))
+	if (!pl__forecast_blocks(t) || !can_have_spares())
 		return false;
 	if (has_nothing_else(w)) {
 		spare_note(w, t);
@@ -136,7 +150,7 @@ bool pl__aside_put(struct pl__worker *w, struct pl__task *t)
 		pl__notify_if_work();
 		return false;
 	}
-	pl__aside_queue(w, t);
+	aside_queue(w, t);
 	return true;
 }
 

@@ -51,8 +51,11 @@ static inline uint32_t pl__aside_nr(void)
 	return load_relaxed(&pl__rt.aside.nr);
 }
 
-/* Sets @t aside, by worker @w or, NULL, by another thread, and notifies. */
-void pl__aside_queue(struct pl__worker *w, struct pl__task *t);
+/*
+ * Sets the new task @t aside, by worker @w or, NULL, by another thread, as one
+ * that blocked before.  False: there can be no spare.
+ */
+bool pl__aside_spawn(struct pl__worker *w, struct pl__task *t);
 
 /*
  * Sets @t aside if it is expected to block.  False: it is not, or @w has

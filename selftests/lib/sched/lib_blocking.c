@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * pl_blocking() and PL_SPAWN_BLOCKING: the caller says that a function or a
+ * task will block its worker.
+ */
+#include "kselftest_harness.h"
+
+#include "rt.h"
+#include "blocked.h"
+
+#include <errno.h>
+
+RT_FIXTURE(blocking)
+
+static int gate[2];
+
+static void make_gate(void)
+{
+	ASSERT_EQ(0, pipe2(gate, O_CLOEXEC));
+}
+
+static void open_gate(void)
+{
+	EXPECT_EQ(0, close(gate[1]));
+}
+
+static void read_gate(void *arg)
+{
+	char c;
+
+	(void)arg;
+	atomic_fetch_add(&nr_begun, 1);
+	EXPECT_EQ(0, read(gate[0], &c, 1));
+}
+
+static void call_read_gate(void *arg)
+{
+	EXPECT_EQ(0, pl_blocking(read_gate, arg));
+}
+
+/* ---- hands over ---- */
+
+static void spawn_and_call(void *arg)
+{
+	spawn_tiny(1000);
+	call_read_gate(arg);
+}
+
+/* Without sysmon, which would see it too. */
+TEST_F(blocking, queue_of_the_caller_is_run_by_another_worker)
+{
+	pl_task_t t;
+
+	setenv("PARKLOT_WATCH", "0", 1);
+	make_gate();
+	start_with(1, 3);
+	t = spawn(spawn_and_call, NULL);
+	EXPECT_TRUE(UNTIL(nr_ran == 1000));
+	EXPECT_TRUE(UNTIL(nr_begun == 1));
+	EXPECT_EQ(1, rt_stat().workers_blocked);
+	open_gate();
+	join(t);
+	EXPECT_TRUE(UNTIL(!rt_stat().workers_blocked));
+}
+
+TEST_F(blocking, tasks_spawned_meanwhile_are_run_by_another_worker)
+{
+	pl_task_t t[8];
+	int i;
+
+	setenv("PARKLOT_WATCH", "0", 1);
+	make_gate();
+	start_with(2, 20);
+	for (i = 0; i < 8; i++)
+		t[i] = spawn(call_read_gate, NULL);
+	EXPECT_TRUE(UNTIL(nr_begun == 8));
+	spawn_tiny(100);
+	EXPECT_TRUE(UNTIL(nr_ran == 100));
+	open_gate();
+	for (i = 0; i < 8; i++)
+		join(t[i]);
+}
+
+static pl_task_t spawn_blocking(void (*fn)(void *arg), void *arg)
+{
+	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
+	pl_task_t t = 0;
+
+	opts.flags = PL_SPAWN_BLOCKING;
+	EXPECT_EQ(0, pl_spawn(&t, fn, arg, &opts));
+	return t;
+}
+
+static void spawn_crowd_and_tiny(void *arg)
+{
+	pl_task_t *t = arg;
+	int i;
+
+	for (i = 0; i < 50; i++)
+		t[i] = spawn_blocking(read_gate, NULL);
+	spawn_tiny(100);
+}
+
+TEST_F(blocking, tasks_that_are_spawned_to_block_delay_no_others)
+{
+	static pl_task_t t[100];
+	int i;
+
+	setenv("PARKLOT_WATCH", "0", 1);
+	make_gate();
+	start_with(2, 110);
+	for (i = 50; i < 100; i++)
+		t[i] = spawn_blocking(read_gate, NULL);
+	join(spawn(spawn_crowd_and_tiny, t));
+	EXPECT_TRUE(UNTIL(nr_ran == 100));
+	EXPECT_TRUE(UNTIL(nr_begun == 100));
+	EXPECT_EQ(100, rt_stat().set_aside);
+	open_gate();
+	for (i = 0; i < 100; i++)
+		join(t[i]);
+}
+
+/* All workers there may be are to run: there are no spares. */
+TEST_F(blocking, task_that_is_spawned_to_block_runs_without_spares)
+{
+	start_with(2, 2);
+	join(spawn_blocking(count, NULL));
+	EXPECT_EQ(1, nr_ran);
+	EXPECT_EQ(0, rt_stat().set_aside);
+}
+
+/* ---- the same task ---- */
+
+static pl_key_t key;
+static int value, nr_destroyed;
+
+static void destroy(void *arg)
+{
+	EXPECT_EQ(&value, arg);
+	nr_destroyed++;
+}
+
+static void look_at_oneself(void *arg)
+{
+	EXPECT_EQ(*(pl_task_t *)arg, pl_self());
+	EXPECT_EQ(&value, pl_key_get(key));
+	errno = ENOTTY;
+}
+
+static void call_with_key(void *arg)
+{
+	pl_task_t self = pl_self();
+
+	(void)arg;
+	EXPECT_EQ(0, pl_key_set(key, &value));
+	EXPECT_EQ(0, pl_blocking(look_at_oneself, &self));
+	EXPECT_EQ(ENOTTY, errno);
+	EXPECT_EQ(&value, pl_key_get(key));
+}
+
+TEST_F(blocking, handle_keys_and_errno_are_the_callers)
+{
+	ASSERT_EQ(0, pl_key_create(&key, destroy));
+	join(spawn(call_with_key, NULL));
+	EXPECT_EQ(1, nr_destroyed);
+	EXPECT_EQ(0, pl_key_delete(key));
+}
+
+static void sleep_until_cancelled(void *arg)
+{
+	(void)arg;
+	atomic_fetch_add(&nr_begun, 1);
+	EXPECT_EQ(-ECANCELED, pl_sleep(3600 * NSEC_PER_SEC));
+	EXPECT_TRUE(pl_cancelled());
+	atomic_fetch_add(&nr_ran, 1);
+}
+
+static void call_sleep(void *arg)
+{
+	EXPECT_EQ(0, pl_blocking(sleep_until_cancelled, arg));
+	EXPECT_TRUE(pl_cancelled());
+}
+
+TEST_F(blocking, cancel_ends_a_wait_in_the_function)
+{
+	pl_task_t t = spawn(call_sleep, NULL);
+
+	EXPECT_TRUE(UNTIL(nr_begun == 1));
+	EXPECT_TRUE(UNTIL(!rt_stat().workers_blocked));
+	EXPECT_EQ(0, pl_cancel(t));
+	join(t);
+	EXPECT_EQ(1, nr_ran);
+}
+
+static void wait_and_count(void *arg)
+{
+	EXPECT_EQ(0, pl_sleep(NSEC_PER_USEC));
+	pl_yield();
+	count(arg);
+}
+
+static void call_nested(void *arg)
+{
+	EXPECT_EQ(0, pl_blocking(wait_and_count, arg));
+	EXPECT_EQ(0, pl_blocking(count, arg));
+}
+
+static void call_twice(void *arg)
+{
+	int i;
+
+	for (i = 0; i < 100; i++) {
+		EXPECT_EQ(0, pl_blocking(call_nested, arg));
+		pl_yield();
+	}
+}
+
+TEST_F(blocking, nested_calls_leave_no_worker_counted_as_blocked)
+{
+	pl_task_t t[10];
+	int i;
+
+	start_with(2, 20);
+	for (i = 0; i < 10; i++)
+		t[i] = i % 2 ? spawn(call_twice, NULL) :
+			       spawn_blocking(call_twice, NULL);
+	for (i = 0; i < 10; i++)
+		join(t[i]);
+	EXPECT_EQ(2000, nr_ran);
+	EXPECT_TRUE(UNTIL(!rt_stat().workers_blocked));
+	EXPECT_TRUE(UNTIL(!rt_stat().workers_running));
+}
+
+static void exit_inside(void *arg)
+{
+	count(arg);
+	pl_exit();
+}
+
+static void call_exit(void *arg)
+{
+	pl_blocking(exit_inside, arg);
+	atomic_fetch_add(&nr_begun, 1);
+}
+
+TEST_F(blocking, exit_in_the_function_ends_the_task)
+{
+	int i;
+
+	start_with(2, 20);
+	for (i = 0; i < 100; i++)
+		join(spawn(call_exit, NULL));
+	EXPECT_EQ(100, nr_ran);
+	EXPECT_EQ(0, nr_begun);
+	EXPECT_TRUE(UNTIL(!rt_stat().workers_blocked));
+}
+
+TEST_F(blocking, task_on_the_worker_stack_may_call)
+{
+	make_gate();
+	open_gate();
+	start_with(2, 20);
+	join(spawn_as(PL_STACK_WORKER, call_read_gate, NULL));
+	EXPECT_EQ(1, nr_begun);
+	EXPECT_TRUE(UNTIL(!rt_stat().workers_blocked));
+}
+
+/* ---- outside, and errors ---- */
+
+TEST_F(blocking, thread_that_is_no_worker_only_calls)
+{
+	EXPECT_EQ(0, pl_blocking(count, NULL));
+	EXPECT_EQ(1, nr_ran);
+	EXPECT_EQ(PL_BACKEND_AUTO, pl_runtime_backend());
+}
+
+TEST_F(blocking, null_function_is_refused)
+{
+	EXPECT_EQ(-EINVAL, pl_blocking(NULL, NULL));
+}
+
+TEST_F(blocking, urgent_task_that_is_to_block_is_refused)
+{
+	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
+
+	opts.flags = PL_SPAWN_BLOCKING | PL_SPAWN_URGENT;
+	EXPECT_EQ(-EINVAL, pl_spawn(NULL, count, NULL, &opts));
+	opts.flags = PL_SPAWN_BLOCKING << 1;
+	EXPECT_EQ(-EINVAL, pl_spawn(NULL, count, NULL, &opts));
+}
+
+TEST_HARNESS_MAIN
