@@ -180,13 +180,24 @@ static void flush_unsignalled(struct pl__worker *w)
 	pl__notify_one();
 }
 
+/* True: sysmon saw that the task which the worker leaves blocked it. */
+static bool take_back_block(struct pl__worker *w)
+{
+	bool was_blocked = pl__unblocked(w);
+
+	if (likely(!load_relaxed(&w->sysmon.has_learned)))
+		return was_blocked;
+	store_relaxed(&w->sysmon.has_learned, false);
+	return true;
+}
+
 /* The run of a task is over: the worker is neither blocked nor a spare. */
 static __pl_noinline void back_from_block(struct pl__worker *w)
 {
 	if (w->is_spare) {
 		pl__spare_judge(w);
 		pl__spare_end(w);
-	} else if (pl__unblocked(w) && w->current) {
+	} else if (take_back_block(w) && w->current) {
 		w->current->score = pl__forecast_score(w->current->score, true);
 	}
 }

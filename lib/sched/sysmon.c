@@ -231,6 +231,21 @@ static bool mark_blocked(struct pl__worker *w)
 	return false;
 }
 
+/*
+ * The kernel lets another worker run, but says not for which task; so sysmon
+ * looks at the crew as well, once for each block, to know the task again.
+ */
+static void sysmon_learn_of_crew(struct pl__worker *w, uint64_t now)
+{
+	if (load_relaxed(&w->duty) != PL__RUNS ||
+	    load_relaxed(&w->sysmon.has_learned) ||
+	    !pl__crew_nr_blocked(&pl__rt.lots) || !looks_blocked(w, now) ||
+	    now - w->sysmon.since_ns < BLOCKED_NS)
+		return;
+	learn(w);
+	store_relaxed(&w->sysmon.has_learned, true);
+}
+
 /* ---- all of them ---- */
 
 /* True: the worker makes progress, or is about to. */
@@ -246,6 +261,7 @@ static bool sysmon_look_at(struct pl__worker *w, uint64_t now)
 		 */
 		if (load_relaxed(&w->duty) == PL__BLOCKED)
 			pl__unblocked(w);
+		sysmon_learn_of_crew(w, now);
 		return false;
 	}
 	switch (load_relaxed(&w->duty)) {

@@ -49,6 +49,8 @@ struct pl__sysmon_view {
 	uint64_t		nr_sleeps;	/* when it was last awake */
 	uint32_t		tick;
 	bool			may_be_blocked;	/* not seen to compute since */
+	/* of a crew: its task blocks; the worker clears it at its next task */
+	_Atomic bool		has_learned;
 	_Atomic int		stat_plus_1;	/* its /proc stat file, or 0 */
 	int			stat_tid;	/* thread of stat_plus_1 */
 
