@@ -40,14 +40,14 @@
  * its completions and its inbox.  Every second of these is instead stolen from
  * a stalled worker, if there is such a task.  So a task in the deque waits for
  * at most this number, or twice this number, times the length of the deque,
- * however fast new tasks come on top.  parklot(7) promises it.
+ * however fast new tasks come on top.  parklot-scheduling(7) promises it.
  */
 #define PL__FAIR_EVERY	32	/* a power of 2 */
 
 /*
  * Every 4th task is the oldest event, but for the 32nd.  So of 8 tasks one is
- * an event, if any is ready; parklot(7) promises it.  While workers are blocked
- * 3 of 4 are events: what was spawned may block one more.
+ * an event, if any is ready; parklot-scheduling(7) promises it.  While workers
+ * are blocked 3 of 4 are events: what was spawned may block one more.
  */
 #define PL__EVENT_EVERY	4	/* a power of 2 */
 

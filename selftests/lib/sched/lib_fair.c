@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * How long what is ready waits while others keep the workers busy: not in
- * time but in tasks taken meanwhile, as parklot(7) promises; and in which
- * order events run.
+ * time but in tasks taken meanwhile, as parklot-scheduling(7) promises; and in
+ * which order events run.
  *
  * A storm is tasks that spawn others, or yield, without end, and count.  It
  * gives up long after what is measured should have run.
@@ -14,8 +14,8 @@
 RT_FIXTURE(fair)
 
 /*
- * Of parklot(7): one of so many is the oldest spawned; an event, once it was
- * looked for; comes from another's queue.
+ * Of parklot-scheduling(7): one of so many is the oldest spawned; an event,
+ * once it was looked for; comes from another's queue.
  */
 #define EVERY		64
 #define EVENT_EVERY	8

@@ -9,7 +9,7 @@
 #include "kselftest_harness.h"
 #include "timers.h"
 
-#define LATE_MAX	(100 * MSEC)	/* of parklot(7) */
+#define LATE_MAX	(100 * MSEC)	/* parklot-scheduling(7) */
 
 struct shot {
 	uint64_t		deadline;
