@@ -79,15 +79,20 @@ int pl_interrupt(pl_task_t h)
 	return h ? interrupt_task(h, PL__TASK_INTERRUPTED, 0) : -EINVAL;
 }
 
-/* The next section, without an interrupt for the last one. */
-static uint32_t section_next(struct pl__task *t)
+/*
+ * Numbers of sections are odd; an even one is the time between two.  Without an
+ * interrupt for the last one.
+ */
+static uint32_t section_set(struct pl__task *t, bool is_begun)
 {
 	uint64_t old = atomic_load(&t->state), new;
 	uint32_t section;
 
 	do {
-		section = (section_of(old) + 1) & PL__TASK_SECTION_MAX;
-		section += !section;
+		section = section_of(old) + 1;
+		if (section % 2 != is_begun)
+			section++;
+		section &= PL__TASK_SECTION_MAX;
 		new = old & ~(PL__TASK_SECTION_MAX << PL__TASK_SECTION_SHIFT) &
 		      ~PL__TASK_SECTION_INTERRUPTED;
 		new |= (uint64_t)section << PL__TASK_SECTION_SHIFT;
@@ -99,22 +104,24 @@ uint32_t pl_section_begin(void)
 {
 	struct pl__task *t = pl__current();
 
-	return t ? section_next(t) : 0;
+	return t ? section_set(t, true) : 0;
 }
 
 void pl_section_end(void)
 {
 	struct pl__task *t = pl__current();
 
-	/* To a number that no other task has. */
-	if (t)
-		section_next(t);
+	if (t && section_of(atomic_load(&t->state)) % 2)
+		section_set(t, false);
 }
 
 int pl_section_interrupt(pl_task_t h, uint32_t section)
 {
 	if (!h || !section)
 		return -EINVAL;
+	/* The task may have this number, but between two sections. */
+	if (section % 2 == 0)
+		return -ESRCH;
 	return interrupt_task(h, PL__TASK_SECTION_INTERRUPTED, section);
 }
 

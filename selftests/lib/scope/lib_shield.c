@@ -233,6 +233,9 @@ static void two_sections(void *arg)
 	/* It came in the section, for none of its calls. */
 	EXPECT_EQ(0, pl_sleep(1));
 	EXPECT_EQ(-ESRCH, pl_section_interrupt(pl_self(), first));
+	/* Between two sections no number is right. */
+	EXPECT_EQ(-ESRCH, pl_section_interrupt(pl_self(), first + 1));
+	EXPECT_EQ(0, pl_sleep(1));
 	EXPECT_NE(first, pl_section_begin());
 	EXPECT_EQ(-ESRCH, pl_section_interrupt(pl_self(), first));
 	EXPECT_EQ(0, pl_sleep(1));
