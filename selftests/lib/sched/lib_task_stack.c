@@ -234,13 +234,16 @@ static void overflow_by_depth(void *arg)
 	recurse(0);
 }
 
+/* 0, at run time: clang keeps one byte of an array of which only [0] is used. */
+static volatile int first;
+
 __attribute__((noinline, no_sanitize_address, no_sanitize_thread))
 static void overflow_by_36000(void *arg)
 {
 	volatile char buf[36000];
 
-	buf[0] = (char)*(int *)arg;
-	*(int *)arg = buf[0];
+	buf[first] = (char)*(int *)arg;
+	*(int *)arg = buf[first];
 }
 
 __attribute__((noinline, no_sanitize_address, no_sanitize_thread))
@@ -248,8 +251,8 @@ static void overflow_by_270000(void *arg)
 {
 	volatile char buf[270000];
 
-	buf[0] = (char)*(int *)arg;
-	*(int *)arg = buf[0];
+	buf[first] = (char)*(int *)arg;
+	*(int *)arg = buf[first];
 }
 
 static void overflow_small(void *arg)
