@@ -3,6 +3,16 @@
 # Sourced by scripts/part.
 # shellcheck shell=bash
 
+# scripts: the shell scripts of the tree.
+scripts() {
+	tracked | while read -r f; do
+		if [[ $f == *.sh ]] || head -c 40 "$f" | head -n 1 |
+		   grep -qaE '^#!.*(bash|/sh|env sh)'; then
+			echo "$f"
+		fi
+	done
+}
+
 symbols_go_down() {
 	local obj objs=()
 

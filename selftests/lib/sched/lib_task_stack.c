@@ -234,7 +234,7 @@ static void overflow_by_depth(void *arg)
 	recurse(0);
 }
 
-/* 0, at run time: clang keeps one byte of an array of which only [0] is used. */
+/* 0, at run time: of an array with only [0] in use clang keeps one byte. */
 static volatile int first;
 
 __attribute__((noinline, no_sanitize_address, no_sanitize_thread))
