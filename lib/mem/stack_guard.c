@@ -13,7 +13,7 @@
 #define SIGSTACK_SIZE	(64 << 10)
 
 static pl__stack_running_fn running_fn;
-static struct sigaction before;
+static struct sigaction previous;
 static struct pl__lock install_lock;
 static bool is_installed;
 
@@ -22,7 +22,8 @@ void pl__stack_on_overflow(pl__stack_running_fn running)
 	running_fn = running;
 }
 
-static void say(const struct pl__stack *st, const char *name, uint64_t handle)
+static void overflow_print(const struct pl__stack *st, const char *name,
+			   uint64_t handle)
 {
 	struct pl__sigsafe_buf l = { .fd = 2 };
 
@@ -67,7 +68,7 @@ void pl__stack_die(const struct pl__stack *st)
 
 	if (running_fn)
 		running_fn(&name, &handle);
-	say(st, name, handle);
+	overflow_print(st, name, handle);
 	pl__die_by(SIGSEGV);
 }
 
@@ -79,13 +80,13 @@ static bool is_guard(const struct pl__stack *st, uintptr_t addr)
 }
 
 /* Not a guard: behaves as if the library had no handler. */
-static void pass_on(int sig, siginfo_t *info, void *context)
+static void handler_chain(int sig, siginfo_t *info, void *context)
 {
-	if (before.sa_flags & SA_SIGINFO) {
-		before.sa_sigaction(sig, info, context);
-	} else if (before.sa_handler != SIG_DFL &&
-		   before.sa_handler != SIG_IGN) {
-		before.sa_handler(sig);
+	if (previous.sa_flags & SA_SIGINFO) {
+		previous.sa_sigaction(sig, info, context);
+	} else if (previous.sa_handler != SIG_DFL &&
+		   previous.sa_handler != SIG_IGN) {
+		previous.sa_handler(sig);
 	} else {
 		/*
 		 * A fault comes again at once; a signal that was sent does not.
@@ -96,7 +97,7 @@ static void pass_on(int sig, siginfo_t *info, void *context)
 	}
 }
 
-static void on_fault(int sig, siginfo_t *info, void *context)
+static void handle_fault(int sig, siginfo_t *info, void *context)
 {
 	const char *name = "?";
 	uint64_t handle = 0;
@@ -104,25 +105,25 @@ static void on_fault(int sig, siginfo_t *info, void *context)
 						  NULL;
 
 	if (!st || !is_guard(st, (uintptr_t)info->si_addr)) {
-		pass_on(sig, info, context);
+		handler_chain(sig, info, context);
 		return;
 	}
-	say(st, name, handle);
+	overflow_print(st, name, handle);
 	signal(sig, SIG_DFL);
 }
 
-static void install(void)
+static void handler_install(void)
 {
 	struct sigaction sa = { .sa_flags = SA_SIGINFO | SA_ONSTACK }, old;
 
-	sa.sa_sigaction = on_fault;
+	sa.sa_sigaction = handle_fault;
 	sigemptyset(&sa.sa_mask);
-	/* on_fault() reads the previous handler as soon as it is installed. */
+	/* handle_fault() reads the previous handler once it is installed. */
 	pl__lock(&install_lock);
 	if (!is_installed && !sigaction(SIGSEGV, NULL, &old)) {
 		/* A fork() may have happened between these two statements. */
-		if (old.sa_sigaction != on_fault)
-			before = old;
+		if (old.sa_sigaction != handle_fault)
+			previous = old;
 		is_installed = !sigaction(SIGSEGV, &sa, NULL);
 	}
 	pl__unlock(&install_lock);
@@ -139,7 +140,7 @@ int pl__stack_thread_init(void **sigstack)
 {
 	stack_t ss = { .ss_size = SIGSTACK_SIZE };
 
-	install();
+	handler_install();
 	ss.ss_sp = *sigstack = pl__map(SIGSTACK_SIZE);
 	if (!ss.ss_sp)
 		return -ENOMEM;
