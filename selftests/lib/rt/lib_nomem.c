@@ -301,10 +301,14 @@ static bool may_be_left_out(const struct pl__fault_site *site)
 			errno != ENOSYS && errno != EPERM;
 
 	/* What the child of a fork does. */
-	if (RT_ASAN && strstr(site->file, "wait.c"))
+	if (RT_ASAN && strstr(site->file, "bucket.c"))
+		return true;
+	/* Of an idle stack without a guard; see lib_stack_guard. */
+	if (strstr(site->file, "stack.c") && strstr(site->call, "slot_size"))
 		return true;
 	/* Of a worker that has been blocked for a while; see lib_sysmon. */
-	if (strstr(site->file, "sysmon.c") && strstr(site->call, "open"))
+	if (strstr(site->file, "sysmon.c") &&
+	    (strstr(site->call, "open") || strstr(site->call, "status")))
 		return true;
 	/* The same, with I/O in flight; see lib_orphan_ring. */
 	if (strstr(site->file, "sysmon_sleep.c"))
