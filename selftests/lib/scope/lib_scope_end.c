@@ -200,8 +200,8 @@ static int fork_inside(struct pl_scope *s)
 	/* Its children are the parent's tasks. */
 	if (pl_scope_leave(s) != -EINVAL)
 		_exit(1);
-	/* There a sanitizer starts no threads. */
-	if (RT_TSAN)
+	/* There TSan starts no threads, and ASan's allocator may be locked. */
+	if (RT_TSAN || RT_ASAN)
 		_exit(0);
 	if (pl_scope_enter(&anew, PL_FOREVER, 0) ||
 	    pl_scope_spawn(&anew, NULL, nothing, NULL, NULL) ||
