@@ -167,8 +167,24 @@ static int begin_in_new_slot(enum start_as as)
 	return 0;
 }
 
+/*
+ * Sysmon's count may be of blocks that are over, and so count a worker twice
+ * that is a spare by now.  Sysmon raises it again.
+ */
+static void crew_count_lower(void)
+{
+	uint32_t nr = load_relaxed(&pl__rt.nr_crew_blocked);
+	uint32_t now = pl__crew_nr_blocked(&pl__rt.lots);
+
+	if (now < nr)
+		atomic_compare_exchange_strong(&pl__rt.nr_crew_blocked, &nr,
+					       now);
+}
+
 static bool is_start_refused(enum start_as as)
 {
+	if (as == START_SEARCHER)
+		crew_count_lower();
 	/* A worker in reserve is started without a notification. */
 	return as == START_SEARCHER ? !pl__is_start_due() :
 	       load_relaxed(&pl__rt.nr_alive) >= pl__rt.cfg.max_workers;
