@@ -6,6 +6,7 @@
 #include "kselftest_harness.h"
 
 #include "rt.h"
+#include "dump.h"
 
 RT_FIXTURE(stop_until)
 
@@ -93,26 +94,27 @@ TEST_F(stop_until, deadline_names_what_is_left)
 {
 	struct pl_stop_report r = PL_STOP_REPORT_INIT;
 	pl_task_t runs, waits;
-	char text[8192];
+	char said[8192];
 	int fds[3];
 
 	start_with(2, 0);
+	NEEDS_DUMP();
 	spawn_named("polite", sleep_on);
 	waits = spawn_named("waits", wait_in_shield);
 	runs = spawn_named("runs", run_on);
 	EXPECT_TRUE(UNTIL(is_running && nr_waiters(&sem.word) == 1));
 	collect_stderr(fds);
 	EXPECT_EQ(-ETIMEDOUT, pl_runtime_stop_until(in_ms(50), &r));
-	give_stderr_back(fds, text, sizeof(text));
+	give_stderr_back(fds, said, sizeof(said));
 	EXPECT_EQ(2, r.nr_left);
 	EXPECT_STREQ("waits", find(&r, waits)->name);
 	EXPECT_STREQ("sem", find(&r, waits)->state);
 	EXPECT_STREQ("runs", find(&r, runs)->name);
 	EXPECT_STREQ("runs", find(&r, runs)->state);
-	EXPECT_NE(NULL, strstr(text, "'waits' waits for sem"));
-	EXPECT_NE(NULL, strstr(text, "'runs' runs on worker"));
-	EXPECT_NE(NULL, strstr(text, "2 tasks have not ended"));
-	EXPECT_EQ(NULL, strstr(text, "polite"));
+	EXPECT_NE(NULL, strstr(said, "'waits' waits for sem"));
+	EXPECT_NE(NULL, strstr(said, "'runs' runs on worker"));
+	EXPECT_NE(NULL, strstr(said, "2 tasks have not ended"));
+	EXPECT_EQ(NULL, strstr(said, "polite"));
 
 	/* The stop goes on. */
 	EXPECT_EQ(-ECANCELED, pl_spawn(NULL, nothing, NULL, NULL));
