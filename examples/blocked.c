@@ -3,9 +3,9 @@
  * Two workers, four tasks that block them in read(), and bursts of a thousand
  * other tasks, for which that is nothing: a row each time, of how many workers
  * run (>), are blocked (#), and are parked (.).
- *
- * Usage: blocked [SECONDS]
  */
+#include "usage.h"
+
 #include <parklot.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -131,14 +131,14 @@ static double show(uint64_t ns)
 int main(int argc, char **argv)
 {
 	struct pl_config cfg = PL_CONFIG_INIT;
-	uint32_t seconds = argc > 2 ? 0 :
-			   argc > 1 ? (uint32_t)atoi(argv[1]) : 2;
+	char *arg = *usage_arguments(argc, argv, 1, "blocked [SECONDS]");
+	uint64_t seconds = arg ? usage_number("SECONDS", arg, 1, 10000) : 2;
 	bool is_module;
 	double ms;
 
 	cfg.nr_workers = NR_WORKERS;
-	if (!seconds || pl_runtime_start(&cfg))
-		failed("usage: blocked [SECONDS]");
+	if (pl_runtime_start(&cfg))
+		failed("no runtime");
 	is_module = pl_runtime_backend() == PL_BACKEND_MODULE;
 	ms = show(seconds * 10 * ROW_NS);
 	pl_runtime_stop();

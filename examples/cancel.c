@@ -11,6 +11,8 @@
  *	slower: gave up (Operation canceled)
  *	quick answered
  */
+#include "usage.h"
+
 #include <errno.h>
 #include <parklot.h>
 #include <stdio.h>
@@ -54,7 +56,7 @@ static void call_off(pl_task_t *tasks, struct question *all,
 	}
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	struct question all[NR] = {
 		{ .server = "slow", .takes_ns = 3600 * SECOND },
@@ -66,6 +68,7 @@ int main(void)
 	void *first;
 	int i, ret;
 
+	usage_arguments(argc, argv, 0, "cancel");
 	/* With room for all, so that no answer has to wait for a reader. */
 	if (pl_chan_create(&answers, NR))
 		return 1;

@@ -6,6 +6,8 @@
  * so that the next is read while one is written. Neither waits for a file, a
  * pipe or a terminal in any other way than by letting other tasks run.
  */
+#include "usage.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <parklot.h>
@@ -112,10 +114,13 @@ int main(int argc, char **argv)
 {
 	static struct block blocks[NR_BLOCKS];
 	char *none[] = { (char *)"-", NULL };
-	struct cat cat = { .names = argc > 1 ? argv + 1 : none };
+	struct cat cat = { 0 };
 	pl_task_t reader, writer;
 	int i;
 
+	cat.names = usage_arguments(argc, argv, argc, "cat [FILE]...");
+	if (!*cat.names)
+		cat.names = none;
 	if (pl_chan_create(&cat.full, NR_BLOCKS) ||
 	    pl_chan_create(&cat.empty, NR_BLOCKS))
 		return 1;

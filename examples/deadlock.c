@@ -8,6 +8,8 @@
  *	plstat $!
  *	gdb -p $! -ex 'info pl-tasks' -ex 'pl-task left bt'
  */
+#include "usage.h"
+
 #include <parklot.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -94,10 +96,11 @@ static void wait_until_it_hangs(void)
 	} while (st.workers_parked < st.workers);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	pl_task_t t;
 
+	usage_arguments(argc, argv, 0, "deadlock");
 	if (pipe(pipes) || pl_latch_init(&both, 2) || pl_latch_init(&all, 6))
 		return 1;
 	if (start(&left_task, "left", left) || start(&t, "right", right) ||

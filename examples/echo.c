@@ -5,9 +5,10 @@
  * One task accepts. Main waits for a signal, and then stops the runtime: all
  * tasks find their calls cancelled, close what they have, and end.
  */
+#include "usage.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -103,33 +104,28 @@ static void print_stat(void)
 }
 
 static const char usage[] =
-"Usage: echo [--port N] [--stat]\n"
+"echo [--port N] [--stat]\n"
 "Echoes what is sent to port N of 127.0.0.1 (0, the default: a free port)\n"
 "until SIGINT or SIGTERM; --stat then prints what the runtime did.\n"
-"PARKLOT_BACKEND=futex|module chooses where idle workers sleep.\n";
+"PARKLOT_BACKEND=futex|module chooses where idle workers sleep.";
 
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "help", no_argument, NULL, 'h' },
 		{ "port", required_argument, NULL, 'p' },
 		{ "stat", no_argument, NULL, 's' },
-		{ NULL, 0, NULL, 0 },
+		USAGE_OPTIONS
 	};
 	bool has_stat = false;
 	uint16_t port = 0;
 	sigset_t set;
 	int fd, opt, ret, sig;
 
-	while ((opt = getopt_long(argc, argv, "-", options, NULL)) != -1) {
-		if (opt == 'p') {
-			port = (uint16_t)atoi(optarg);
-		} else if (opt == 's') {
+	while ((opt = usage_option(argc, argv, "", options, 0, usage)) != -1) {
+		if (opt == 'p')
+			port = (uint16_t)usage_number("port", optarg, 0, 65535);
+		else
 			has_stat = true;
-		} else {
-			fputs(usage, opt == 'h' ? stdout : stderr);
-			return opt == 'h' ? 0 : 2;
-		}
 	}
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);

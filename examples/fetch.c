@@ -4,6 +4,8 @@
  *
  * Without a URL it fetches from itself: another task serves a page on loopback.
  */
+#include "usage.h"
+
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -11,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define TIMEOUT_NS	10000000000ULL
 
@@ -128,15 +129,14 @@ static void fetch_all(int nr, int nr_at_once)
 
 int main(int argc, char **argv)
 {
+	static const char usage[] = "fetch [-n NUMBER] [-c AT-A-TIME] [URL]";
 	int opt, nr = 100, nr_at_once = 20;
 
-	while ((opt = getopt(argc, argv, "c:n:")) != -1) {
+	while ((opt = usage_option(argc, argv, "c:n:", NULL, 1, usage)) != -1) {
 		if (opt == 'c')
-			nr_at_once = atoi(optarg);
-		else if (opt == 'n')
-			nr = atoi(optarg);
-		if (opt == '?' || nr < 1 || nr_at_once < 1)
-			die("Usage", "fetch [-n NUMBER] [-c AT-A-TIME] [URL]");
+			nr_at_once = usage_number("-c", optarg, 1, 100000);
+		else
+			nr = usage_number("-n", optarg, 1, 1000000000);
 	}
 	if (optind < argc)
 		resolve(argv[optind]);

@@ -2,6 +2,8 @@
 /*
  * A first program: three tasks sleep, all at the same time, and are joined.
  */
+#include "usage.h"
+
 #include <parklot.h>
 #include <stdio.h>
 
@@ -14,12 +16,13 @@ static void greet(void *arg)
 	printf("hello, %s\n", name);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	char *names[] = { "task", "worker", "lot" };
 	pl_task_t tasks[3];
 	int i, ret;
 
+	usage_arguments(argc, argv, 0, "hello");
 	for (i = 0; i < 3; i++) {
 		ret = pl_spawn(&tasks[i], greet, names[i], NULL);
 		if (ret)

@@ -2,9 +2,9 @@
 /*
  * Two workers, tasks that compute without a pause, and a ticker that is to run
  * each millisecond beside them: how late it is.
- *
- * Usage: hogs [HOGS [SECONDS]]
  */
+#include "usage.h"
+
 #include <parklot.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,18 +58,21 @@ static int compare(const void *a, const void *b)
 
 int main(int argc, char **argv)
 {
-	int nr = argc > 1 ? atoi(argv[1]) : NR_WORKERS, i;
-	int seconds = argc > 2 ? atoi(argv[2]) : 1;
+	char **args = usage_arguments(argc, argv, 2,
+				      "hogs [HOGS [SECONDS]]");
+	const int nr = args[0] ? (int)usage_number("HOGS", args[0], 1, 10000) :
+				 NR_WORKERS;
+	const unsigned long seconds = args[0] && args[1] ?
+		usage_number("SECONDS", args[1], 1, 10000) : 1;
 	struct pl_config cfg = PL_CONFIG_INIT;
 	struct pl_stat st = PL_STAT_INIT;
 	pl_task_t ticker;
+	int i;
 
-	if (nr < 1 || seconds < 1 || argc > 3)
-		failed("usage: hogs [HOGS [SECONDS]]");
 	cfg.nr_workers = NR_WORKERS;
 	if (pl_runtime_start(&cfg))
 		failed("no runtime");
-	hog_ns = (uint64_t)seconds * 1000000000ULL;
+	hog_ns = seconds * 1000000000ULL;
 	stop_ns = pl_now() + hog_ns;
 	pl_latch_init(&hogs, (uint32_t)nr);
 	if (pl_spawn(&ticker, tick, NULL, NULL))

@@ -10,6 +10,8 @@
  *	$ pipeline task <README.md
  *	19 of 202 lines have 'task'
  */
+#include "usage.h"
+
 #include <parklot.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,13 +93,12 @@ static int run(struct pipeline *p)
 
 int main(int argc, char **argv)
 {
+	static const char usage[] = "pipeline WORD <FILE";
 	struct pipeline p = { 0 };
 
-	if (argc != 2) {
-		fprintf(stderr, "Usage: pipeline WORD <FILE\n");
-		return 2;
-	}
-	p.word = argv[1];
+	p.word = *usage_arguments(argc, argv, 1, usage);
+	if (!p.word)
+		usage_exit('?', usage);
 	if (pl_chan_create(&p.lines, ROOM) || pl_chan_create(&p.found, ROOM))
 		return 1;
 	if (run(&p))

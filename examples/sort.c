@@ -9,6 +9,8 @@
  *	$ sort 1000000
  *	sorted 1000000 numbers
  */
+#include "usage.h"
+
 #include <parklot.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,15 +96,12 @@ static bool is_sorted(const uint32_t *numbers, size_t nr)
 
 int main(int argc, char **argv)
 {
-	char *end = NULL;
-	const size_t nr = argc > 1 ? strtoul(argv[1], &end, 0) : 1000000;
+	char *number = *usage_arguments(argc, argv, 1, "sort [NUMBER]");
+	const size_t nr = number ? usage_number("sort", number, 0, UINT32_MAX) :
+				   1000000;
 	struct part all = { .nr = nr };
 	pl_task_t task;
 
-	if (argc > 2 || (end && *end)) {
-		fputs("Usage: sort [NUMBER]\n", stderr);
-		return 2;
-	}
 	all.numbers = calloc(nr + 1, sizeof(*all.numbers));
 	all.scratch = calloc(nr + 1, sizeof(*all.scratch));
 	if (!all.numbers || !all.scratch)

@@ -13,6 +13,8 @@
  *	5000 of 10000 sessions were silent
  *	10000 of 10000 sessions timed out
  */
+#include "usage.h"
+
 #include <parklot.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -96,12 +98,13 @@ static void keep_alive(struct session *sessions)
 	}
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	struct session *sessions = calloc(NR_SESSIONS, sizeof(*sessions));
 	pl_task_t task;
 	int i;
 
+	usage_arguments(argc, argv, 0, "timeouts");
 	if (!sessions || pl_latch_init(&wheel.alive, NR_SESSIONS))
 		return 1;
 	wheel.start_ns = pl_now();
