@@ -215,11 +215,11 @@ $(LIB_TESTS) $(MOD_TESTS):
 		$(LDFLAGS) $(LIBURING_LIBS)
 
 # What the manual shows of the device, for the test that runs it there.
-$(O)/man/parklot.4.h: man/parklot.4
+$(O)/man/parklot-device.4.h: man/parklot-device.4
 	@mkdir -p $(@D)
 	$(Q)scripts/check-examples --print $< >$@
 
-$(O)/selftests/manual/mod_manual.c.o: $(O)/man/parklot.4.h
+$(O)/selftests/manual/mod_manual.c.o: $(O)/man/parklot-device.4.h
 $(O)/selftests/manual/mod_manual.c.o: override CPPFLAGS += -iquote $(O)/man
 
 -include $(LIB_OBJS:.o=.d) $(PIC_OBJS:.o=.d) $(PROGRAMS:=.c.d) \

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The programs in parklot(4) end with status 0 if they work as described. */
+/* The programs in parklot-device(4) end with 0 if they do what it says. */
 #include "kselftest_harness.h"
 
 #include "mod.h"
-#include "parklot.4.h"
+#include "parklot-device.4.h"
 
 _Static_assert(NR_EXAMPLES == 3, "a test for each");
 
