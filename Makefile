@@ -110,6 +110,7 @@ WRAPPERS	:= $(sort $(wildcard include/parklot/wrap/*.h))
 GDB_SCRIPT	:= $(DATADIR)/parklot/parklot-gdb.py
 GDB_AUTO	:= $(DATADIR)/gdb/auto-load$(LIBDIR)/libparklot.so.$(VERSION)-gdb.py
 MAN_PAGES	:= $(sort $(wildcard man/*.[1-9]))
+MAN_BUILT	:= $(addprefix $(O)/,$(MAN_PAGES))
 
 .DELETE_ON_ERROR:
 .SUFFIXES:
@@ -179,6 +180,12 @@ $(PC) $(CMAKE): $(O)/%: lib/%.in Makefile FORCE
 		-e 's|@INCLUDE@|$(INCLUDE_FROM_CMAKE)|' \
 		-e 's|@SOVERSION@|$(SOVERSION)|' \
 		-e 's|@VERSION@|$(VERSION)|' $< >$@
+
+# They name paths of the default prefix.
+$(MAN_BUILT): $(O)/%: % Makefile FORCE
+	@mkdir -p $(@D)
+	@sed -e 's|/usr/local/lib|$(LIBDIR)|g' \
+		-e 's|/usr/local/share|$(DATADIR)|g' $< >$@
 
 # Each program is one file and the library's archive, hidden symbols included.
 $(EXAMPLES) $(BENCHES) $(TOOLS): $(O)/%: $(O)/%.c.o $(LIB_A)
@@ -417,7 +424,7 @@ bench-%: FORCE
 # ---- install ----
 
 .PHONY: install
-install: lib tools ## to DESTDIR/PREFIX
+install: lib tools $(MAN_BUILT) ## to DESTDIR/PREFIX
 	$(INSTALL) -d $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(CMAKEDIR) \
 		$(DESTDIR)$(BINDIR) $(DESTDIR)$(INCLUDEDIR)/linux \
 		$(DESTDIR)$(INCLUDEDIR)/parklot
@@ -438,7 +445,7 @@ install: lib tools ## to DESTDIR/PREFIX
 		$(DESTDIR)$(INCLUDEDIR)/linux/
 	$(INSTALL) -D -m 644 tools/parklot-gdb.py $(DESTDIR)$(GDB_SCRIPT)
 	$(INSTALL) -D -m 644 tools/parklot-gdb.py $(DESTDIR)$(GDB_AUTO)
-	$(foreach p,$(MAN_PAGES),$(INSTALL) -D -m 644 $(p) \
+	$(foreach p,$(MAN_BUILT),$(INSTALL) -D -m 644 $(p) \
 		$(DESTDIR)$(MANDIR)/man$(subst .,,$(suffix $(p)))/$(notdir $(p)) &&) :
 
 .PHONY: uninstall
