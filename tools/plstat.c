@@ -9,12 +9,14 @@
 #include "format.h"
 #include "sample.h"
 
+#include <dirent.h>
 #include <getopt.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -98,8 +100,7 @@ static void print_screen(struct sample *before, struct sample *s)
 
 	printf("parklot %.16s, process %d, ", table.library, pid);
 	if (s->is_running)
-		printf("%s, runs for %.1f s\n", backend_name(s),
-		       (double)(s->at_ns - table.started_ns) / 1e9);
+		printf("%s, runs for %.1f s\n", backend_name(s), uptime(s));
 	else
 		puts("does not run");
 	printf("workers  %7" PRIu64 " started: %" PRIu64 " run, %" PRIu64
@@ -197,9 +198,89 @@ static void watch(double seconds)
 	} while (!rest(seconds));
 }
 
+/* ---- all processes ---- */
+
+static void print_process(void)
+{
+	static struct sample s;
+	char path[64], name[16] = "?";
+	FILE *comm;
+
+	find_table();
+	look(&s);
+	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	comm = fopen(path, "re");
+	if (comm && fgets(name, sizeof(name), comm))
+		name[strcspn(name, "\n")] = '\0';
+	printf("%7d %-8.16s %-8s %-8s %7" PRIu64 " %8" PRIu64 " %9.0f %s\n", pid,
+	       table.library, backend_name(&s), io_name(&s), get(&s, "workers"),
+	       get(&s, "tasks_alive"), s.is_running ? uptime(&s) : 0.0, name);
+	exit(fflush(stdout) ? 1 : 0);
+}
+
+/* A child looks, which ends without a word if something is in the way. */
+static void list_process(pid_t of)
+{
+	const pid_t child = fork();
+
+	if (child < 0)
+		die("cannot fork: %s", strerror(errno));
+	if (child) {
+		waitpid(child, NULL, 0);
+		return;
+	}
+	pid = of;
+	if (freopen("/dev/null", "w", stderr))
+		print_process();
+	_exit(1);
+}
+
+/* That it has memory, as the kernel's threads have not; or why not. */
+static int has_memory(pid_t of)
+{
+	char path[64];
+	FILE *maps;
+	int ret;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", of);
+	errno = 0;
+	maps = fopen(path, "re");
+	if (!maps)
+		return -errno;
+	ret = fgetc(maps) == EOF ? -errno : 1;
+	fclose(maps);
+	return ret;
+}
+
+static void list(void)
+{
+	DIR *proc = opendir("/proc");
+	unsigned int nr_others = 0;
+	struct dirent *entry;
+	pid_t of;
+	int ret;
+
+	if (!proc)
+		die("/proc: %s", strerror(errno));
+	puts("    PID VERSION  BACKEND  IO       WORKERS    TASKS   SECONDS COMMAND");
+	fflush(stdout);
+	while ((entry = readdir(proc))) {
+		of = (pid_t)atoi(entry->d_name);
+		ret = of > 0 && of != getpid() ? has_memory(of) : 0;
+		if (ret > 0)
+			list_process(of);
+		nr_others += ret == -EACCES || ret == -EPERM;
+	}
+	closedir(proc);
+	if (nr_others)
+		fprintf(stderr, "plstat: processes of others, not looked at: %u\n",
+			nr_others);
+}
+
 static const char help[] =
-	"Usage: plstat [OPTION]... PID\n"
+	"Usage: plstat [OPTION]... [PID]\n"
 	"What process PID, a program that uses parklot, does: a screen each second.\n"
+	"Without PID and options: the processes that use parklot.\n"
 	"\n"
 	"  -1, --once             sums since its start, once\n"
 	"  -j, --json             the same as a JSON object\n"
@@ -272,6 +353,10 @@ int main(int argc, char **argv)
 
 	while ((option = getopt_long(argc, argv, "1jpi:h", options, NULL)) >= 0)
 		choose(&c, option);
+	if (argc == 1) {
+		list();
+		return 0;
+	}
 	if (argc - optind != 1)
 		choose(&c, '?');
 	set_pid(argv[optind]);

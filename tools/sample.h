@@ -35,6 +35,7 @@ struct sample {
 	uint64_t	at_ns;
 	bool		is_running;
 	uint32_t	backend;
+	uint32_t	io;		/* enum pl_io */
 	uint32_t	nr;
 	struct value	value[NR_ENTRIES_MAX];
 	uint32_t	nr_delays;
@@ -147,7 +148,8 @@ static bool add_workers(struct sample *s, uint64_t workers, uint32_t nr)
 		    !add_object(s, PL__EXPORT_WORKER, worker) ||
 		    !peek(&ring, worker + table.ring, 8))
 			return false;
-		if (ring && !add_object(s, PL__EXPORT_RING, ring))
+		if (ring && (!add_object(s, PL__EXPORT_RING, ring) ||
+			     !peek(&s->io, ring + table.ring_kind, 4)))
 			return false;
 	}
 	return true;
@@ -219,20 +221,6 @@ static uint64_t delay_below(const struct delays *before, const struct delays *d,
 
 static const unsigned int percents[] = { 50, 99 };
 
-static void add_percentiles(struct sample *s)
-{
-	char name[sizeof(s->value[0].name)];
-	size_t i, k;
-
-	for (i = 0; i < s->nr_delays; i++)
-		for (k = 0; k < 2; k++) {
-			snprintf(name, sizeof(name), "%s_p%u_ns",
-				 s->delays[i].name, percents[k]);
-			add(s, name, PL__EXPORT_GAUGE,
-			    delay_below(NULL, &s->delays[i], percents[k]));
-		}
-}
-
 static bool is_in_use(void)
 {
 	uint32_t state;
@@ -272,7 +260,6 @@ static void look(struct sample *s)
 	if (!add_object(s, PL__EXPORT_RT, table.rt))
 		die("process %d: its runtime cannot be read", pid);
 	add_differences(s);
-	add_percentiles(s);
 }
 
 static const char *backend_name(const struct sample *s)
@@ -281,6 +268,19 @@ static const char *backend_name(const struct sample *s)
 
 	return !s->is_running ? "none" : s->backend < 3 ? names[s->backend] :
 							 "unknown";
+}
+
+/* Of what tasks have waited with: "none" before the first did. */
+static const char *io_name(const struct sample *s)
+{
+	static const char *const names[] = { "none", "io_uring", "epoll" };
+
+	return s->io < 3 ? names[s->io] : "unknown";
+}
+
+static double uptime(const struct sample *s)
+{
+	return (double)(s->at_ns - table.started_ns) / 1e9;
 }
 
 #endif /* TOOLS_SAMPLE_H */

@@ -78,6 +78,7 @@ struct pl__stat_export_table pl__stat_export_table __attribute__((used)) = {
 	.buckets	= offsetof(struct pl__timers, buckets),
 	.nr_buckets	= offsetof(struct pl__timers, nr_buckets),
 	.bucket_size	= sizeof(struct bucket),
+	.ring_kind	= offsetof(struct pl__ring, kind),
 };
 
 /* An Elf64_Nhdr, the owner, and the description (stat_export.h). */

@@ -67,7 +67,7 @@ struct pl__stat_export_table {
 	uint32_t	buckets; /* in timers: address of the first bucket */
 	uint32_t	nr_buckets; /* in timers, 4 bytes: number of buckets */
 	uint32_t	bucket_size;
-	uint32_t	reserved;
+	uint32_t	ring_kind;	/* in a ring, 4 bytes: enum pl_io */
 };
 
 /* Called at the start of the runtime. */
