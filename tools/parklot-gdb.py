@@ -20,11 +20,19 @@ REGISTERS = {
 }
 
 
+def what_is_missing():
+    for objfile in gdb.objfiles():
+        if "/libparklot.so." in objfile.filename:
+            return ("no debug information of %s; in Debian's packages it is"
+                    " libparklot0-dbgsym" % objfile.filename)
+    return "no parklot here, or linked from an archive without debug information"
+
+
 def runtime():
     # Not by an expression: that depends on the language of the frame.
     symbol = gdb.lookup_global_symbol("pl__rt")
     if symbol is None:
-        raise gdb.GdbError("no parklot here, or no debug information of it")
+        raise gdb.GdbError(what_is_missing())
     return symbol.value()
 
 
