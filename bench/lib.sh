@@ -137,3 +137,10 @@ does() {
 	*) "$O/bench/peers/$1" list | grep -qx "$2" ;;
 	esac
 }
+
+# origin: where and when a chart was drawn, right after it was measured.
+origin() {
+	echo "$(uname -n), $(nproc) processors, Linux $(uname -r | cut -d - -f 1)," \
+		"$(git describe --always --dirty 2>/dev/null || echo release)," \
+		"$(date -u '+%Y-%m-%d %H:%M') UTC"
+}
