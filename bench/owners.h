@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * The memory of a process that runs tasks, by owner, for bench/sharing
+ *
+ * Prints "range FIRST LAST OWNER NAME" for each: the addresses of its first
+ * and last byte, 16 digits each.  OWNER is a worker by its number; "task", what
+ * belongs to tasks of the path; "object", what the path itself shares; "other",
+ * what belongs to threads that are no worker, and tasks of other workers; or
+ * "process".  Ranges lie in each other: the smallest names an address.  What is
+ * in none is the process's.  "code FIRST LAST NAME" is a function.
+ */
+#ifndef BENCH_OWNERS_H
+#define BENCH_OWNERS_H
+
+#include "ctx/self.h"
+#include "ring/ring.h"
+#include "sched/rt.h"
+#include "sched/task.h"
+#include "time/timer_impl.h"
+#include "wait/wait.h"
+
+#include <malloc.h>
+
+#include "util.h"
+
+static inline char *put_hex(char *to, uintptr_t v)
+{
+	int shift;
+
+	for (shift = 60; shift >= 0; shift -= 4)
+		*to++ = "0123456789abcdef"[v >> shift & 15];
+	*to++ = ' ';
+	return to;
+}
+
+/* Not by printf(), of which the trace would have more than of a path. */
+static inline void put_range(const void *at, size_t size, const char *owner,
+			     const char *name)
+{
+	uintptr_t first = (uintptr_t)at;
+	char text[128], *end = stpcpy(text, "range ");
+
+	if (!size)
+		return;
+	end = put_hex(put_hex(end, first), first + size - 1);
+	stpcpy(stpcpy(stpcpy(end, owner), " "), name);
+	puts(text);
+}
+
+/* Memory of malloc(), which may have given more than was asked for. */
+static inline void put_heap(void *p, const char *owner, const char *name)
+{
+	if (p)
+		put_range(p, malloc_usable_size(p), owner, name);
+}
+
+#define PUT(s, member, owner, name) \
+	put_range(&(s)->member, sizeof((s)->member), owner, name "." #member)
+
+/* ---- workers ---- */
+
+static inline void put_stacks(struct pl__stack *st)
+{
+	for (; st; st = st->next) {
+		put_range(st->base, st->size, "task", "stack");
+		put_range(st, sizeof(*st), "task", "stack's struct");
+	}
+}
+
+static inline void put_deque(struct pl__deque *d, const char *owner)
+{
+	PUT(d, top, owner, "deque");
+	PUT(d, bottom, owner, "deque");
+	put_heap(load_relaxed(&d->array), owner, "deque.slots");
+}
+
+static inline void put_worker(struct pl__worker *w)
+{
+	char owner[16];
+	int cls;
+
+	snprintf(owner, sizeof(owner), "%u", w->index);
+	put_range(w, sizeof(*w), owner, "worker");
+	PUT(w, stat, owner, "worker");
+	PUT(w, inbox, owner, "worker");
+	PUT(w, park, owner, "worker");
+	PUT(w, sysmon, owner, "worker");
+	put_deque(&w->deque, owner);
+	put_deque(&w->events, owner);
+	put_deque(&w->unstarted, owner);
+	put_heap(w->ring, owner, "ring");
+	for (cls = 0; cls < PL__STACK_CLASSES; cls++)
+		put_stacks(w->stacks.head[cls]);
+}
+
+/* ---- what all share ---- */
+
+static inline void put_counts(struct pl__rt *rt)
+{
+	PUT(rt, state, "process", "rt");
+	PUT(rt, nr_started, "process", "rt");
+	PUT(rt, nr_alive, "process", "rt");
+	PUT(rt, target, "process", "rt");
+	PUT(rt, sysmon, "process", "rt");
+	PUT(rt, nr_idle, "process", "rt");
+	PUT(rt, nr_searching, "process", "rt");
+	PUT(rt, nr_blocked, "process", "rt");
+	PUT(rt, nr_seen, "process", "rt");
+	PUT(rt, nr_in_hook, "process", "rt");
+	PUT(rt, nr_stalled, "process", "rt");
+	PUT(rt, stalled_limit, "process", "rt");
+	PUT(rt, nr_crew_blocked, "process", "rt");
+	PUT(rt, nr_starting, "process", "rt");
+	PUT(rt, nr_notifying_all, "process", "rt");
+	PUT(rt, inside, "process", "rt");
+	PUT(rt, ended_word, "process", "rt");
+	PUT(rt, spawned_outside, "process", "rt");
+	PUT(rt, ended_outside, "process", "rt");
+	PUT(rt, wakes_outside, "process", "rt");
+	PUT(rt, stackless, "process", "rt");
+	PUT(rt, aside, "process", "rt");
+	PUT(rt, start_lock, "process", "rt");
+}
+
+static inline void put_lots(struct pl__lots *lots)
+{
+	uint32_t i;
+
+	for (i = 0; i < lots->nr; i++) {
+		put_range(&lots->lot[i], sizeof(lots->lot[i]), "process",
+			  "lot");
+		PUT(&lots->lot[i], seq_own, "process", "lot");
+		PUT(&lots->lot[i], nr_parked, "process", "lot");
+		PUT(&lots->lot[i], lock, "process", "lot");
+		PUT(&lots->lot[i], sleepers, "process", "lot");
+	}
+}
+
+/* Of its objects, called @name, it is known only that tasks use them. */
+static inline void put_slab(struct pl__slab *s, const char *name,
+			    const char *slab)
+{
+	uint32_t nr = pl__slab_nr_slots(s), slot;
+	uint32_t in_chunk = 1U << s->shift;
+	const size_t locked = offsetof(struct pl__slab, lock);
+
+	put_range(&s->lock, sizeof(*s) - locked, "process", slab);
+	put_range(&s->nr_slots, sizeof(s->nr_slots), "process", "slab.nr_slots");
+	put_range(s->chunks, s->nr_chunks * sizeof(*s->chunks), "process",
+		  "slab.chunks");
+	for (slot = 0; slot < nr; slot += in_chunk)
+		put_range(pl__slab_get(s, slot), s->obj_size * in_chunk,
+			  "task", name);
+}
+
+static inline void put_timers(struct pl__timers *t)
+{
+	struct bucket *b;
+
+	put_heap(t, "process", "timers");
+	PUT(t, seq, "process", "timers");
+	PUT(t, next_ns, "process", "timers");
+	PUT(t, heap.size, "process", "timers");
+	put_slab(&t->slab, "timer", "timers.slab");
+	for (b = t->buckets; b < t->buckets + t->nr_buckets; b++) {
+		put_range(b, sizeof(*b), "process", "timer_bucket");
+		PUT(b, lock, "process", "timer_bucket");
+		PUT(b, nr, "process", "timer_bucket");
+		PUT(b, head, "process", "timer_bucket");
+		PUT(b, tail, "process", "timer_bucket");
+		PUT(b, swept, "process", "timer_bucket");
+		PUT(b, added, "process", "timer_bucket");
+		PUT(b, cache, "process", "timer_bucket");
+		PUT(b, died_listed, "process", "timer_bucket");
+		PUT(b, died_heaped, "process", "timer_bucket");
+		PUT(b, earliest_ns, "process", "timer_bucket");
+	}
+}
+
+static inline void put_owners(void)
+{
+	struct pl__rt *rt = &pl__rt;
+	uint32_t i;
+
+	for (i = 0; i < rt->cfg.max_workers; i++)
+		if (rt->workers[i])
+			put_worker(rt->workers[i]);
+	put_counts(rt);
+	put_lots(&rt->lots);
+	put_slab(&rt->tasks, "task", "rt.tasks");
+	put_heap(rt->stacks.pools, "process", "stack_pool");
+	put_timers(rt->timers);
+}
+
+#endif /* BENCH_OWNERS_H */
