@@ -5,7 +5,8 @@
  *
  * The others are "idle", parked.  A path that makes a task ready among them wakes
  * one each time, so that the next round waits until it is parked again.  Such
- * paths run beside "busy" workers too, in tasks that the kernel holds.
+ * paths run beside "busy" workers too, in tasks that the kernel holds; and so
+ * does a worker that parks.
  *
  * A path runs ROUNDS times to warm up, and as often between two marks: stores
  * to the page MARKS, which a trace shows.
@@ -59,19 +60,20 @@ static void mark_round(unsigned int i)
 		begin();
 }
 
-static bool is_idle(void)
+/* @nr workers are parked, and none looks for work. */
+static bool is_idle(uint32_t nr)
 {
-	uint32_t nr = 0, i;
+	uint32_t nr_parked = 0, i;
 
 	for (i = 0; i < pl__rt.lots.nr; i++)
-		nr += load_relaxed(&pl__rt.lots.lot[i].nr_parked);
-	return nr == WORKERS - 1 && !load_relaxed(&pl__rt.nr_searching);
+		nr_parked += load_relaxed(&pl__rt.lots.lot[i].nr_parked);
+	return nr_parked == nr && !load_relaxed(&pl__rt.nr_searching);
 }
 
 /* Until the other workers are as they are to be. */
 static void settle(void)
 {
-	while (!strcmp(beside, "idle") && !is_idle())
+	while (!strcmp(beside, "idle") && !is_idle(WORKERS - 1))
 		usleep(100);
 }
 
@@ -248,6 +250,28 @@ static void wake(void)
 	pl_join(t);
 }
 
+/* Each time the worker parks, as it is the only one without a task. */
+static void park(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < 2 * ROUNDS; i++) {
+		mark_round(i);
+		pl_word_wait(&path.word, 0, PL_FOREVER);
+	}
+	end();
+	atomic_store(&path.stop, 1);
+}
+
+static void unpark(void)
+{
+	while (!atomic_load(&path.stop)) {
+		if (is_idle(1) && pl__nr_waiting(&path.word.value))
+			pl_word_wake(&path.word, 1);
+		usleep(100);
+	}
+}
+
 static void mutex(void)
 {
 	unsigned int i;
@@ -373,23 +397,25 @@ static void send_recv(void)
 static const struct path {
 	const char *beside, *name;
 	void (*run)(void);
+	void (*outside)(void);	/* what the first thread does meanwhile */
 } paths[] = {
-	{ "busy", "spawn", spawn_end },
-	{ "busy", "spawn_join", spawn_join },
-	{ "busy", "yield", yield },
-	{ "busy", "word", word },
-	{ "busy", "word_until", word_until },
-	{ "busy", "wake", wake },
-	{ "busy", "chan_wait", chan_wait },
-	{ "idle", "spawn", spawn_notify },
-	{ "idle", "wake", wake },
-	{ "idle", "yield_alone", yield_alone },
-	{ "idle", "mutex", mutex },
-	{ "idle", "chan", chan },
-	{ "idle", "timer", timer },
-	{ "idle", "stack", stack },
-	{ "idle", "stack_many", stack_many },
-	{ "idle", "send_recv", send_recv },
+	{ "busy", "spawn", spawn_end, NULL },
+	{ "busy", "spawn_join", spawn_join, NULL },
+	{ "busy", "yield", yield, NULL },
+	{ "busy", "word", word, NULL },
+	{ "busy", "word_until", word_until, NULL },
+	{ "busy", "wake", wake, NULL },
+	{ "busy", "chan_wait", chan_wait, NULL },
+	{ "busy", "park", park, unpark },
+	{ "idle", "spawn", spawn_notify, NULL },
+	{ "idle", "wake", wake, NULL },
+	{ "idle", "yield_alone", yield_alone, NULL },
+	{ "idle", "mutex", mutex, NULL },
+	{ "idle", "chan", chan, NULL },
+	{ "idle", "timer", timer, NULL },
+	{ "idle", "stack", stack, NULL },
+	{ "idle", "stack_many", stack_many, NULL },
+	{ "idle", "send_recv", send_recv, NULL },
 };
 
 #define NR_PATHS (sizeof(paths) / sizeof(*paths))
@@ -480,6 +506,8 @@ static void measure(const struct path *p)
 	if (!strcmp(beside, "busy"))
 		occupy();
 	t = spawn(run, (void *)p);
+	if (p->outside)
+		p->outside();
 	must("join", pl_join(t));
 	put_range(pl__thread_task(), sizeof(struct pl__task), "other",
 		  "thread");

@@ -244,6 +244,13 @@ function count_access(rw, a, pc, n,	line)
 	lines[kind[a], line] = 1
 }
 
+# The last byte of an access, if that is in another line; else "".
+function far_end(a, size,	end)
+{
+	end = digits(hex(substr(a, 2)) + size - 1)
+	return line_of(end) == line_of(a) ? "" : end
+}
+
 END {
 	if (!marked || on || moved || !nr || path == "") {
 		print "sharing: no marks, or marks of several threads" >"/dev/stderr"
@@ -251,8 +258,12 @@ END {
 	}
 	for (key in seen) {
 		split(key, part, /[ ,]/)
-		count_access(part[1] == "L" ? "read" : "write", pad(part[2]),
-			     pad(part[4]), seen[key])
+		rw = part[1] == "L" ? "read" : "write"
+		a = pad(part[2])
+		count_access(rw, a, pad(part[4]), seen[key])
+		a = far_end(a, part[3])
+		if (a != "")
+			count_access(rw, a, pad(part[4]), seen[key])
 	}
 	for (key in theirs) {
 		split(key, part, ",")
