@@ -416,6 +416,10 @@ bench-check: check-bench ## hot paths take no more instructions than they did
 bench-baseline: ## what they take from now on
 	$(Q)scripts/part bench-baseline
 
+.PHONY: check-sharing
+check-sharing: ## hot paths write no cache lines of others: bench/sharing.tsv
+	$(Q)O='$(O)' scripts/check sharing
+
 # bench-yield bench-spawn bench-wake ...: one subject, RUNS=5 times.
 bench-%: FORCE
 	$(call measured_by,examples benches)
