@@ -53,10 +53,10 @@ struct pl__list;
 struct pl_rwlock {
 	struct pl_word	word;
 	PL_ATOMIC_U32	lock;
-	uint32_t	nr_readers;
+	uint32_t	phase;
 	struct pl__list	*readers;
 	struct pl__list	*writers;
-	uint32_t	phase;
+	uint32_t	turn;
 	uint32_t	reserved;
 };
 
@@ -195,8 +195,9 @@ PL_API int pl_once(struct pl_once *o, void (*fn)(void *arg), void *arg);
 /**
  * pl_rwlock_rdlock() - lock, together with other readers
  *
- * Waits if a writer has the lock or waits for it, even if the caller has it as
- * a reader already: not recursive.  Not a point of interruption or
+ * Waits if a writer has the lock, or if readers have it and a writer waits,
+ * even if the caller is one of these readers: not recursive.  A waiter that
+ * others overtake for 1 ms is handed the lock.  Not a point of interruption or
  * cancellation.
  */
 PL_API void pl_rwlock_rdlock(struct pl_rwlock *l);
@@ -213,10 +214,10 @@ PL_API void pl_rwlock_rdunlock(struct pl_rwlock *l);
 /**
  * pl_rwlock_wrlock() - lock, alone
  *
- * Readers that arrive later wait.  The unlock hands the lock over to all
- * readers that wait at that moment, and the last of these to the next writer,
- * in the order in which they arrived.  Not a point of interruption or
- * cancellation.
+ * Readers that arrive later wait, unless they find the lock free.  The unlock
+ * wakes the readers that wait at that moment, and the last of these the next
+ * writer, in the order in which they arrived.  A waiter that others overtake
+ * for 1 ms is handed the lock.  Not a point of interruption or cancellation.
  */
 PL_API void pl_rwlock_wrlock(struct pl_rwlock *l);
 
@@ -226,7 +227,7 @@ PL_API int pl_rwlock_trywrlock(struct pl_rwlock *l);
 /**
  * pl_rwlock_wrlock_until() - as pl_rwlock_wrlock(), with a deadline
  *
- * If it fails, readers that waited only for this writer get the lock.
+ * If it fails, readers that waited only for this writer are woken.
  *
  * Return: 0, -ETIMEDOUT, -EINTR, -ECANCELED or -ENOMEM.
  */

@@ -38,11 +38,11 @@
 #include "sync/mutex.h"
 #include "base/inject.h"
 #include "base/sys.h"
+#include "sync/spin.h"
 
 /* In this order: a locker only raises the value. */
 enum { FREE, LOCKED, WAITED_FOR, IMPATIENT };
 
-#define NR_BACKOFFS	8
 #define PATIENCE_NS	(1000 * 1000)
 
 static bool mutex_trylock(struct pl_mutex *m)
@@ -55,32 +55,19 @@ static bool mutex_trylock(struct pl_mutex *m)
 						       memory_order_relaxed);
 }
 
-/* Ready tasks of the caller's worker use the time better. */
-static bool mutex_may_spin(void)
-{
-	struct pl__worker *w = pl__self();
-
-	return !w || (load_relaxed(&pl__rt.nr_alive) > 1 &&
-		      pl__deque_empty(&w->deque) &&
-		      pl__deque_empty(&w->events));
-}
-
 /*
  * For a locker that has not slept: it locks without the mark that others wait.
- * The owner, on another processor, may be about to unlock.  The pauses double,
- * some microseconds in all, so that spinners do not take the cache line from
- * the owner.
+ * The owner, on another processor, may be about to unlock.
  */
 static bool mutex_spin(struct pl_mutex *m)
 {
 	uint32_t value;
-	int i, k;
+	int i;
 
-	if (!mutex_may_spin())
+	if (!pl__may_spin())
 		return false;
-	for (i = 0; i < NR_BACKOFFS; i++) {
-		for (k = 0; k < 1 << i; k++)
-			pl__cpu_relax();
+	for (i = 0; i < PL__NR_BACKOFFS; i++) {
+		pl__back_off(i);
 		value = load_relaxed(&m->word.value);
 		if (value == FREE && mutex_trylock(m))
 			return true;

@@ -1,157 +1,213 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * rwlock: a writer has the lock for itself, the lock is never free while a
- * waiter is queued, and a thread that leaves touches nothing that the next
- * holder may have freed (lib/sync/rwlock.c).
+ * rwlock: a writer has the lock for itself, no waiter sleeps for ever, and a
+ * thread that leaves touches nothing that another may have freed
+ * (lib/sync/rwlock.c).
  *
  * Two readers and two writers, each of which comes once; the deadline of one
  * reader and one writer may pass while it is queued, and then it comes again,
- * without a deadline. The last of the four to have the lock frees it. A waiter
- * that waits for ever is a deadlock. The queues need not be in order here: any
- * writer may be the next holder.
+ * without a deadline. A waiter may lose its patience whenever it was overtaken.
+ * The last of the four to leave frees the lock. A waiter that waits for ever is
+ * a deadlock. The queues need not be in order here, and any queued reader
+ * belongs to the phase or not.
  *
  * MUTANT 1: the mark is set even if the lock became free meanwhile
- * MUTANT 2: the last holder drops the lock before it looks for waiters
- * MUTANT 3: a holder in hand_on() does not look again under the queues' lock
- * MUTANT 4: a holder in hand_on() wakes before it drops the queues' lock
+ * MUTANT 2: an owner frees the lock, and looks for waiters then
+ * MUTANT 3: an owner does not look again for waiters in the queues' lock
+ * MUTANT 4: a waiter is woken by its frame, after the queues' lock
  * MUTANT 5: a waiter that gives up does not check that it is still queued
  * MUTANT 6: the last writer that gives up leaves readers queued
- * MUTANT 7: the last waiter that gives up leaves the mark behind
- * MUTANT 8: a waiter that gives up too late does not wait until it is woken
- * MUTANT 9: a reader that leaves does not see that it became the last
- * MUTANT 10: a writer hands on to only one of the queued readers
+ * MUTANT 7: the last waiter that gives up leaves the marks behind
+ * MUTANT 8: a waiter that gives up too late does not wait until it is told
+ * MUTANT 9: a woken waiter that gives up leaves WOKEN behind
+ * MUTANT 10: a woken waiter that waits on leaves WOKEN behind
+ * MUTANT 11: a woken waiter that waits on does not look at the lock again
+ * MUTANT 12: a heir that gives up leaves IMPATIENT behind
+ * MUTANT 13: a reader that leaves does not see that it became the last
+ * MUTANT 14: an heir is told in the queues' lock
  */
 #ifndef MUTANT
 #define MUTANT 0
 #endif
 #define NR		4
+#define NONE		NR
 #define is_writer(i)	((i) >= 2)
 
-byte nr_readers;		/* the word: its holders, and the mark */
-bool writing, marked;
+#define QUEUED		0
+#define MAY_TRY		1
+#define HAS_IT		2
+
+byte nr_readers;		/* the word: its owners, and the marks */
+bool writing, waited_for, writer_waits, woken, impatient;
 bool locked;			/* the queues */
 bool queued[NR];
-bool has_it[NR];		/* a waiter's state */
+byte heir = NONE;
+byte state[NR];			/* a waiter's */
 bool is_there[NR];		/* a waiter's frame */
 byte in_as_reader, in_as_writer;
 byte refs = NR;			/* users that have not left the lock yet */
 bool freed;
 
 #define is_held		(writing || nr_readers > 0)
-#define is_kept_out(i)	(marked || writing || (is_writer(i) && nr_readers > 0))
+#define is_last(i)	((is_writer(i) && writing) || \
+			 (!is_writer(i) && nr_readers == 1))
+#define is_kept_out(i)	(is_held && (is_writer(i) || writing || impatient || \
+				     writer_waits))
+#define is_kept_out_woken(i) (writing || (is_writer(i) && nr_readers > 0))
 #define readers_wait	(queued[0] || queued[1])
 #define writers_wait	(queued[2] || queued[3])
 #define lock()		atomic { !locked -> assert(!freed); locked = true }
-#define unlock()	atomic { assert(!freed); locked = false }
+/* All settled: readers wait for a writer, and all for one to leave or try. */
+#define unlock()	atomic { \
+	assert(!freed); \
+	assert(!readers_wait || writers_wait || writing || woken); \
+	assert(!(readers_wait || writers_wait) || is_held || woken); \
+	locked = false \
+}
 
 inline have(i)
 {
 	if
-	:: is_writer(i) -> writing = true
-	:: else -> nr_readers++
+	:: is_writer(i) -> assert(!is_held); writing = true
+	:: else -> assert(!writing); nr_readers++
 	fi
 }
 
-/* Wakes those in @set; the last access to their frames. */
-inline rwlock_wake(set)
-{
-	i = 0;
-	do
-	:: i < NR && (set & (1 << i)) ->
-		assert(is_there[i] && !has_it[i]);
-		has_it[i] = true;	/* [rwlock-c] */
-		i++
-	:: i < NR && !(set & (1 << i)) -> i++
-	:: else -> break
-	od;
-	set = 0;
-	i = 0
-}
-
-inline take_reader(r)
+inline have_not(i)
 {
 	if
-	:: queued[r] -> queued[r] = false; set = set | (1 << r); n++
+	:: is_writer(i) -> assert(writing); writing = false
+	:: else -> assert(nr_readers > 0); nr_readers--
+	fi
+}
+
+/* rwlock_settle(), once the word's other bits are changed. */
+inline settle()
+{
+	waited_for = (readers_wait || writers_wait);
+	writer_waits = writers_wait;
+	next = NONE;
+	if
+	:: writing || woken || impatient
+	:: else ->
+		if
+		:: queued[0] -> next = 0
+		:: queued[1] -> next = 1
+		:: nr_readers == 0 && queued[2] -> next = 2
+		:: nr_readers == 0 && queued[3] -> next = 3
+		/* The phase is over. */
+		:: nr_readers > 0 && writers_wait
+		:: !readers_wait && !writers_wait
+		/* Readers wait although no writer does: they may join. */
+		fi
+	fi;
+	if
+	:: next != NONE ->
+		woken = true;
+#if MUTANT != 4
+		assert(queued[next] && is_there[next] &&
+		       state[next] == QUEUED);
+		state[next] = MAY_TRY	/* [rwlock-c] */
+#endif
 	:: else
 	fi
 }
 
-/* Any of two queued writers. */
-inline take_writer()
+/* By address: a late wake does no harm. */
+inline wake_next()
 {
+#if MUTANT == 4
 	if
-	:: queued[2] -> queued[2] = false; set = set | 4
-	:: queued[3] -> queued[3] = false; set = set | 8
-	fi
+	:: next != NONE ->
+		assert(is_there[next]);
+		state[next] = MAY_TRY
+	:: else
+	fi;
+#endif
+	next = NONE
 }
 
-/* after_unqueue() */
-inline after_unqueue()
+/* In the queues' lock, as an owner that was woken. */
+inline enter()
 {
 	atomic {
-		assert(is_held && marked);
+		assert(woken && queued[me]);
+		queued[me] = false;
+		state[me] = HAS_IT;
+		woken = false;
+		settle()
+	}
+}
+
+/* In the queues' lock: take_or_wait_on() */
+inline take_or_wait_on()
+{
+#if MUTANT == 11
+	is_in = !is_kept_out_woken(me);
+#endif
+	atomic {			/* [rwlock-a] */
+		assert(woken && queued[me] && heir == NONE);
+#if MUTANT != 11
+		is_in = !is_kept_out_woken(me);
+#endif
 		if
-		:: writers_wait || (writing && readers_wait)
+		:: is_in -> have(me)
 		:: else ->
-			n = 0;
-#if MUTANT != 6
-			take_reader(0);
-			take_reader(1);
+#if MUTANT != 10
+			woken = false;
 #endif
-			nr_readers = nr_readers + n;
-			n = 0;
-#if MUTANT != 7
-			marked = false
-#endif
+			if
+			:: true
+			:: heir = me; impatient = true
+			fi;
+			state[me] = QUEUED
 		fi
 	}
 }
 
-/* rwlock_give_up(); @is_in: too late, it has the lock */
 inline give_up()
 {
 	lock();
-#if MUTANT == 5
 	is_in = false;
-#else
-	is_in = !queued[me];
-#endif
 	if
-	:: !is_in -> queued[me] = false; after_unqueue()
-	:: else
+#if MUTANT == 5
+	:: true ->
+#else
+	:: queued[me] ->
+#endif
+		if
+#if MUTANT != 9
+		:: state[me] == MAY_TRY -> take_or_wait_on()
+		:: else
+#else
+		:: true
+#endif
+		fi;
+		if
+		:: is_in -> enter()
+		:: else ->
+			atomic {
+				queued[me] = false;
+				if
+				:: heir == me ->
+					heir = NONE;
+#if MUTANT != 12
+					impatient = false
+#endif
+				:: else
+				fi;
+#if MUTANT == 6
+				waited_for = (readers_wait || writers_wait);
+				writer_waits = writers_wait
+#elif MUTANT != 7
+				settle()
+#endif
+			}
+		fi
+	:: else -> is_in = true
 	fi;
 	unlock();
-	rwlock_wake(set)
-}
-
-/* hand_on(): the word is stored one step after its value is made */
-inline hand_on()
-{
-	atomic {
-		n = 0;
-		if
-		:: is_writer(me) && readers_wait ->
-			take_reader(0);
-#if MUTANT == 10
-			if
-			:: n == 0 -> take_reader(1)
-			:: else
-			fi
-#else
-			take_reader(1)
-#endif
-		:: else -> take_writer()
-		fi;
-		is_more = (readers_wait || writers_wait)
-	};
-	atomic {
-		nr_readers = n;
-		writing = (n == 0);
-		marked = is_more;
-		refs--;
-		n = 0;
-		is_more = false
-	}
+	wake_next()
 }
 
 inline leave()
@@ -159,44 +215,86 @@ inline leave()
 	do
 	:: atomic {			/* [rwlock-b] */
 		assert(!freed && is_held);
-		is_last = marked && nr_readers <= 1;
-#if MUTANT == 9
-		is_last = is_last && writing;
+		must_look = waited_for && !woken && is_last(me);
+#if MUTANT == 13
+		must_look = must_look && is_writer(me);
 #endif
 		if
 #if MUTANT == 2
-		:: true ->
+		:: !impatient ->
 #else
-		:: !is_last ->
+		:: !must_look ->
 #endif
-			if
-			:: is_writer(me) -> writing = false
-			:: else -> nr_readers--
-			fi;
+			have_not(me);
 			refs--;
 			frees = (refs == 0)
 		:: else
 		fi
 	   };
 	   if
-	   :: !is_last -> break
+	   :: !must_look -> break
 	   :: else
 	   fi;
 	   lock();
-#if MUTANT != 2 && MUTANT != 3
-	   is_last = marked && nr_readers <= 1;
+	   atomic {
+#if MUTANT == 3
+		must_look = true;
+#elif MUTANT != 2
+		must_look = waited_for && is_last(me);
 #endif
+		if
+#if MUTANT == 2
+		:: !impatient -> settle()
+#endif
+		:: must_look ->
+			if
+			:: impatient ->
+				to = heir;
+				heir = NONE;
+				queued[to] = false
+			:: else
+			fi
+		:: else
+		fi
+	   };
 	   if
-	   :: is_last -> hand_on()
+#if MUTANT == 2
+	   :: must_look && to == NONE
+	   :: must_look && to != NONE ->
+#else
+	   :: must_look ->
+#endif
+		/* Other readers may have come meanwhile. */
+		atomic {
+			have_not(me);
+			if
+			:: to != NONE -> have(to); impatient = false
+			:: else
+			fi;
+			refs--;
+			frees = (refs == 0);
+			settle()
+		}
 	   :: else
 	   fi;
-#if MUTANT == 4
-	   rwlock_wake(set);
+#if MUTANT == 14
+	   if
+	   :: to != NONE -> assert(is_there[to]); state[to] = HAS_IT;
+		to = NONE
+	   :: else
+	   fi;
 #endif
 	   unlock();
-	   rwlock_wake(set);
 	   if
-	   :: is_last -> break
+	   :: to != NONE ->
+		assert(is_there[to] && state[to] == QUEUED);
+		state[to] = HAS_IT;	/* [rwlock-c] */
+		to = NONE
+	   :: else
+	   fi;
+	   wake_next();
+	   if
+	   :: must_look -> break
 	   :: else
 	   fi
 	od
@@ -204,21 +302,17 @@ inline leave()
 
 proctype user(byte me; bool has_deadline)
 {
-	byte set, n, i;
-	bool is_in, is_last, is_more, frees;
+	byte next = NONE, to = NONE;
+	bool is_in, must_look, frees;
 
 come:	atomic {			/* rwlock_take() */
 		assert(!freed);
 		is_in = !is_kept_out(me);
 		if
-		:: is_in -> have(me)
+		:: is_in -> have(me); goto in
 		:: else
 		fi
 	};
-	if
-	:: is_in -> goto in
-	:: else
-	fi;
 	lock();
 #if MUTANT == 1
 	is_in = !is_kept_out(me);
@@ -229,11 +323,13 @@ come:	atomic {			/* rwlock_take() */
 #endif
 		if
 		:: is_in -> have(me)
-		:: else -> marked = true
+		:: else ->
+			waited_for = true;
+			writer_waits = writer_waits || is_writer(me)
 		fi
 	};
 	if
-	:: !is_in -> d_step { queued[me] = true; has_it[me] = false;
+	:: !is_in -> d_step { queued[me] = true; state[me] = QUEUED;
 			      is_there[me] = true }
 	:: else
 	fi;
@@ -243,8 +339,29 @@ come:	atomic {			/* rwlock_take() */
 	:: else
 	fi;
 
-	if
-	:: has_it[me]			/* [rwlock-d] */
+wait:	if
+	:: state[me] == HAS_IT		/* [rwlock-d] */
+	:: state[me] == MAY_TRY ->
+		is_in = false;
+		atomic {		/* rwlock_spin() */
+			assert(!freed);
+			if
+			:: !is_kept_out_woken(me) -> have(me); is_in = true
+			:: true
+			fi
+		};
+		lock();
+		if
+		:: !is_in -> take_or_wait_on()
+		:: else
+		fi;
+		if
+		:: is_in -> enter()
+		:: else
+		fi;
+		unlock();
+		wake_next();
+		goto wait
 	:: has_deadline ->
 		has_deadline = false;
 		give_up();
@@ -253,11 +370,10 @@ come:	atomic {			/* rwlock_take() */
 		:: else
 		fi;
 #if MUTANT != 8
-		has_it[me]
+		state[me] == HAS_IT
 #endif
 	fi;
 	is_there[me] = false;
-	is_in = true;
 
 in:	is_in = false;
 	d_step {

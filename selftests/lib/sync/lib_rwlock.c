@@ -269,6 +269,8 @@ static void read_in_a_stream(void *arg)
 		UNTIL(nr_streaming != turn + 1 || may_stop ||
 		      lock.word.value >> 30);
 		pl_rwlock_rdunlock(&lock);
+		/* With one worker the woken waiter needs it. */
+		pl_yield();
 	}
 }
 

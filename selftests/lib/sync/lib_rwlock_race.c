@@ -53,7 +53,7 @@ static void come_and_go(void *arg)
 	uint64_t seed = (uintptr_t)&arg | 1;
 	int i, nr = *(int *)arg;
 
-	for (i = 0; i < nr; i++)
+	for (i = 0; i < nr; i++) {
 		if (i % 4) {
 			pl_rwlock_rdlock(&lock);
 			be_in_as_reader(&seed);
@@ -63,6 +63,10 @@ static void come_and_go(void *arg)
 			be_in_as_writer(&seed);
 			pl_rwlock_wrunlock(&lock);
 		}
+		/* Waiters get their chance, too, since they are overtaken. */
+		if (next_random(&seed) % 8 == 0)
+			pl_yield();
+	}
 }
 
 TEST_F(race, writer_is_alone_among_tasks)

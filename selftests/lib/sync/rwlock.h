@@ -5,6 +5,13 @@
 #ifndef SELFTESTS_RWLOCK_H
 #define SELFTESTS_RWLOCK_H
 
+/* Bits of its word. */
+#define RW_WRITER	(1U << 31)
+#define RW_WAITED_FOR	(1U << 30)
+#define RW_WRITER_WAITS	(1U << 29)
+#define RW_WOKEN	(1U << 28)
+#define RW_IMPATIENT	(1U << 27)
+
 static struct pl_rwlock lock;
 
 static inline int nr_in_ring(const struct pl__list *first)
@@ -29,7 +36,6 @@ static inline int nr_rw_queued(struct pl_rwlock *l)
 
 	pl__lock(queues);
 	nr = nr_in_ring(l->readers);
-	EXPECT_EQ((uint32_t)nr, l->nr_readers);
 	nr += nr_in_ring(l->writers);
 	pl__unlock(queues);
 	return nr;
