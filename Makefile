@@ -101,6 +101,12 @@ KV		:= $(O)/examples/kv/kv
 APPS		:= $(HTTPD) $(HTTPSD) $(KV)
 TOOLS		:= $(call programs,tools/pl*.c)
 PROGRAMS	:= $(EXAMPLES) $(BENCHES) $(TOOLS)
+# Calls that block.  Those of libraries that are not here are left out: "scripts/setup bench".
+LIBRARY_OF	:= libpq:libpq sqlite:sqlite3
+CROWDS	:= $(filter-out $(foreach l,$(LIBRARY_OF),$(shell \
+			$(PKG_CONFIG) --exists $(lastword $(subst :, ,$(l))) \
+			2>/dev/null || echo %/$(firstword $(subst :, ,$(l))))), \
+		   $(call programs,bench/crowds/*.c))
 
 MODULE_SRCS	:= Kbuild dkms.conf module include
 HEADERS		:= $(sort $(wildcard include/parklot/*.h include/parklot/*.hpp))
@@ -121,11 +127,12 @@ all: lib tools examples benches ## the library, tools, examples, benchmarks
 .PHONY: lib
 lib: $(LIB_A) $(LIB_SO) $(PC) $(CMAKE) ## libparklot.a, libparklot.so
 
-.PHONY: tools examples apps benches selftests lib-tests mod-tests
+.PHONY: tools examples apps benches crowds selftests lib-tests mod-tests
 tools: $(TOOLS) ## what operators look at programs with
 examples: $(EXAMPLES) ## examples/*
 apps: $(APPS) ## examples/*/*: servers, which need other libraries too
 benches: $(BENCHES) ## bench/*, to be run by bench
+crowds: $(CROWDS) ## bench/crowds/*: calls that block, for bench-blocked
 lib-tests: $(LIB_TESTS)
 mod-tests: $(MOD_TESTS)
 selftests: lib-tests mod-tests ## the tests of the library and of the device
@@ -192,6 +199,17 @@ $(EXAMPLES) $(BENCHES) $(TOOLS): $(O)/%: $(O)/%.c.o $(LIB_A)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(LIBURING_LIBS)
 
+# Each of those has the calls of one library.
+crowd_of	= $(O)/bench/crowds/$(1) $(O)/bench/crowds/$(1).c.o
+$(call crowd_of,libpq): LIBRARY := libpq
+$(call crowd_of,sqlite): LIBRARY := sqlite3
+$(O)/bench/crowds/%.c.o: override CPPFLAGS += \
+		   $(if $(LIBRARY),$(shell $(PKG_CONFIG) --cflags $(LIBRARY)))
+$(CROWDS): $(O)/%: $(O)/%.c.o $(LIB_A)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(LIBURING_LIBS) \
+		$(if $(LIBRARY),$$($(PKG_CONFIG) --libs $(LIBRARY)))
+
 objects		= $(patsubst %.c,$(O)/%.c.o,$(sort $(wildcard $(1))))
 
 $(HTTPD): $(call objects,examples/httpd/*.c) $(LIB_A)
@@ -230,6 +248,7 @@ $(O)/selftests/manual/mod_manual.c.o: $(O)/man/parklot-device.4.h
 $(O)/selftests/manual/mod_manual.c.o: override CPPFLAGS += -iquote $(O)/man
 
 -include $(LIB_OBJS:.o=.d) $(PIC_OBJS:.o=.d) $(PROGRAMS:=.c.d) \
+	$(CROWDS:=.c.d) \
 	$(patsubst %.o,%.d,$(call objects,examples/*/*.c)) \
 	$(patsubst %,$(O)/%.d,$(TEST_SRCS))
 
@@ -387,10 +406,12 @@ bench-backends: ## the library on futexes and on the module, in instructions: KE
 	$(Q)O='$(O)' bench/backends $(KERNELS)
 
 .PHONY: bench-blocked
-bench-blocked: ## tasks that block their workers: what others notice, and a chart
+bench-blocked: ## tasks that block their workers: what others notice, and charts
 	$(Q)scripts/setup bench >&2
-	$(call measured_by,examples benches)
+	$(call measured_by,examples benches crowds $(O)/bench/peers/go/peers)
 	$(Q)O='$(O)' bench/run blocked_burst blocked_workers
+	@echo
+	$(Q)O='$(O)' bench/blocked $(CASES)
 
 .PHONY: bench-hogs
 bench-hogs: ## a ticker beside tasks and beside threads that compute, and a chart

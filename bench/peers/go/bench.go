@@ -73,8 +73,12 @@ func putBusy(name string, nr float64) {
 	put(name, "ns", float64(cpuNs()-beganCPU)/nr)
 }
 
-func putQuantiles(name string, ns []int64, parts ...float64) {
+func sortNs(ns []int64) {
 	sort.Slice(ns, func(i, j int) bool { return ns[i] < ns[j] })
+}
+
+func putQuantiles(name string, ns []int64, parts ...float64) {
+	sortNs(ns)
 	for _, p := range parts {
 		i := int(float64(len(ns))*p/100+0.999999) - 1
 		put(fmt.Sprintf("%s_p%g", name, p), "us",
@@ -142,7 +146,7 @@ func echoComputeNs() int64 {
 // "go SUBJECT --runs 1": runs are processes, so it does one.
 func main() {
 	if len(os.Args) < 2 {
-		die("which subject, list, echo, or http?")
+		die("which subject, list, echo, http, or blocked?")
 	}
 	subject = os.Args[1]
 	switch subject {
@@ -151,6 +155,11 @@ func main() {
 	case "echo":
 		on(2)
 		serve(echoComputeNs())
+	case "blocked":
+		if len(os.Args) < 3 {
+			die("which case?")
+		}
+		blockedBy(os.Args[2])
 	case "list":
 		for name := range subjects {
 			fmt.Println(name)
