@@ -11,7 +11,7 @@ BEGIN {
 	nr_peers = split(peers, peer, " ")
 	line = "%-16s %-8s %8s %8s %9s %6s %9s %6s\n"
 	printf line, "", "", "p50 ms", "p99 ms", "worst ms", "x", "calls/s", "x"
-	goal = "%-48s %9s %8s  %-16s %s\n"
+	goal = "%-50s %9s %8s  %-16s %s\n"
 }
 
 function of(name, metric, point)
@@ -113,4 +113,9 @@ END {
 	target("ticker among PQexec(), worst, x threads", 1)
 	beside("pthread", "calls", "^usleep:100$", 1)
 	target("calls of usleep(20 ms), x threads", 0.95, 1)
+	without = of("parklot", "calls", "server:0")
+	if (without > 0 && of("parklot", "calls", "server:100") != "")
+		add(of("parklot", "calls", "server:100") / without, \
+		    "server:100", 1)
+	target("requests of others at a server, x without a crowd", 0.5, 1)
 }

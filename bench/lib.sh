@@ -41,11 +41,14 @@ progress_end() {
 
 # server_of PEER[-NR] [US]: the command of its echo server; it says where it
 # listens.  NR: epoll's threads, or PARKLOT_WORKERS; "fixed": that number does
-# not follow the load.  US: what its handlers compute, of those that can.
+# not follow the load; "crowd-PEER": one on two ports; handlers of the first block.
+# US: what its handlers compute, of those that can.
 server_of() {
 	local nr=${1#*-} us=${2-}
 
 	case $1 in
+	crowd-go) echo "$O/bench/peers/go/peers crowd_server" ;;
+	crowd-*) echo "$O/bench/crowds/server $nr" ;;
 	parklot-fixed)
 		echo "env PARKLOT_ELASTIC=0 $(server_of parklot "$us")"
 		;;

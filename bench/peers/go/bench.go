@@ -146,7 +146,7 @@ func echoComputeNs() int64 {
 // "go SUBJECT --runs 1": runs are processes, so it does one.
 func main() {
 	if len(os.Args) < 2 {
-		die("which subject, list, echo, http, or blocked?")
+		die("which subject, list, echo, http, blocked, crowd_server?")
 	}
 	subject = os.Args[1]
 	switch subject {
@@ -154,7 +154,10 @@ func main() {
 		serveFiles()
 	case "echo":
 		on(2)
-		serve(echoComputeNs())
+		ns := echoComputeNs()
+		serve(listen(), func() { compute(ns) })
+	case "crowd_server":
+		serveCrowd()
 	case "blocked":
 		if len(os.Args) < 3 {
 			die("which case?")

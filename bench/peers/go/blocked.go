@@ -98,6 +98,14 @@ func amongSleepers(name string, nr int) {
 		float64(crowdNs()))
 }
 
+// serveCrowd echoes on two ports; handlers of the first block.
+func serveCrowd() {
+	on(2)
+	first, second := listen(), listen()
+	go serve(first, func() { blockFor(crowdSleepNs) })
+	serve(second, func() {})
+}
+
 // blockedBy is the case "usleep:number" or "between:number" of
 // bench/crowds/usleep.
 func blockedBy(name string) {

@@ -52,7 +52,7 @@ func compute(ns int64) {
 	runtime.UnlockOSThread()
 }
 
-func echo(conn net.Conn, computeNs int64) {
+func echo(conn net.Conn, handle func()) {
 	buf := make([]byte, 4096)
 
 	defer conn.Close()
@@ -61,25 +61,29 @@ func echo(conn net.Conn, computeNs int64) {
 		if err != nil {
 			return
 		}
-		compute(computeNs)
+		handle()
 		if _, err = conn.Write(buf[:n]); err != nil {
 			return
 		}
 	}
 }
 
-// serve echoes until it is killed; each piece costs computeNs.
-func serve(computeNs int64) {
+func listen() net.Listener {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		die(err)
 	}
 	fmt.Printf("listening on %s\n", l.Addr())
+	return l
+}
+
+// serve echoes until it is killed, and calls handle for each piece.
+func serve(l net.Listener, handle func()) {
 	for {
 		conn, err := l.Accept()
 		if err != nil {
 			die(err)
 		}
-		go echo(conn, computeNs)
+		go echo(conn, handle)
 	}
 }
