@@ -101,7 +101,7 @@ KV		:= $(O)/examples/kv/kv
 APPS		:= $(HTTPD) $(HTTPSD) $(KV)
 TOOLS		:= $(call programs,tools/pl*.c)
 PROGRAMS	:= $(EXAMPLES) $(BENCHES) $(TOOLS)
-# Calls that block.  Those of libraries that are not here are left out: "scripts/setup bench".
+# Crowds that block or compute.  Those of libraries that are not here are left out: "scripts/setup bench".
 LIBRARY_OF	:= libpq:libpq sqlite:sqlite3
 CROWDS	:= $(filter-out $(foreach l,$(LIBRARY_OF),$(shell \
 			$(PKG_CONFIG) --exists $(lastword $(subst :, ,$(l))) \
@@ -132,7 +132,7 @@ tools: $(TOOLS) ## what operators look at programs with
 examples: $(EXAMPLES) ## examples/*
 apps: $(APPS) ## examples/*/*: servers, which need other libraries too
 benches: $(BENCHES) ## bench/*, to be run by bench
-crowds: $(CROWDS) ## bench/crowds/*: calls that block, for bench-blocked
+crowds: $(CROWDS) ## bench/crowds/*: for bench-blocked and bench-hogs
 lib-tests: $(LIB_TESTS)
 mod-tests: $(MOD_TESTS)
 selftests: lib-tests mod-tests ## the tests of the library and of the device
@@ -411,13 +411,13 @@ bench-blocked: ## tasks that block their workers: what others notice, and charts
 	$(call measured_by,examples benches crowds $(O)/bench/peers/go/peers)
 	$(Q)O='$(O)' bench/run blocked_burst blocked_workers
 	@echo
-	$(Q)O='$(O)' bench/blocked $(CASES)
+	$(Q)O='$(O)' bench/crowd blocked $(CASES)
 
 .PHONY: bench-hogs
-bench-hogs: ## a ticker beside tasks and beside threads that compute, and a chart
+bench-hogs: ## a ticker, and a server, beside tasks that compute, and charts
 	$(Q)scripts/setup bench >&2
-	$(call measured_by,examples benches)
-	$(Q)O='$(O)' bench/run hogs
+	$(call measured_by,benches crowds $(O)/bench/peers/go/peers)
+	$(Q)O='$(O)' bench/crowd hogs $(CASES)
 
 .PHONY: bench-echo
 bench-echo: ## echo servers side by side, 1 to 1000 connections, and a chart

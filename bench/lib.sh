@@ -15,7 +15,7 @@ BY_NAME="device"
 
 # Its results are lines, not numbers: what one costs as they become more.
 # shellcheck disable=SC2034
-LINES_OF="growth blocked_workers hogs"
+LINES_OF="growth blocked_workers"
 
 # Everything is started so that it ends with us, even if we are killed.
 bound() {
@@ -41,14 +41,15 @@ progress_end() {
 
 # server_of PEER[-NR] [US]: the command of its echo server; it says where it
 # listens.  NR: epoll's threads, or PARKLOT_WORKERS; "fixed": that number does
-# not follow the load; "crowd-PEER": one on two ports; handlers of the first block.
-# US: what its handlers compute, of those that can.
+# not follow the load; "crowd-PEER": one on two ports; handlers of the first block,
+# and so many others as US says compute.  US: what its handlers compute, of those
+# that can.
 server_of() {
 	local nr=${1#*-} us=${2-}
 
 	case $1 in
-	crowd-go) echo "$O/bench/peers/go/peers crowd_server" ;;
-	crowd-*) echo "$O/bench/crowds/server $nr" ;;
+	crowd-go) echo "$O/bench/peers/go/peers crowd_server $us" ;;
+	crowd-*) echo "$O/bench/crowds/server $nr $us" ;;
 	parklot-fixed)
 		echo "env PARKLOT_ELASTIC=0 $(server_of parklot "$us")"
 		;;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * A crowd that blocks: so many tasks on two workers, or so many threads, each
- * of which makes the same blocking call again and again; and a ticker of 1 ms
- * beside them, which ought not to notice.
+ * A crowd that blocks, or computes: so many tasks on two workers, or so many
+ * threads, each of which makes the same call again and again; and a ticker of
+ * 1 ms beside them, which ought not to notice.
  *
  * A case is called "call:number", by how many make the call.  It prints, in the
  * place of the subject whether these are tasks ("parklot") or threads
@@ -28,7 +28,7 @@
 struct crowd {
 	uint32_t nr;
 	uint64_t ns;			/* for how long */
-	void (*call)(uint32_t member);	/* blocks once; 0 to nr - 1 */
+	void (*call)(uint32_t member);	/* once; 0 to nr - 1 */
 	atomic_bool is_over;
 	_Atomic uint64_t nr_calls;
 	uint64_t nr_counted;		/* of nr_calls, when the ticker ended */

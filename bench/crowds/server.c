@@ -2,9 +2,9 @@
 /*
  * An echo server on two ports: handlers of the first, for each piece that they
  * receive, are 20 ms in usleep(); those of the second are not.  Tasks on two
- * workers, or threads, one for each connection.
+ * workers, or threads, one for each connection; and HOGS more that compute.
  *
- * Usage: server parklot|pthread
+ * Usage: server parklot|pthread [HOGS]
  */
 #include <pthread.h>
 #include <unistd.h>
@@ -120,14 +120,42 @@ static void start_accepting(struct port *port)
 		die("cannot start a thread");
 }
 
+static void compute_on(void *arg)
+{
+	uint64_t v = (uint64_t)(uintptr_t)arg;
+
+	for (;;) {
+		v = mix(v);
+		__asm__ volatile("" : : "r" (v));
+	}
+}
+
+static void *compute_thread(void *arg)
+{
+	compute_on(arg);
+	return NULL;
+}
+
+static void start_hogs(unsigned int nr)
+{
+	pthread_t thread;
+
+	while (nr--) {
+		if (!is_threads)
+			spawn(compute_on, NULL);
+		else if (pthread_create(&thread, NULL, compute_thread, NULL))
+			die("cannot start a thread");
+	}
+}
+
 int main(int argc, char **argv)
 {
 	struct port ports[] = { { .blocks = true }, { .blocks = false } };
 	struct pl_config cfg = PL_CONFIG_INIT;
 
-	if (argc != 2 || (strcmp(argv[1], "parklot") &&
-			  strcmp(argv[1], "pthread")))
-		die("usage: server parklot|pthread");
+	if (argc < 2 || argc > 3 || (strcmp(argv[1], "parklot") &&
+				     strcmp(argv[1], "pthread")))
+		die("usage: server parklot|pthread [HOGS]");
 	is_threads = !strcmp(argv[1], "pthread");
 	raise_limit();
 	cfg.nr_workers = NR_WORKERS;
@@ -138,6 +166,8 @@ int main(int argc, char **argv)
 	start_accepting(&ports[0]);
 	ports[1].listener = listen_anywhere();
 	start_accepting(&ports[1]);
+	if (argc > 2)
+		start_hogs(whole(argv[2], MAX_WORKERS));
 	for (;;)
 		pause();
 }

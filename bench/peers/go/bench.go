@@ -146,7 +146,7 @@ func echoComputeNs() int64 {
 // "go SUBJECT --runs 1": runs are processes, so it does one.
 func main() {
 	if len(os.Args) < 2 {
-		die("which subject, list, echo, http, blocked, crowd_server?")
+		die("which subject, list, echo, http, crowd, crowd_server?")
 	}
 	subject = os.Args[1]
 	switch subject {
@@ -157,12 +157,16 @@ func main() {
 		ns := echoComputeNs()
 		serve(listen(), func() { compute(ns) })
 	case "crowd_server":
-		serveCrowd()
-	case "blocked":
+		nr := 0
+		if len(os.Args) > 2 {
+			nr = whole(os.Args[2])
+		}
+		serveCrowd(nr)
+	case "crowd":
 		if len(os.Args) < 3 {
 			die("which case?")
 		}
-		blockedBy(os.Args[2])
+		crowd(os.Args[2])
 	case "list":
 		for name := range subjects {
 			fmt.Println(name)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 #
-# awk -v peers="parklot pthread go" -f blocked.awk blocked.tsv: a line for each
+# awk -v peers="parklot pthread go" -f crowd.awk crowd.tsv: a line for each
 # case and peer, beside it how many times the figure of threads that is; then
-# each target beside the worst of the cases that it is about.  blocked.tsv: "name
-# blocked metric/case median min max unit [swings]" by tabs, as bench/blocked
+# each target beside the worst of the cases that it is about.  crowd.tsv: "name
+# crowd metric/case median min max unit [swings]" by tabs, as bench/crowd
 # writes it.
 
 BEGIN {
@@ -81,7 +81,16 @@ function beside(others, metric, matches, wants_more,	i, k, v, best, nr, name)
 	}
 }
 
-$2 == "blocked" {
+# Our calls in one case as so many times those in another.
+function kept(without, with,	one, v)
+{
+	one = of("parklot", "calls", without)
+	v = of("parklot", "calls", with)
+	if (one > 0 && v != "")
+		add(v / one, with, 1)
+}
+
+$2 == "crowd" {
 	split($3, part, "/")
 	median[$1, part[1], part[2]] = $4
 	if (!(part[2] in seen))
@@ -113,9 +122,16 @@ END {
 	target("ticker among PQexec(), worst, x threads", 1)
 	beside("pthread", "calls", "^usleep:100$", 1)
 	target("calls of usleep(20 ms), x threads", 0.95, 1)
-	without = of("parklot", "calls", "server:0")
-	if (without > 0 && of("parklot", "calls", "server:100") != "")
-		add(of("parklot", "calls", "server:100") / without, \
-		    "server:100", 1)
+	kept("server:0", "server:100")
 	target("requests of others at a server, x without a crowd", 0.5, 1)
+	alone("p99", "^compute:2$", 1000)
+	target("ticker beside 2 that compute, p99, ms", 15)
+	alone("p99", "^compute:8$", 1000)
+	target("ticker beside 8 that compute, p99, ms", 40)
+	alone("p99", "^compute:64$", 1000)
+	target("ticker beside 64 that compute, p99, ms", 60)
+	beside("go", "p99", "^compute:2$")
+	target("ticker beside 2 that compute, p99, x Go", 1)
+	kept("echo:0", "echo:2")
+	target("requests beside 2 that compute, x without", 0.3, 1)
 }

@@ -16,6 +16,7 @@ const (
 	crowdAheadNs = 10e6
 	crowdSleepNs = 20e6
 	crowdLongNs  = 999999e3
+	crowdUnit    = 100000
 )
 
 // blockFor sleeps in the kernel, as usleep() does; time.Sleep would park.
@@ -59,9 +60,40 @@ func quickBetween(name string, nr int) {
 	ended.Wait()
 }
 
-// amongSleepers is how late a ticker of 1 ms is beside nr that block again and
-// again.
-func amongSleepers(name string, nr int) {
+// member runs until isOver, and counts what it has done.
+type member func(isOver *atomic.Bool, calls *atomic.Int64)
+
+func sleepOn(isOver *atomic.Bool, calls *atomic.Int64) {
+	for !isOver.Load() {
+		blockFor(crowdSleepNs)
+		calls.Add(1)
+	}
+}
+
+// mix is splitmix64, as in util.h.
+func mix(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9
+	x = (x ^ (x >> 27)) * 0x94d049bb133111eb
+	return x ^ (x >> 31)
+}
+
+var computed atomic.Uint64
+
+func computeOn(isOver *atomic.Bool, calls *atomic.Int64) {
+	var v uint64
+
+	for !isOver.Load() {
+		for i := 0; i < crowdUnit; i++ {
+			v = mix(v)
+		}
+		calls.Add(1)
+	}
+	computed.Store(v)
+}
+
+// among is how late a ticker of 1 ms is beside nr members.
+func among(name string, nr int, fn member) {
 	var isOver atomic.Bool
 	var calls, counted atomic.Int64
 	var ended sync.WaitGroup
@@ -82,10 +114,7 @@ func amongSleepers(name string, nr int) {
 	blockFor(crowdAheadNs)
 	for i := 0; i < nr; i++ {
 		go func() {
-			for !isOver.Load() {
-				blockFor(crowdSleepNs)
-				calls.Add(1)
-			}
+			fn(&isOver, &calls)
 			ended.Done()
 		}()
 	}
@@ -98,29 +127,43 @@ func amongSleepers(name string, nr int) {
 		float64(crowdNs()))
 }
 
-// serveCrowd echoes on two ports; handlers of the first block.
-func serveCrowd() {
+// serveCrowd echoes on two ports; handlers of the first block, and nr
+// goroutines compute.
+func serveCrowd(nr int) {
+	var isOver atomic.Bool
+	var calls atomic.Int64
+
 	on(2)
 	first, second := listen(), listen()
+	for i := 0; i < nr; i++ {
+		go computeOn(&isOver, &calls)
+	}
 	go serve(first, func() { blockFor(crowdSleepNs) })
 	serve(second, func() {})
 }
 
-// blockedBy is the case "usleep:number" or "between:number" of
-// bench/crowds/usleep.
-func blockedBy(name string) {
+// crowd is the case "usleep:number", "between:number" or "compute:number" of
+// bench/crowds.
+func crowd(name string) {
 	call, number, _ := strings.Cut(name, ":")
-	nr, err := strconv.Atoi(number)
-	if err != nil {
-		die(err)
-	}
+	nr := whole(number)
 	on(2)
 	switch call {
 	case "between":
 		quickBetween(name, nr)
 	case "usleep":
-		amongSleepers(name, nr)
+		among(name, nr, sleepOn)
+	case "compute":
+		among(name, nr, computeOn)
 	default:
 		die("no case", name)
 	}
+}
+
+func whole(number string) int {
+	nr, err := strconv.Atoi(number)
+	if err != nil {
+		die(err)
+	}
+	return nr
 }
