@@ -52,6 +52,20 @@ def text(array):
         return "?"
 
 
+def io_operation(word):
+    """Operation and descriptor of the request that is waited for at word."""
+    kind = gdb.lookup_type("struct pl__request")
+    offset = next(f for f in kind.fields() if f.name == "done").bitpos // 8
+    request = gdb.Value(word - offset).cast(kind.pointer())
+    sqe = request["req"]["sqe"].dereference()
+    opcode, fd = int(sqe["opcode"]), int(sqe["fd"])
+    names = gdb.lookup_global_symbol("pl__op_names").value()
+    if opcode > names.type.range()[1]:
+        return "operation %d" % opcode
+    has_fd = names[opcode]["has_fd"]
+    return text(names[opcode]["name"]) + (" fd %d" % fd if has_fd else "")
+
+
 class Task:
     def __init__(self, at, slot, workers):
         self.at = at
@@ -92,6 +106,9 @@ class Task:
         joined = joined_at(self.word & ~1) if what == "join" else None
         if joined:
             return "join of %#x '%s'" % (joined.handle, joined.name)
+        # A thread that is no task waits for the task with its request.
+        if what == "io" and not self.is_thread:
+            return "io: " + io_operation(self.word)
         if what in ("sleep", "io"):
             return what
         return "%s %#x" % (what, self.word)

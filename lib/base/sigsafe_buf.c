@@ -41,6 +41,12 @@ void pl__sigsafe_number(struct pl__sigsafe_buf *t, uint64_t v,
 	pl__sigsafe_put(t, digits + i);
 }
 
+void pl__sigsafe_int(struct pl__sigsafe_buf *t, int v)
+{
+	pl__sigsafe_put(t, v < 0 ? "-" : "");
+	pl__sigsafe_number(t, v < 0 ? -(uint64_t)v : (uint64_t)v, 10);
+}
+
 void pl__sigsafe_hex(struct pl__sigsafe_buf *t, uint64_t v)
 {
 	pl__sigsafe_put(t, "0x");

@@ -21,6 +21,9 @@ void pl__sigsafe_put(struct pl__sigsafe_buf *t, const char *s);
 void pl__sigsafe_number(struct pl__sigsafe_buf *t, uint64_t v,
 			unsigned int base);
 
+/* Puts it in decimal, with its sign. */
+void pl__sigsafe_int(struct pl__sigsafe_buf *t, int v);
+
 /* Puts "0x" and hexadecimal digits. */
 void pl__sigsafe_hex(struct pl__sigsafe_buf *t, uint64_t v);
 

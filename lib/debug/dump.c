@@ -8,13 +8,16 @@
  * stack was read, the dump leaves out what the stack said.
  */
 #include "debug/dump.h"
+#include "debug/op_name.h"
 #include "debug/stat.h"
 #include "debug/symbol.h"
 #include "sched/sched.h"
 #include "base/sys.h"
 #include "base/sigsafe_buf.h"
 #include "debug/unwind.h"
+#include "ring/request.h"
 
+#include <liburing.h>
 #include <unistd.h>
 
 /* A task at a moment. */
@@ -178,6 +181,36 @@ static const char *name_of_wait(const struct view *v)
 	return what_of(v) < PL__NR_FOR ? for_what[what_of(v)] : "?";
 }
 
+/* The operation that a task waits for, which is on its stack. */
+static bool read_sqe(struct io_uring_sqe *sqe, const struct view *v)
+{
+	struct pl__request *at = container_of((_Atomic uint32_t *)word_of(v),
+					      struct pl__request, done);
+	const struct io_uring_sqe *from;
+
+	return pl__read_own_mem(&from, &at->req.sqe, sizeof(from)) &&
+	       pl__read_own_mem(sqe, from, sizeof(*sqe)) && is_as_it_was(v);
+}
+
+/* A thread that is no task waits for the task that makes its request. */
+static void put_io(struct pl__sigsafe_buf *text, const struct view *v)
+{
+	const struct pl__op_name *op;
+	struct io_uring_sqe sqe;
+
+	if (!is_task(v) || !read_sqe(&sqe, v))
+		return;
+	op = pl__op_name(sqe.opcode);
+	pl__sigsafe_put(text, ": ");
+	pl__sigsafe_put(text, op ? op->name : "operation ");
+	if (!op)
+		pl__sigsafe_number(text, sqe.opcode, 10);
+	if (!op || !op->has_fd)
+		return;
+	pl__sigsafe_put(text, " fd ");
+	pl__sigsafe_int(text, sqe.fd);
+}
+
 static void put_wait(struct pl__sigsafe_buf *text, const struct view *v)
 {
 	uintptr_t word = word_of(v);
@@ -187,6 +220,8 @@ static void put_wait(struct pl__sigsafe_buf *text, const struct view *v)
 	pl__sigsafe_put(text, name_of_wait(v));
 	if (what == PL__FOR_JOIN) {
 		put_joined(text, word & ~(uintptr_t)1);
+	} else if (what == PL__FOR_IO) {
+		put_io(text, v);
 	} else if (what != PL__FOR_SLEEP && !is_in_stack(v, word)) {
 		pl__sigsafe_put(text, " ");
 		pl__sigsafe_hex(text, word);

@@ -16,8 +16,8 @@
  * An ordinary thread has no ring: it spawns a task that makes a proxy request.
  */
 #include "io/io.h"
+#include "ring/request.h"
 #include "ring/sync_op.h"
-#include "ring/ring.h"
 #include "rt/runtime.h"
 #include "sched/notify.h"
 #include "base/sys.h"
@@ -33,16 +33,9 @@
  */
 #define YIELD_EVERY	16U
 
-struct request {
-	struct pl__ring_req	req;
-	_Atomic uint32_t	done;
-	int			res;
-	uint64_t		done_ns;	/* ns; 0: not measured */
-};
-
 static void request_done(struct pl__ring_req *req, int res)
 {
-	struct request *r = container_of(req, struct request, req);
+	struct pl__request *r = container_of(req, struct pl__request, req);
 	struct pl__worker *w = pl__self();
 
 	r->res = res;
@@ -72,7 +65,7 @@ struct io_op {
 	bool			is_callers;
 };
 
-static int io_submit(struct request *r, const struct io_op *a)
+static int io_submit(struct pl__request *r, const struct io_op *a)
 {
 	struct pl__worker *w = pl__self();
 	struct pl__ring *ring = io_ring(w);
@@ -154,7 +147,7 @@ static void io_yield(struct pl__worker *w)
  * transfer of MSG_WAITALL goes to the ring, which continues until it is
  * complete.
  */
-static bool try_nonblock(const struct io_op *a, struct request *r, int *res)
+static bool try_nonblock(const struct io_op *a, struct pl__request *r, int *res)
 {
 	struct pl__worker *w = pl__self();
 	struct pl__attempt_hint *hint;
@@ -187,12 +180,12 @@ static void learn_from(const struct io_op *a, int res)
 		pl__attempt_hint_reset(attempt_hint_of(pl__self(), a->sqe));
 }
 
-static bool is_done(struct request *r)
+static bool is_done(struct pl__request *r)
 {
 	return load_acquire(&r->done);
 }
 
-static void wait_uninterruptible(struct request *r)
+static void wait_uninterruptible(struct pl__request *r)
 {
 	while (!is_done(r))
 		pl__wait(&r->done, 0, PL_FOREVER,
@@ -201,7 +194,7 @@ static void wait_uninterruptible(struct request *r)
 
 static int io_wait_once(const struct io_op *a)
 {
-	struct request r;
+	struct pl__request r;
 	int ret = pl__wait_pending();
 
 	if (!ret && try_nonblock(a, &r, &ret))

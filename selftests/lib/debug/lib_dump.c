@@ -9,6 +9,7 @@
 #include "dump.h"
 
 #include <link.h>
+#include <sys/socket.h>
 
 RT_FIXTURE(dump);
 
@@ -240,9 +241,46 @@ TEST_F(dump, dump_names_the_waiters_for_io)
 	t = start("reader", read_byte, &fds[0]);
 	ASSERT_TRUE(UNTIL(is_waiting(t)));
 	ASSERT_NE(NULL, dumped());
-	EXPECT_SAYS("reader", "waits for io");
+	EXPECT_SAYS("reader", "waits for io: ");
 	ASSERT_EQ(1, write(fds[1], "", 1));
 	join(t);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+static void recv_until(void *arg)
+{
+	char byte;
+
+	EXPECT_EQ(1, pl_recv_until(*(int *)arg, &byte, 1, 0,
+				   in_ms(3600 * 1000)));
+}
+
+TEST_F(dump, dump_names_operation_and_descriptor_of_io)
+{
+	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
+	char words[64];
+	pl_task_t t[2];
+	int fds[2], i;
+
+	NEEDS_DUMP();
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, fds));
+	t[0] = start("receiver", recv_until, &fds[0]);
+	opts.name = "own stack";
+	opts.stack = PL_STACK_WORKER;
+	ASSERT_EQ(0, pl_spawn(&t[1], recv_until, &fds[0], &opts));
+	for (i = 0; i < 2; i++)
+		ASSERT_TRUE(UNTIL(is_waiting(t[i])));
+	/* A task may be seen waiting before its timer is. */
+	ASSERT_TRUE(UNTIL(dumped() && line_of("receiver", " more")));
+	snprintf(words, sizeof(words), " waits for io: recv fd %d, for 3",
+		 fds[0]);
+	EXPECT_SAYS("receiver", words);
+	snprintf(words, sizeof(words), ", waits for io: recv fd %d", fds[0]);
+	EXPECT_SAYS("own stack", words);
+	ASSERT_EQ(2, write(fds[1], "  ", 2));
+	for (i = 0; i < 2; i++)
+		join(t[i]);
 	close(fds[0]);
 	close(fds[1]);
 }
