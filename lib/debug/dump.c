@@ -11,7 +11,9 @@
 #include "debug/op_name.h"
 #include "debug/stat.h"
 #include "debug/symbol.h"
+#include "debug/thread_state.h"
 #include "sched/sched.h"
+#include "sched/since.h"
 #include "base/sys.h"
 #include "base/sigsafe_buf.h"
 #include "debug/unwind.h"
@@ -229,6 +231,55 @@ static void put_wait(struct pl__sigsafe_buf *text, const struct view *v)
 	put_deadline(text, v);
 }
 
+/* What sysmon has found out, if /proc cannot be read. */
+static enum pl__thread_is guess_by_duty(struct pl__worker *w)
+{
+	switch (load_relaxed(&w->duty)) {
+	case PL__BLOCKED:
+	case PL__SLEEPS:
+		return PL__THREAD_BLOCKED;
+	case PL__STALLED:
+		return PL__THREAD_COMPUTES;
+	}
+	return PL__THREAD_UNKNOWN;
+}
+
+static uint32_t ms_in_state(struct pl__worker *w, enum pl__thread_is is)
+{
+	uint64_t now = pl__now_ns();
+	uint32_t ran_ms, task_ms = pl__since_task_ms(w, now);
+
+	ran_ms = pl__since_ran_ms(w, pl__tid_cpu_ns(load_relaxed(&w->tid)),
+				  now);
+	return is == PL__THREAD_COMPUTES ? task_ms : ran_ms;
+}
+
+/* The thread that runs the task is blocked in a call, or computes. */
+static void put_thread(struct pl__sigsafe_buf *text, const struct view *v)
+{
+	struct pl__worker *w = pl__rt.workers[v->worker];
+	uint32_t tick = load_relaxed(&w->tick), ms;
+	struct pl__thread_state s;
+	char words[80];
+
+	pl__thread_look(&s, 0, load_relaxed(&w->tid));
+	if (!s.is) {
+		s.is = guess_by_duty(w);
+		s.nr = PL__THREAD_SOME_CALL;
+	}
+	ms = ms_in_state(w, s.is);
+	if (!s.is || tick != load_relaxed(&w->tick) ||
+	    runner_of(v->at) != v->worker)
+		return;
+	pl__thread_say(&s, words, sizeof(words));
+	pl__sigsafe_put(text, ", ");
+	pl__sigsafe_put(text, words);
+	if (!ms)
+		return;
+	pl__sigsafe_put(text, ", since at least ");
+	put_seconds(text, ms * 1000000ULL);
+}
+
 static void put_state(struct pl__sigsafe_buf *text, const struct view *v)
 {
 	uint64_t state = load_relaxed(&v->t.state);
@@ -236,7 +287,10 @@ static void put_state(struct pl__sigsafe_buf *text, const struct view *v)
 	if (v->worker >= 0) {
 		pl__sigsafe_put(text, " runs on worker ");
 		pl__sigsafe_number(text, (uint64_t)v->worker, 10);
-		pl__sigsafe_put(text, word_of(v) ? "," : "");
+		if (word_of(v))
+			pl__sigsafe_put(text, ",");
+		else
+			put_thread(text, v);
 	}
 	if (word_of(v))
 		put_wait(text, v);

@@ -60,6 +60,7 @@
 #include "sched/sched.h"
 #include "sched/orphan_ring.h"
 #include "sched/relief.h"
+#include "sched/since.h"
 #include "sched/sysmon_report.h"
 #include "sched/sysmon_sleep.h"
 #include "base/inject.h"
@@ -147,6 +148,7 @@ static bool looks_blocked(struct pl__worker *w, uint64_t now)
 	struct pl__sysmon_view *s = &w->sysmon;
 	uint64_t cpu_ns = pl__tid_cpu_ns(load_relaxed(&w->tid));
 
+	pl__since_ran_ms(w, cpu_ns, now);
 	if (s->since_ns >= sysmon.woken_ns &&
 	    s->tick == load_relaxed(&w->tick) &&
 	    (cpu_ns - s->cpu_ns) * CPU_PART < now - s->since_ns &&
@@ -185,6 +187,7 @@ static bool is_back(struct pl__worker *w, uint64_t now)
 		return false;
 	cpu_ns = pl__tid_cpu_ns(tid);
 	used_ns = cpu_ns - s->cpu_ns;
+	pl__since_ran_ms(w, cpu_ns, now);
 	note(w, now, cpu_ns);
 	if (!used_ns || pl__sysmon_is_asleep(w))
 		return false;
@@ -254,6 +257,7 @@ static bool sysmon_look_at(struct pl__worker *w, uint64_t now)
 	_Atomic uint32_t *crew_word = load_relaxed(&w->crew_word);
 
 	w->sysmon.may_be_blocked = false;
+	pl__since_task_ms(w, now);
 	/* The crew counts a spare as idle, whatever its task does. */
 	if (crew_word && !load_relaxed(crew_word)) {
 		/*

@@ -53,6 +53,8 @@ struct pl__sysmon_view {
 	_Atomic bool		has_learned;
 	_Atomic int		stat_plus_1;	/* its /proc stat file, or 0 */
 	int			stat_tid;	/* thread of stat_plus_1 */
+	_Atomic uint64_t	task_since;	/* A: see since.h */
+	_Atomic uint64_t	ran_since;	/* A: see since.h */
 
 	/* Used by orphan_ring.c. */
 	uint64_t		stalled_since_ns; /* in one task since then */

@@ -313,6 +313,9 @@ static bool may_be_left_out(const struct pl__fault_site *site)
 	/* The same, with I/O in flight; see lib_orphan_ring. */
 	if (strstr(site->file, "sysmon_sleep.c"))
 		return true;
+	/* Of a task that runs while it is dumped; see lib_dump_worker. */
+	if (strstr(site->file, "thread_state.c"))
+		return true;
 	/* A hierarchy of groups, or a quota, that this machine has not. */
 	if (strstr(site->file, "cpus.c") && strstr(site->call, "path"))
 		return true;
