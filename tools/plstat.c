@@ -7,6 +7,7 @@
  * well be stopped.  The kernel allows it to users that may trace.
  */
 #include "format.h"
+#include "running.h"
 #include "sample.h"
 
 #include <dirent.h>
@@ -107,6 +108,8 @@ static void print_screen(struct sample *before, struct sample *s)
 	       " parked, %" PRIu64 " blocked\n", get(s, "workers"),
 	       get(s, "workers_running"), get(s, "workers_parked"),
 	       get(s, "workers_blocked"));
+	if (s->is_running)
+		print_running();
 	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		const struct row *r = &rows[i];
 

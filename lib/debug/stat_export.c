@@ -21,8 +21,13 @@
 	ENTRY(PL__EXPORT_BUCKET, struct bucket, field, said, 0)
 #define RING(field, said) \
 	ENTRY(PL__EXPORT_RING, struct pl__ring, field, said, 0)
+#define PLACE(field) \
+	ENTRY(PL__EXPORT_PLACE, struct pl__worker, field, field, 0)
 
-/* The counters that pl_stat_read() adds up. */
+/*
+ * The counters that pl_stat_read() adds up, and what leads to the threads of
+ * workers that have a task.
+ */
 static const struct pl__stat_export entries[] = {
 	WORKER(spawned, tasks_spawned),
 	RT(spawned_outside, tasks_spawned, 0),
@@ -58,6 +63,8 @@ static const struct pl__stat_export entries[] = {
 	RT(nr_alive, workers, PL__EXPORT_GAUGE),
 	RT(nr_idle, workers_parked, PL__EXPORT_GAUGE),
 	RT(nr_blocked, workers_blocked, PL__EXPORT_GAUGE),
+	PLACE(current),
+	PLACE(tid),
 };
 
 /* Hidden, but not static: the note below refers to it. */

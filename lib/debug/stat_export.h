@@ -32,6 +32,8 @@ enum pl__stat_export_where {
 	PL__EXPORT_TIMERS,
 	PL__EXPORT_BUCKET,	/* each bucket of the timers */
 	PL__EXPORT_NR_WHERE,
+	/* in a worker; no counter, and older readers pass over it */
+	PL__EXPORT_PLACE = 256,
 };
 
 #define PL__EXPORT_GAUGE	(1U << 0)	/* may go down */
