@@ -66,6 +66,52 @@ def io_operation(word):
     return text(names[opcode]["name"]) + (" fd %d" % fd if has_fd else "")
 
 
+def call_of(frame):
+    """Number and first argument of the call the thread is in, or None."""
+    try:
+        if frame.architecture().name() == "i386:x86-64":
+            nr = int(frame.read_register("orig_rax"))
+            result = int(frame.read_register("rax"))
+            # Interrupted for us: EINTR, or ERESTARTSYS and its kin.
+            if nr < 0 or not (result == -4 or -516 <= result <= -512):
+                return None
+            return nr, int(frame.read_register("rdi"))
+        pc = int(frame.read_register("pc"))
+        code = gdb.selected_inferior().read_memory(pc - 4, 4)
+        if bytes(code) != b"\x01\x00\x00\xd4":
+            return None
+        return int(frame.read_register("x8")), int(frame.read_register("x0"))
+    except (ValueError, gdb.error):
+        return None
+
+
+def name_of_call(nr, arg):
+    names = gdb.lookup_global_symbol("pl__syscall_names").value()
+    for i in range(names.type.range()[1] + 1):
+        if int(names[i]["nr"]) == nr:
+            fd = ((arg & 0xffffffff) ^ 1 << 31) - (1 << 31)
+            said = ", fd %d" % fd if names[i]["has_fd"] else ""
+            return "%s(2)%s" % (text(names[i]["name"]), said)
+    return "system call %d" % nr
+
+
+def doing(worker):
+    """What the thread of a worker does, "" if gdb does not know the thread."""
+    tid = number(runtime()["workers"][worker]["tid"])
+    was, frame = gdb.selected_thread(), gdb.selected_frame()
+    for thread in gdb.selected_inferior().threads():
+        if thread.ptid[1] != tid:
+            continue
+        try:
+            thread.switch()
+            call = call_of(gdb.newest_frame())
+        finally:
+            was.switch()
+            frame.select()
+        return "blocked in " + name_of_call(*call) if call else "computes"
+    return ""
+
+
 class Task:
     def __init__(self, at, slot, workers):
         self.at = at
@@ -117,7 +163,9 @@ class Task:
     def state(self):
         if self.worker is not None:
             on = "running on worker %d" % self.worker
-            return on + ", waits for " + self.what() if self.word else on
+            does = "waits for " + self.what() if self.word else \
+                doing(self.worker)
+            return on + ", " + does if does else on
         if self.word:
             return "waits for " + self.what()
         if self.is_thread:
