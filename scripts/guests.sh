@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+# Parts that boot virtual machines. Sourced by scripts/part.
+# shellcheck shell=bash
+
+part_vm-selftest() {
+	selftests/vm/selftest
+}
+
+# boot_tests KERNEL TEST...: all of them in one boot.
+boot_tests() {
+	local kernel=$1 test copies=() factor=${BOOT_FACTOR:-4}
+	local reload=/vm/parklot.ko
+	local options=(${BOOT_MODULE:+--module "$BOOT_MODULE"}
+		${SMP:+--smp "$SMP"}
+		${BOOT_SAVE:+--save "$BOOT_SAVE" "$COVERAGE_GUEST"})
+	shift
+
+	# KCSAN was told the functions by their addresses.
+	[[ $kernel != kcsan ]] || reload=''
+	for test; do
+		copies+=(--copy-to test/t "$test")
+	done
+	selftests/vm/run --timeout "${BOOT_TIMEOUT:-1200}" \
+		"${options[@]}" "${copies[@]}" \
+		"$kernel" -- /vm/suite.sh \
+		--timeout "${BOOT_PROGRAM_TIMEOUT:-$((75 * factor))}" \
+		TEST_TIMEOUT_FACTOR="$factor" MOD_FUZZ_MODULE="$reload" \
+		MOD_WITHOUT_CREW="${MOD_WITHOUT_CREW:-}" \
+		PARKLOT_INJECT_SEED="${PARKLOT_INJECT_SEED:-1}" \
+		LIB_TEST_SCALE="${LIB_TEST_SCALE:-30}"
+}
+
+# in_machine KERNEL: every test.
+in_machine() {
+	mk vm VARIANT=static selftests
+	# shellcheck disable=SC2046 # words are meant
+	boot_tests "$1" $(programs vm mod) $(programs vm lib)
+}
+
+# in_arm64 KERNEL [REGEX]: the device's tests and the library's, or those with
+# names that REGEX matches.
+in_arm64() {
+	export LIB_TEST_SCALE=20
+	mk_aarch64 selftests
+	# shellcheck disable=SC2046 # words are meant
+	boot_tests "$1" $(programs aarch64 mod) \
+		$(programs aarch64 lib | tr ' ' '\n' | grep -E "${2:-.}")
+}
+
+part_vm-6.1() {
+	in_machine 6.1
+}
+
+# Four processors; vm-6.1, vm-no-crew and vm-inject have two. See vm-processors.
+part_vm-6.12() {
+	SMP=${SMP:-4} in_machine 6.12
+}
+
+part_vm-7.2() {
+	if ! fetched 7.2; then
+		tap_begin
+		skip kernel "Linux 7.2 could not be fetched"
+		tap_end
+		return
+	fi
+	SMP=${SMP:-4} in_machine 7.2
+}
+
+# As a kernel without CONFIG_PREEMPT_NOTIFIERS has it. The library's sysmon does
+# then what the crew would.
+part_vm-no-crew() {
+	local test tests=()
+
+	mk vm VARIANT=static selftests
+	for test in blocked lot sysmon; do
+		tests+=("$O/vm/selftests/lib_$test")
+	done
+	BOOT_MODULE=$(selftests/vm/build 6.12 "$O/check/no-crew" \
+		PARKLOT_NO_CREW=1)
+	export BOOT_MODULE MOD_WITHOUT_CREW=1
+	# shellcheck disable=SC2046 # words are meant
+	boot_tests 6.12 $(programs vm mod) "${tests[@]}"
+}
+
+# Programs of today on a module with structs that have grown.
+part_vm-grown() {
+	local test tests=()
+
+	for test in query setup input crew_owner; do
+		tests+=("$O/vm/selftests/mod_$test")
+	done
+	mk vm VARIANT=static "${tests[@]}"
+	scripts/grow-abi "$O/check/grown-source"
+	BOOT_MODULE=$(selftests/vm/build --from "$O/check/grown-source" 6.12 \
+		"$O/check/grown")
+	export BOOT_MODULE
+	boot_tests 6.12 "${tests[@]}"
+}
+
+# Another seed each time, as above.  A worker that is delayed sleeps in the
+# kernel, and so is blocked, as the crew sees it: what counts those cannot be
+# tested so.
+part_vm-inject() {
+	local test tests=()
+
+	for test in orphan_ring lot idle_timeout sysmon; do
+		tests+=("$O/vm-inject/selftests/lib_$test")
+	done
+	mk vm-inject VARIANT=inject LDFLAGS=-static "${tests[@]}"
+	BOOT_MODULE=$(selftests/vm/build 6.12 "$O/check/inject-6.12" \
+		PARKLOT_INJECT=1)
+	export BOOT_MODULE
+	export PARKLOT_INJECT_SEED=${PARKLOT_INJECT_SEED:-$(date +%s%N)}
+	echo "# PARKLOT_INJECT_SEED=$PARKLOT_INJECT_SEED"
+	boot_tests 6.12 "${tests[@]}"
+}
+
+# On one processor with a clock that counts instructions, a nanosecond each: where
+# locks alone keep a thread that is ready from running, and where a system call
+# has to offer its processor.
+part_vm-latency() {
+	local mode
+
+	mk vm VARIANT=static "$O/vm/selftests/mod_latency"
+	for mode in full voluntary; do
+		echo "# preempt=$mode"
+		selftests/vm/run --icount --timeout 600 \
+			--append "preempt=$mode" \
+			--copy-to test/t "$O/vm/selftests/mod_latency" \
+			6.12 -- /vm/suite.sh --timeout 300 MOD_LATENCY=1
+	done
+}
+
+part_vm-6.1-arm64() {
+	in_arm64 6.1-arm64 '/lib_(io|lot|migrate|mutex|spawn|stop|switch|task|word)$'
+}
+
+# In the tree of 6.12, built by its lib.mk and run by its runner: all of them
+# are built, and those that take a second are run.
+part_kselftest() {
+	scripts/test/test-kselftest "$O/check/kselftest" 6.12 \
+		mod_{fault,input,map,park,query,setup,wake}
+}
+
+part_dkms() {
+	mk vm VARIANT=static mod-tests
+	scripts/test/test-dkms "$O/check/dkms" "$O"/vm/selftests/mod_{query,wake}
+}
