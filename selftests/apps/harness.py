@@ -78,6 +78,13 @@ class Server(Program):
     def connect(self):
         return self.secure(self.connect_plain())
 
+    def refuses(self):
+        try:
+            self.connect_plain().close()
+        except ConnectionRefusedError:
+            return True
+        return False
+
     def tasks(self):
         text = run(os.environ["O"] + "/tools/plstat", "-j", str(self.pid))
         return json.loads(text)["tasks_alive"]
