@@ -183,11 +183,12 @@ static void crew_count_lower(void)
 
 static bool is_start_refused(enum start_as as)
 {
-	if (as == START_SEARCHER)
-		crew_count_lower();
 	/* A worker in reserve is started without a notification. */
-	return as == START_SEARCHER ? !pl__is_start_due() :
-	       load_relaxed(&pl__rt.nr_alive) >= pl__rt.cfg.max_workers;
+	if (as != START_SEARCHER)
+		return load_relaxed(&pl__rt.nr_alive) >=
+		       pl__rt.cfg.max_workers;
+	crew_count_lower();
+	return !pl__is_start_due();
 }
 
 static int start_next(enum start_as as)
