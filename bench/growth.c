@@ -135,11 +135,6 @@ static void from_threads(void)
 
 static _Atomic uint64_t fired_ns;
 
-static void nothing(void *arg)
-{
-	(void)arg;
-}
-
 static void last_fires(void *arg)
 {
 	(void)arg;

@@ -11,19 +11,6 @@
 
 static unsigned int nr;
 
-static void nothing(void *arg)
-{
-	(void)arg;
-}
-
-static void twice(void (*fn)(void *arg))
-{
-	pl_task_t a = spawn(fn, (void *)0), b = spawn(fn, (void *)1);
-
-	pl_join(a);
-	pl_join(b);
-}
-
 /* ---- tasks ---- */
 
 static void spawn_all(void *arg)

@@ -102,19 +102,6 @@ static void end_one(unsigned int i)
 
 /* ---- tasks ---- */
 
-static void nothing(void *arg)
-{
-	(void)arg;
-}
-
-static void twice(void (*fn)(void *arg))
-{
-	pl_task_t a = spawn(fn, (void *)0), b = spawn(fn, (void *)1);
-
-	pl_join(a);
-	pl_join(b);
-}
-
 /* The stack that the caller runs on. */
 static void put_own_stack(void)
 {

@@ -14,11 +14,6 @@
 
 static struct count count;
 
-static void nothing(void *arg)
-{
-	(void)arg;
-}
-
 static void join_each(void *arg)
 {
 	uint64_t before = nr_worker_calls();

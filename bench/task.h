@@ -52,6 +52,20 @@ static inline pl_task_t spawn(void (*fn)(void *arg), void *arg)
 	return t;
 }
 
+static inline void nothing(void *arg)
+{
+	(void)arg;
+}
+
+/* Two tasks, which are told apart by @arg. */
+static inline void twice(void (*fn)(void *arg))
+{
+	pl_task_t a = spawn(fn, (void *)0), b = spawn(fn, (void *)1);
+
+	pl_join(a);
+	pl_join(b);
+}
+
 /* A runtime of @nr workers in which @fn is the first task, until it ends. */
 static inline void in_task(uint32_t nr, void (*fn)(void *arg), void *arg)
 {

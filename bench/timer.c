@@ -15,11 +15,6 @@
 static pthread_barrier_t begin;
 static unsigned int nr_threads;
 
-static void nothing(void *arg)
-{
-	(void)arg;
-}
-
 static void pairs(unsigned int nr)
 {
 	const uint64_t ns = pl_now() + AHEAD_NS;

@@ -61,17 +61,6 @@ static inline bool can_dump(void)
 		SKIP(return, "no process_vm_readv() here"); \
 } while (0)
 
-static inline pl_task_t start(const char *name, void (*fn)(void *arg),
-			      void *arg)
-{
-	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
-	pl_task_t t = 0;
-
-	opts.name = name;
-	ASSERT_EQ(0, pl_spawn(&t, fn, arg, &opts));
-	return t;
-}
-
 static inline void sleep_long(void *arg)
 {
 	(void)arg;

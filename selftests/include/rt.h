@@ -18,6 +18,7 @@
 
 #include "parklot.h"
 #include "ring/ring.h"
+#include "rt/cpus.h"
 #include "wait/wait.h"
 
 #include <dirent.h>
@@ -368,6 +369,11 @@ static inline void expect_workers(uint32_t nr)
 		EXPECT_EQ(nr, st.workers);
 }
 
+#define NEEDS_CPUS() do { \
+	if (pl__cpus_usable() < 2) \
+		SKIP(return, "one CPU only"); \
+} while (0)
+
 /* ---- tasks and threads ---- */
 
 static inline pl_task_t spawn_as(uint32_t stack, void (*fn)(void *arg),
@@ -377,6 +383,17 @@ static inline pl_task_t spawn_as(uint32_t stack, void (*fn)(void *arg),
 	pl_task_t t = 0;
 
 	opts.stack = stack;
+	ASSERT_EQ(0, pl_spawn(&t, fn, arg, &opts));
+	return t;
+}
+
+static inline pl_task_t spawn_named(const char *name, void (*fn)(void *arg),
+				    void *arg)
+{
+	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
+	pl_task_t t = 0;
+
+	opts.name = name;
 	ASSERT_EQ(0, pl_spawn(&t, fn, arg, &opts));
 	return t;
 }

@@ -133,10 +133,10 @@ TEST_F(dump, dump_names_each_task_of_a_deadlock_and_its_wait)
 
 	NEEDS_DUMP();
 	ASSERT_EQ(0, pl_latch_init(&both, 2));
-	t[0] = left_task = start("left", left, NULL);
-	t[1] = right_task = start("right", right, NULL);
-	t[2] = start("joiner", join_left, NULL);
-	t[3] = start("patient", join_right_until, NULL);
+	t[0] = left_task = spawn_named("left", left, NULL);
+	t[1] = right_task = spawn_named("right", right, NULL);
+	t[2] = spawn_named("joiner", join_left, NULL);
+	t[3] = spawn_named("patient", join_right_until, NULL);
 	ASSERT_TRUE(UNTIL(nr_waiters(&first.word) && nr_waiters(&second.word)));
 	for (i = 2; i < 4; i++)
 		ASSERT_TRUE(UNTIL(is_waiting(t[i])));
@@ -190,7 +190,7 @@ TEST_F(dump, dump_names_the_object_of_each_wait)
 	ASSERT_EQ(0, pl_chan_create(&chan, 1));
 	pl_rwlock_wrlock(&rwlock);
 	for (i = 0; i < ARRAY_SIZE(waits); i++) {
-		t[i] = start(waits[i].name, waits[i].fn, NULL);
+		t[i] = spawn_named(waits[i].name, waits[i].fn, NULL);
 		ASSERT_TRUE(UNTIL(is_waiting(t[i])));
 	}
 	ASSERT_TRUE(UNTIL(dumped() && line_of("sleeper", " more")));
@@ -212,9 +212,9 @@ TEST_F(dump, dump_names_the_waiters_of_a_once)
 	pl_task_t t[2];
 
 	NEEDS_DUMP();
-	t[0] = start("first", wait_once, NULL);
+	t[0] = spawn_named("first", wait_once, NULL);
 	ASSERT_TRUE(UNTIL(is_waiting(t[0])));
-	t[1] = start("second", wait_once, NULL);
+	t[1] = spawn_named("second", wait_once, NULL);
 	ASSERT_TRUE(UNTIL(is_waiting(t[1])));
 	ASSERT_NE(NULL, dumped());
 	EXPECT_SAYS("first", "waits for sleep");
@@ -238,7 +238,7 @@ TEST_F(dump, dump_names_the_waiters_for_io)
 
 	NEEDS_DUMP();
 	ASSERT_EQ(0, pipe(fds));
-	t = start("reader", read_byte, &fds[0]);
+	t = spawn_named("reader", read_byte, &fds[0]);
 	ASSERT_TRUE(UNTIL(is_waiting(t)));
 	ASSERT_NE(NULL, dumped());
 	EXPECT_SAYS("reader", "waits for io: ");
@@ -265,7 +265,7 @@ TEST_F(dump, dump_names_operation_and_descriptor_of_io)
 
 	NEEDS_DUMP();
 	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, fds));
-	t[0] = start("receiver", recv_until, &fds[0]);
+	t[0] = spawn_named("receiver", recv_until, &fds[0]);
 	opts.name = "own stack";
 	opts.stack = PL_STACK_WORKER;
 	ASSERT_EQ(0, pl_spawn(&t[1], recv_until, &fds[0], &opts));
@@ -315,12 +315,12 @@ TEST_F(dump, dump_tells_running_tasks_from_unstarted_ones)
 
 	start_with(2, 2);
 	NEEDS_DUMP();
-	t[0] = start("busy", busy, NULL);
+	t[0] = spawn_named("busy", busy, NULL);
 	opts.name = "own stack";
 	opts.stack = PL_STACK_WORKER;
 	ASSERT_EQ(0, pl_spawn(&t[1], busy, NULL, &opts));
 	ASSERT_TRUE(UNTIL(nr_busy == 2));
-	t[2] = start("a long name, 16+", nothing, NULL);
+	t[2] = spawn_named("a long name, 16+", nothing, NULL);
 	ASSERT_NE(NULL, dumped());
 	EXPECT_SAYS("busy", "runs on worker ");
 	EXPECT_SAYS("own stack", "runs on worker ");
@@ -339,9 +339,9 @@ TEST_F(dump, task_dumps_itself_and_others)
 
 	start_with(1, 1);
 	NEEDS_DUMP();
-	t = start("other", sleep_long, NULL);
+	t = spawn_named("other", sleep_long, NULL);
 	ASSERT_TRUE(UNTIL(is_waiting(t)));
-	join(start("self", dump_here, NULL));
+	join(spawn_named("self", dump_here, NULL));
 	EXPECT_SAYS("other", "waits for sleep");
 	cancel_and_join(&t, 1);
 }
@@ -409,7 +409,7 @@ TEST_F(dump, dump_marks_cancelled_tasks)
 	NEEDS_DUMP();
 	pl_mutex_lock(&first);
 	/* To lock is no point of cancellation. */
-	t = start("locker", lock_first, NULL);
+	t = spawn_named("locker", lock_first, NULL);
 	ASSERT_TRUE(UNTIL(is_waiting(t)));
 	EXPECT_EQ(0, pl_cancel(t));
 	ASSERT_NE(NULL, dumped());
@@ -467,7 +467,7 @@ TEST_F(dump, dump_shows_the_calls_of_a_task)
 	pl_task_t t;
 
 	NEEDS_DUMP();
-	t = start("deep", call_deep, NULL);
+	t = spawn_named("deep", call_deep, NULL);
 	ASSERT_TRUE(UNTIL(is_waiting(t)));
 	ASSERT_NE(NULL, dumped());
 	EXPECT_LE(4, nr_in_caller("'deep'"));
@@ -512,8 +512,8 @@ TEST_F(dump, dump_is_safe_while_tasks_come_and_go)
 	start_with(3, 0);
 	NEEDS_DUMP();
 	for (i = 0; i < 8; i++)
-		start("comes", come_and_go, NULL);
-	start("trims", trim, NULL);
+		spawn_named("comes", come_and_go, NULL);
+	spawn_named("trims", trim, NULL);
 	for (i = 0; i < scaled(200); i++)
 		ASSERT_NE(NULL, dumped());
 	EXPECT_NE(NULL, strstr(text, "'comes'"));

@@ -38,7 +38,7 @@ TEST_F(dumper, signal_dumps_to_standard_error)
 	cfg.dump_signal = SIGUSR2;
 	for (i = 0; i < 2; i++) {
 		ASSERT_EQ(0, pl_runtime_start(&cfg));
-		t = start("sleeper", sleep_long, NULL);
+		t = spawn_named("sleeper", sleep_long, NULL);
 		ASSERT_TRUE(UNTIL(is_waiting(t)));
 		fd = take_stderr();
 		ASSERT_EQ(0, kill(getpid(), SIGUSR2));

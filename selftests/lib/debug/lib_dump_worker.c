@@ -59,7 +59,7 @@ TEST_F(dump_worker, dump_names_call_and_descriptor_that_block_a_worker)
 
 	NEEDS_DUMP();
 	ASSERT_EQ(0, pipe(blocking_fds));
-	t = start("reads", block_in_read, NULL);
+	t = spawn_named("reads", block_in_read, NULL);
 	snprintf(words, sizeof(words), ", blocked in read(2), fd %d",
 		 blocking_fds[0]);
 	ASSERT_TRUE(UNTIL(dumped() && line_of("reads", words)));
@@ -81,8 +81,8 @@ TEST_F(dump_worker, dump_names_calls_without_a_descriptor)
 	start_with(2, 2);
 	NEEDS_DUMP();
 	pthread_mutex_lock(&blocking_mutex);
-	t[0] = start("locks", block_in_futex, NULL);
-	t[1] = start("sleeps", block_in_sleep, NULL);
+	t[0] = spawn_named("locks", block_in_futex, NULL);
+	t[1] = spawn_named("sleeps", block_in_sleep, NULL);
 	EXPECT_TRUE(UNTIL(dumped() &&
 			  line_of("locks", ", blocked in futex(2)")));
 	EXPECT_TRUE(UNTIL(dumped() &&
@@ -99,7 +99,7 @@ TEST_F(dump_worker, dump_tells_computing_tasks_from_blocked_ones)
 	pl_task_t t;
 
 	NEEDS_DUMP();
-	t = start("busy", busy, NULL);
+	t = spawn_named("busy", busy, NULL);
 	EXPECT_TRUE(UNTIL(dumped() &&
 			  line_of("busy", ", computes, since at least ")));
 	EXPECT_EQ(NULL, line_of("busy", "blocked"));
@@ -133,9 +133,9 @@ TEST_F(dump_worker, dump_without_proc_says_what_sysmon_knows)
 	start_with(1, 2);
 	NEEDS_DUMP();
 	ASSERT_EQ(0, pipe(blocking_fds));
-	t = start("reads", block_in_read, NULL);
+	t = spawn_named("reads", block_in_read, NULL);
 	/* It runs when another worker does in place of the blocked one. */
-	join(start("next", nothing, NULL));
+	join(spawn_named("next", nothing, NULL));
 	dump_without_files();
 	EXPECT_SAYS("reads", "runs on worker ");
 	EXPECT_EQ(NULL, line_of("reads", " read(2)"));

@@ -6,7 +6,6 @@
 #include "kselftest_harness.h"
 
 #include "rt.h"
-#include "rt/cpus.h"
 
 #include <sched.h>
 #include <sys/syscall.h>
@@ -404,8 +403,7 @@ TEST_F(runtime, no_task_waits_while_a_worker_is_idle)
 TEST_F(runtime, target_is_the_number_of_allowed_cpus)
 {
 	clear_env();
-	if (pl__cpus_usable() < 2)
-		SKIP(return, "one CPU only");
+	NEEDS_CPUS();
 	run_two();
 	if (!rt_stat().blocks)
 		EXPECT_GE(pl__cpus_usable(), rt_stat().workers);

@@ -43,16 +43,6 @@ static void sleep_on(void *arg)
 	EXPECT_EQ(-ECANCELED, pl_sleep_until(PL_FOREVER));
 }
 
-static pl_task_t spawn_named(const char *name, void (*fn)(void *arg))
-{
-	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
-	pl_task_t t;
-
-	opts.name = name;
-	EXPECT_EQ(0, pl_spawn(&t, fn, NULL, &opts));
-	return t;
-}
-
 static const struct pl_stop_left *find(const struct pl_stop_report *r,
 				       pl_task_t t)
 {
@@ -99,9 +89,9 @@ TEST_F(stop_until, deadline_names_what_is_left)
 
 	start_with(2, 0);
 	NEEDS_DUMP();
-	spawn_named("polite", sleep_on);
-	waits = spawn_named("waits", wait_in_shield);
-	runs = spawn_named("runs", run_on);
+	spawn_named("polite", sleep_on, NULL);
+	waits = spawn_named("waits", wait_in_shield, NULL);
+	runs = spawn_named("runs", run_on, NULL);
 	EXPECT_TRUE(UNTIL(is_running && nr_waiters(&sem.word) == 1));
 	collect_stderr(fds);
 	EXPECT_EQ(-ETIMEDOUT, pl_runtime_stop_until(in_ms(50), &r));

@@ -38,17 +38,6 @@ static inline void spawn_tiny(int nr)
 		EXPECT_EQ(0, pl_spawn(NULL, count, NULL, NULL));
 }
 
-static inline pl_task_t spawn_named(const char *name, void (*fn)(void *arg),
-				    void *arg)
-{
-	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
-	pl_task_t t = 0;
-
-	opts.name = name;
-	ASSERT_EQ(0, pl_spawn(&t, fn, arg, &opts));
-	return t;
-}
-
 /* ---- tasks that wait for a byte ---- */
 
 #define NR_PIPES	4

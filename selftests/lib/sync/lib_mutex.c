@@ -5,7 +5,6 @@
 #include "kselftest_harness.h"
 
 #include "rt.h"
-#include "rt/cpus.h"
 
 RT_FIXTURE(mutex)
 
@@ -360,8 +359,7 @@ TEST_F(mutex, overtaken_waiter_is_handed_the_mutex)
 	pthread_t t;
 
 	/* A woken waiter takes the only one at once, and so the free mutex. */
-	if (pl__cpus_usable() < 2)
-		SKIP(return, "one CPU only");
+	NEEDS_CPUS();
 	pl_mutex_lock(&mutex);
 	ASSERT_EQ(0, pthread_create(&t, NULL, lock_until_impatient, NULL));
 	ASSERT_TRUE(UNTIL_BUSY(overtake()));

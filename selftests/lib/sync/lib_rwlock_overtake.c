@@ -6,7 +6,6 @@
 #include "kselftest_harness.h"
 
 #include "rt.h"
-#include "rt/cpus.h"
 
 #include "rwlock.h"
 
@@ -361,12 +360,6 @@ static bool overtake(bool writes)
 	return lock.word.value & RW_IMPATIENT;
 }
 
-/* A woken waiter takes the only processor at once, and so the free lock. */
-#define NEEDS_CPUS() do { \
-	if (pl__cpus_usable() < 2) \
-		SKIP(return, "one CPU only"); \
-} while (0)
-
 static atomic_bool is_impatient;
 
 /* Locks until it was overtaken for so long that it lost its patience. */
@@ -409,6 +402,7 @@ static void expect_handed_over(bool owner, bool waiter)
 	check_free();
 }
 
+/* A woken waiter takes the only processor at once, and so the free lock. */
 TEST_F(overtake, overtaken_writer_is_handed_the_lock)
 {
 	NEEDS_CPUS();
