@@ -39,6 +39,7 @@
 
 #include <liburing.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 #define NR_ENTRIES	256	/* a power of 2 */
 #define AGAIN_NS	(1000 * 1000)
@@ -99,6 +100,12 @@ static int setup(struct io_uring *uring)
 		ret = PL_FAULTY(-ENOMEM, io_uring_queue_init(NR_ENTRIES, uring,
 							     flags[i]));
 	return ret;
+}
+
+/* A filter of system calls may permit a ring, and not its use. */
+static int try_to_enter(struct io_uring *uring)
+{
+	return (int)pl__syscall(SYS_io_uring_enter, uring->ring_fd);
 }
 
 /* ---- completions ---- */
@@ -569,7 +576,9 @@ int pl__ring_uring_open(struct pl__ring **out, enum pl_wait way)
 	 * 5.19, and an older kernel refuses only the flag.
 	 */
 	u->can_poll_first = u->uring.flags & IORING_SETUP_COOP_TASKRUN;
-	ret = open_bell(u);
+	ret = try_to_enter(&u->uring);
+	if (!ret)
+		ret = open_bell(u);
 	if (ret)
 		goto err_exit;
 	u->uring.ring_fd = pl__fd_move_up(u->uring.ring_fd);

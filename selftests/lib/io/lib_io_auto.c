@@ -7,42 +7,31 @@
 
 #include "rt.h"
 
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+
+#include "forbid.h"
 
 RT_FIXTURE(auto)
 
 static bool is_uring_allowed(void)
 {
-	/* No entries make no sense. */
+	/* No entries make no sense, and no file is -1. */
 	return syscall(SYS_io_uring_setup, 0, NULL) < 0 && errno != ENOSYS &&
-	       errno != EPERM;
+	       errno != EPERM &&
+	       syscall(SYS_io_uring_enter, -1, 0, 0, 0, NULL, 0) < 0 &&
+	       errno == EBADF;
 }
 
-/* As seccomp does in containers; false where it cannot. */
-static bool forbid_uring(uint32_t err)
+/* As in containers; false where the kernel has no seccomp, or it is allowed. */
+static bool forbid_uring(long call, int err)
 {
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-			 offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | err),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog prog = { ARRAY_SIZE(code), code };
-
-	EXPECT_EQ(0, prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
-	if (!prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog))
-		EXPECT_FALSE(is_uring_allowed());
+	forbid_call(call, err);
 	return !is_uring_allowed();
 }
 
-#define FORBID_URING(err) do { \
-	if (!forbid_uring(err)) \
+#define FORBID_URING(call, err) do { \
+	if (!forbid_uring(call, err)) \
 		SKIP(return, "no seccomp in this kernel"); \
 } while (0)
 
@@ -82,14 +71,28 @@ TEST_F(auto, uring_is_used_where_allowed)
 TEST_F(auto, epoll_is_used_where_uring_is_forbidden)
 {
 	unsetenv("PARKLOT_IO");
-	FORBID_URING(EPERM);
+	FORBID_URING(SYS_io_uring_setup, EPERM);
 	expect(PL_IO_POLL);
 }
 
 TEST_F(auto, epoll_is_used_where_uring_is_unknown)
 {
 	unsetenv("PARKLOT_IO");
-	FORBID_URING(ENOSYS);
+	FORBID_URING(SYS_io_uring_setup, ENOSYS);
+	expect(PL_IO_POLL);
+}
+
+TEST_F(auto, epoll_is_used_where_uring_cannot_be_entered)
+{
+	unsetenv("PARKLOT_IO");
+	FORBID_URING(SYS_io_uring_enter, EPERM);
+	expect(PL_IO_POLL);
+}
+
+TEST_F(auto, epoll_is_used_where_entering_uring_is_unknown)
+{
+	unsetenv("PARKLOT_IO");
+	FORBID_URING(SYS_io_uring_enter, ENOSYS);
 	expect(PL_IO_POLL);
 }
 
@@ -103,7 +106,7 @@ TEST_F(auto, requested_futex_without_uring_is_refused)
 {
 	unsetenv("PARKLOT_IO");
 	setenv("PARKLOT_WAIT", "futex", 1);
-	FORBID_URING(EPERM);
+	FORBID_URING(SYS_io_uring_setup, EPERM);
 	EXPECT_EQ(-EOPNOTSUPP, pl_runtime_start(NULL));
 }
 
@@ -119,7 +122,7 @@ static void read_unsupported(void *arg)
 TEST_F(auto, requested_uring_that_fails_is_refused)
 {
 	setenv("PARKLOT_IO", "uring", 1);
-	FORBID_URING(EPERM);
+	FORBID_URING(SYS_io_uring_setup, EPERM);
 	run_in_task(read_unsupported, NULL);
 	read_unsupported(NULL);
 	EXPECT_EQ(PL_IO_NONE, rt_stat().io);
