@@ -179,7 +179,8 @@ static void wait_and_block(void *arg)
 	(void)arg;
 	spawn_waiting(NR_PAIRS, PL_FOREVER);
 	pl_yield();
-	EXPECT_EQ(NR_PAIRS, nr_waiting);
+	/* On a slow machine another worker may have taken some. */
+	EXPECT_TRUE(UNTIL_BUSY(nr_waiting == NR_PAIRS));
 	read_byte(pipes[0]);
 }
 
