@@ -8,6 +8,7 @@
 #include "base.h"
 
 #include <sys/socket.h>
+#include <sys/types.h>
 #include <sys/uio.h>
 
 PL_BEGIN_DECLS
@@ -59,6 +60,14 @@ PL_API ssize_t pl_sendmsg(int fd, const struct msghdr *msg, int flags);
 PL_API ssize_t pl_sendmsg_until(int fd, const struct msghdr *msg, int flags,
 				uint64_t deadline_ns);
 
+/* A deadline ends an open() that waits, as of a FIFO without a writer. */
+PL_API int pl_open(const char *path, int flags, mode_t mode);
+PL_API int pl_open_until(const char *path, int flags, mode_t mode,
+			 uint64_t deadline_ns);
+PL_API int pl_openat(int dirfd, const char *path, int flags, mode_t mode);
+PL_API int pl_openat_until(int dirfd, const char *path, int flags, mode_t mode,
+			   uint64_t deadline_ns);
+
 /**
  * pl_poll() - wait until @fd has one of @events
  * @fd:          any descriptor that can be polled
@@ -69,6 +78,24 @@ PL_API ssize_t pl_sendmsg_until(int fd, const struct msghdr *msg, int flags,
  * Return: the events that it has; -ETIMEDOUT: none; else as above.
  */
 PL_API int pl_poll(int fd, uint32_t events, uint64_t deadline_ns);
+
+struct pollfd;
+
+/**
+ * pl_poll_many() - poll(2): wait until one of several descriptors has events
+ * @fds:         as for poll(): a negative descriptor is left out, and revents
+ *               of each is set
+ * @nr:          of @fds; 0 waits for the deadline alone
+ * @deadline_ns: as everywhere; one in the past only looks
+ *
+ * Takes a descriptor of the library's while it waits.  A descriptor that is
+ * closed meanwhile is waited for no longer, and does not end the call.
+ *
+ * Return: how many have events; -ETIMEDOUT: none; -EINVAL: @fds is NULL, or
+ * longer than RLIMIT_NOFILE; -EMFILE, -ENFILE; else as above.
+ */
+PL_API int pl_poll_many(struct pollfd *fds, unsigned int nr,
+			uint64_t deadline_ns);
 
 /**
  * pl_close() - close @fd; not a point of cancellation

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * iovec: I/O at a position, by vector and by message; and poll
+ * iovec: I/O at a position, by vector and by message
  */
 #include "io/io.h"
 
@@ -78,17 +78,6 @@ ssize_t pl_sendmsg_until(int fd, const struct msghdr *msg, int flags,
 	io_uring_prep_sendmsg(&sqe, fd, msg,
 			      (unsigned int)flags | MSG_NOSIGNAL);
 	return pl__io(&sqe, unless_dontwait(flags, POLLOUT), deadline_ns);
-}
-
-int pl_poll(int fd, uint32_t events, uint64_t deadline_ns)
-{
-	struct io_uring_sqe sqe = { 0 };
-	int ret;
-
-	io_uring_prep_poll_add(&sqe, fd, events);
-	ret = pl__io(&sqe, 0, deadline_ns);
-	/* A hang-up sets other events that the caller did not ask for. */
-	return ret < 0 ? ret : ret & (int)(events | POLLERR | POLLHUP);
 }
 
 ssize_t pl_pread(int fd, void *buf, size_t n, off_t offset)

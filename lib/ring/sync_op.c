@@ -62,6 +62,9 @@ void pl__sync_op_init(struct pl__sync_op *c, const struct io_uring_sqe *sqe)
 	case IORING_OP_POLL_ADD:
 		c->events = (uint16_t)sqe->poll32_events;
 		break;
+	case IORING_OP_OPENAT:
+		c->kind = PL__SYNC_OP_FILE;
+		break;
 	}
 }
 
@@ -294,6 +297,12 @@ static long connect_to(struct pl__sync_op *c)
 
 /* ---- all of them ---- */
 
+static long open_at(const struct io_uring_sqe *sqe)
+{
+	return pl__syscall(SYS_openat, sqe->fd, ptr(sqe->addr),
+			   sqe->open_flags, sqe->len);
+}
+
 static long once(struct pl__sync_op *c)
 {
 	switch (c->sqe->opcode) {
@@ -314,6 +323,8 @@ static long once(struct pl__sync_op *c)
 		return connect_to(c);
 	case IORING_OP_POLL_ADD:
 		return poll_once(c);
+	case IORING_OP_OPENAT:
+		return open_at(c->sqe);
 	}
 	return -EOPNOTSUPP;
 }
