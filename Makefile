@@ -413,6 +413,13 @@ bench-blocked: ## tasks that block their workers: what others notice, and charts
 	@echo
 	$(Q)O='$(O)' bench/crowd blocked $(CASES)
 
+.PHONY: bench-crowd-vm
+bench-crowd-vm: ## both on futexes, on the module, and threads, in virtual time: KERNELS=
+	$(Q)scripts/setup bench-vm >&2
+	$(call measured_by,O=$(O)/vm VARIANT=static WERROR=1 \
+		$(O)/vm/bench/crowds/usleep $(O)/vm/bench/crowds/compute)
+	$(Q)O='$(O)' bench/crowd-vm $(KERNELS)
+
 .PHONY: bench-hogs
 bench-hogs: ## a ticker, and a server, beside tasks that compute, and charts
 	$(Q)scripts/setup bench >&2

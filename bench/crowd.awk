@@ -4,11 +4,13 @@
 # case and peer, beside it how many times the figure of threads that is; then
 # each target beside the worst of the cases that it is about.  crowd.tsv: "name
 # crowd metric/case median min max unit [swings]" by tabs, as bench/crowd
-# writes it.
+# writes it.  -v us=NAME: our own among the peers, "parklot" if not said.
 
 BEGIN {
 	FS = "\t"
 	nr_peers = split(peers, peer, " ")
+	if (us == "")
+		us = "parklot"
 	line = "%-16s %-8s %8s %8s %9s %6s %9s %6s\n"
 	printf line, "", "", "p50 ms", "p99 ms", "worst ms", "x", "calls/s", "x"
 	goal = "%-50s %9s %8s  %-16s %s\n"
@@ -59,8 +61,8 @@ function alone(metric, matches, unit,	i)
 {
 	for (i = 1; i <= nr_points; i++)
 		if (points[i] ~ matches &&
-		    of("parklot", metric, points[i]) != "")
-			add(of("parklot", metric, points[i]) / unit, points[i])
+		    of(us, metric, points[i]) != "")
+			add(of(us, metric, points[i]) / unit, points[i])
 }
 
 # Our median as so many times the best of @others.
@@ -75,7 +77,7 @@ function beside(others, metric, matches, wants_more,	i, k, v, best, nr, name)
 					(wants_more ? v > best : v < best)))
 				best = v
 		}
-		v = of("parklot", metric, points[i])
+		v = of(us, metric, points[i])
 		if (points[i] ~ matches && best > 0 && v != "")
 			add(v / best, points[i], wants_more)
 	}
@@ -84,8 +86,8 @@ function beside(others, metric, matches, wants_more,	i, k, v, best, nr, name)
 # Our calls in one case as so many times those in another.
 function kept(without, with,	one, v)
 {
-	one = of("parklot", "calls", without)
-	v = of("parklot", "calls", with)
+	one = of(us, "calls", without)
+	v = of(us, "calls", with)
 	if (one > 0 && v != "")
 		add(v / one, with, 1)
 }
