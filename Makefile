@@ -284,6 +284,8 @@ check-long: ## hours of stress: TIME= SEEDS= SEED= REPEAT=, scripts/long.sh
 
 # As vm/run calls it, too.
 VM_KERNEL	:= $(patsubst rt,6.12-rt,$(KERNEL))
+# "make check" has some of the tests in these, check-vm all.
+VM_PART		:= vm-$(VM_KERNEL)$(if $(filter 6.1 7.2,$(VM_KERNEL)),-all)
 
 VM_KERNELS	:= 6.1 6.12 7.2 6.1-rt 6.12-rt rt debug debug-7.2 kcsan
 
@@ -291,8 +293,8 @@ VM_KERNELS	:= 6.1 6.12 7.2 6.1-rt 6.12-rt rt debug debug-7.2 kcsan
 check-vm: ## the machine: KERNEL=6.1|6.12|7.2|6.1-rt|rt|debug|debug-7.2|kcsan SMP=
 	$(if $(filter $(VM_KERNELS),$(KERNEL)),,$(error check-vm: no \
 		KERNEL='$(KERNEL)'; there are: $(VM_KERNELS)))
-	$(Q)O='$(O)' SMP='$(SMP)' scripts/check vm-$(VM_KERNEL); status=$$?; \
-		scripts/matrix '$(O)/check/vm-$(VM_KERNEL).log'; exit $$status
+	$(Q)O='$(O)' SMP='$(SMP)' scripts/check $(VM_PART); status=$$?; \
+		scripts/matrix '$(O)/check/$(VM_PART).log'; exit $$status
 
 .PHONY: fuzz
 fuzz: ## the whole device at random: TIME=600 SEED= KERNEL=6.12 SMP=8

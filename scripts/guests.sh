@@ -37,6 +37,28 @@ in_machine() {
 	boot_tests "$1" $(programs vm mod) $(programs vm lib)
 }
 
+# lib_programs DIR ROOM...: the library's tests that stand in these rooms.
+lib_programs() {
+	local dir=$1 room test
+	shift
+
+	for room; do
+		for test in "selftests/lib/$room"/lib_*.c; do
+			test=${test##*/}
+			echo "$O/$dir/selftests/${test%.c}"
+		done
+	done
+}
+
+# in_kernel KERNEL: the tests of the device, and those of the rooms that ask
+# most of a kernel.  vm-6.12 has them all in every "make check".
+in_kernel() {
+	mk vm VARIANT=static selftests
+	# shellcheck disable=SC2046 # words are meant
+	boot_tests "$1" $(programs vm mod) \
+		$(lib_programs vm park ring io sched)
+}
+
 # in_arm64 KERNEL [REGEX]: the device's tests and the library's, or those with
 # names that REGEX matches.
 in_arm64() {
@@ -48,7 +70,7 @@ in_arm64() {
 }
 
 part_vm-6.1() {
-	in_machine 6.1
+	in_kernel 6.1
 }
 
 # Four processors; vm-6.1, vm-no-crew and vm-inject have two. See vm-processors.
@@ -56,14 +78,16 @@ part_vm-6.12() {
 	SMP=${SMP:-4} in_machine 6.12
 }
 
+# is_missing_72: with the skip as the whole result.
+is_missing_72() {
+	! fetched 7.2 || return 1
+	tap_begin
+	skip kernel "Linux 7.2 could not be fetched"
+	tap_end
+}
+
 part_vm-7.2() {
-	if ! fetched 7.2; then
-		tap_begin
-		skip kernel "Linux 7.2 could not be fetched"
-		tap_end
-		return
-	fi
-	SMP=${SMP:-4} in_machine 7.2
+	is_missing_72 || SMP=${SMP:-4} in_kernel 7.2
 }
 
 # As a kernel without CONFIG_PREEMPT_NOTIFIERS has it. The library's sysmon does

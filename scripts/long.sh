@@ -207,6 +207,15 @@ part_model-larger() {
 	selftests/models/run --larger
 }
 
+# Every test, where "make check" has those of some rooms.
+part_vm-6.1-all() {
+	in_machine 6.1
+}
+
+part_vm-7.2-all() {
+	is_missing_72 || SMP=${SMP:-4} in_machine 7.2
+}
+
 part_vm-6.1-rt() {
 	LIB_TEST_SCALE=100 in_machine 6.1-rt
 }
