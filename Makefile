@@ -540,6 +540,10 @@ dist: ## $(O)/parklot-VERSION.tar.gz of what git tracks
 	$(Q)O='$(O)' scripts/dist $(O)/$(DISTNAME).tar.gz
 distcheck: check-dist ## unpack it: it builds, checks itself, makes the same
 
+.PHONY: release
+release: ## the checklist of docs/releasing.md; then dist and its checksum
+	$(Q)O='$(O)' scripts/release
+
 .PHONY: deb
 deb: ## $(O)/deb: Debian's packages, of what dist packs
 	$(Q)scripts/setup deb
