@@ -16,7 +16,9 @@ LIBDIR		?= $(PREFIX)/lib
 INCLUDEDIR	?= $(PREFIX)/include
 DATADIR		?= $(PREFIX)/share
 MANDIR		?= $(DATADIR)/man
-DKMSDIR		?= /usr/src/parklot-$(VERSION)
+DKMSROOT	?= /usr/src
+DKMS_VERSION	?= $(VERSION)
+DKMSDIR		?= $(DKMSROOT)/parklot-$(DKMS_VERSION)
 UDEVDIR		?= /usr/lib/udev/rules.d
 MODLOADDIR	?= /usr/lib/modules-load.d
 KVER		?= $(shell uname -r)
@@ -508,30 +510,25 @@ dkms-source: ## the module's source, what udev and boot need: DESTDIR/usr
 	rm -rf $(DESTDIR)$(DKMSDIR)
 	$(INSTALL) -d $(DESTDIR)$(DKMSDIR)
 	cp -r $(MODULE_SRCS) $(DESTDIR)$(DKMSDIR)/
+	sed -i 's/^PACKAGE_VERSION=.*/PACKAGE_VERSION="$(DKMS_VERSION)"/' \
+		$(DESTDIR)$(DKMSDIR)/dkms.conf
+	sed -i 's/^MODULE_VERSION(.*/MODULE_VERSION("$(DKMS_VERSION)");/' \
+		$(DESTDIR)$(DKMSDIR)/module/main.c
 	$(INSTALL) -D -m 644 module/60-parklot.rules \
 		$(DESTDIR)$(UDEVDIR)/60-parklot.rules
 	$(INSTALL) -D -m 644 module/modules-load.conf \
 		$(DESTDIR)$(MODLOADDIR)/parklot.conf
 
-# What was built before, of other source with the same version, would be taken
-# for built.  If it fails, nothing is left of it.
-DKMS_MODULE	:= parklot/$(VERSION)
-dkms_knows	= $(DKMS) status $(DKMS_MODULE) $(1) | grep -q .
-
 .PHONY: dkms-install
 dkms-install: ## add, build and install with dkms, for KVER
 	@test -d $(KDIR) || { echo >&2 'no headers of $(KVER): $(KDIR)'; exit 1; }
-	! $(call dkms_knows,-k $(KVER)) || \
-		$(DKMS) remove $(DKMS_MODULE) -k $(KVER)
-	$(MAKE) --no-print-directory dkms-source DESTDIR=
-	{ $(call dkms_knows) || $(DKMS) add $(DKMS_MODULE); } && \
-		$(DKMS) build $(DKMS_MODULE) -k $(KVER) && \
-		$(DKMS) install $(DKMS_MODULE) -k $(KVER) || \
-		{ $(MAKE) --no-print-directory dkms-uninstall; exit 1; }
+	$(Q)DKMS='$(DKMS)' DKMSROOT='$(DKMSROOT)' KVER='$(KVER)' \
+		scripts/dkms install
 
-.PHONY: dkms-uninstall
+.PHONY: dkms-uninstall dkms-clear
 dkms-uninstall: ## take the module from all kernels, and its source
-	! $(call dkms_knows) || $(DKMS) remove $(DKMS_MODULE) --all
+	$(Q)DKMS='$(DKMS)' DKMSROOT='$(DKMSROOT)' scripts/dkms uninstall
+dkms-clear:
 	rm -rf $(DKMSDIR) $(UDEVDIR)/60-parklot.rules \
 		$(MODLOADDIR)/parklot.conf
 
