@@ -8,7 +8,6 @@
 #include "base.h"
 
 #include <sys/socket.h>
-#include <sys/types.h>
 #include <sys/uio.h>
 
 PL_BEGIN_DECLS
@@ -60,14 +59,6 @@ PL_API ssize_t pl_sendmsg(int fd, const struct msghdr *msg, int flags);
 PL_API ssize_t pl_sendmsg_until(int fd, const struct msghdr *msg, int flags,
 				uint64_t deadline_ns);
 
-/* A deadline ends an open() that waits, as of a FIFO without a writer. */
-PL_API int pl_open(const char *path, int flags, mode_t mode);
-PL_API int pl_open_until(const char *path, int flags, mode_t mode,
-			 uint64_t deadline_ns);
-PL_API int pl_openat(int dirfd, const char *path, int flags, mode_t mode);
-PL_API int pl_openat_until(int dirfd, const char *path, int flags, mode_t mode,
-			   uint64_t deadline_ns);
-
 /**
  * pl_poll() - wait until @fd has one of @events
  * @fd:          any descriptor that can be polled
@@ -88,11 +79,12 @@ struct pollfd;
  * @nr:          of @fds; 0 waits for the deadline alone
  * @deadline_ns: as everywhere; one in the past only looks
  *
- * Takes a descriptor of the library's while it waits.  A descriptor that is
- * closed meanwhile is waited for no longer, and does not end the call.
+ * Takes a descriptor of the library's while it waits.  As with poll(), a close
+ * of one of them ends the call or not; pl_close() makes no difference.
  *
  * Return: how many have events; -ETIMEDOUT: none; -EINVAL: @fds is NULL, or
- * longer than RLIMIT_NOFILE; -EMFILE, -ENFILE; else as above.
+ * longer than RLIMIT_NOFILE; -EMFILE, -ENFILE; else as above.  revents is set
+ * only with the first two.
  */
 PL_API int pl_poll_many(struct pollfd *fds, unsigned int nr,
 			uint64_t deadline_ns);

@@ -6,6 +6,10 @@
  * to wait for: one request, whatever their number, that one cancel ends.  What
  * they have is asked by poll(2), before and after: it knows files that epoll
  * refuses, and descriptors that occur twice.
+ *
+ * A set has files, not descriptors.  If one is closed that another descriptor
+ * still has, the set tells its events, and poll(2) those of a file that has got
+ * the number: then a new set is made.
  */
 #include "base/sys.h"
 #include "io/io.h"
@@ -18,14 +22,14 @@
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 
-int pl_poll(int fd, uint32_t events, uint64_t deadline_ns)
+/* The events that @fd has of @events, none included, or -errno. */
+static int poll_one(int fd, uint32_t events, uint64_t deadline_ns)
 {
 	struct io_uring_sqe sqe = { 0 };
 	int ret;
 
 	io_uring_prep_poll_add(&sqe, fd, events);
 	ret = pl__io(&sqe, 0, deadline_ns);
-	/* A hang-up sets other events that the caller did not ask for. */
 	return ret < 0 ? ret : ret & (int)(events | POLLERR | POLLHUP);
 }
 
@@ -66,52 +70,45 @@ static int poll_set_add(int epfd, const struct pollfd *fds, unsigned int nr,
 	return (int)pl__syscall(SYS_epoll_ctl, epfd, EPOLL_CTL_MOD, fd, &ev);
 }
 
-/* What poll(2) has to tell of a descriptor, it tells: no event is needed. */
+/* The last error, after all are added that can be. */
 static int poll_set_add_all(int epfd, const struct pollfd *fds, unsigned int nr)
 {
 	unsigned int i;
-	int ret;
+	int ret, err = 0;
 
 	for (i = 0; i < nr; i++) {
-		if (fds[i].fd < 0)
-			continue;
-		ret = poll_set_add(epfd, fds, nr, i);
-		if (ret && ret != -EBADF && ret != -EPERM)
-			return ret;
+		ret = fds[i].fd < 0 ? 0 : poll_set_add(epfd, fds, nr, i);
+		if (ret)
+			err = ret;
 	}
-	return 0;
+	return err;
 }
 
-/* An event may be over before poll(2) looks. */
-static int poll_set_wait(int epfd, struct pollfd *fds, unsigned int nr,
-			 uint64_t deadline_ns)
-{
-	int found, ret = 0;
-
-	for (;;) {
-		found = poll_now(fds, nr);
-		if (found) {
-			pl__interrupt_restore(ret);
-			return found;
-		}
-		if (ret < 0)
-			return ret;
-		ret = pl_poll(epfd, POLLIN, deadline_ns);
-	}
-}
-
+/*
+ * Returns how many of @fds have events, -errno, or 0 if the wait was for a file
+ * that is no longer theirs.  Events that poll(2) finds count for more than an
+ * error: it tells of closed descriptors, and of files without events.
+ */
 static int poll_by_set(struct pollfd *fds, unsigned int nr,
 		       uint64_t deadline_ns)
 {
-	int ret, epfd = pl__epoll();
+	int found, ret, epfd = pl__epoll();
 
 	if (epfd < 0)
 		return epfd;
 	ret = poll_set_add_all(epfd, fds, nr);
-	if (!ret)
-		ret = poll_set_wait(epfd, fds, nr, deadline_ns);
+	found = poll_now(fds, nr);
+	if (!ret && !found) {
+		ret = poll_one(epfd, POLLIN, deadline_ns);
+		found = poll_now(fds, nr);
+	}
 	pl__close(epfd);
-	return ret;
+	if (found) {
+		pl__interrupt_restore(ret);
+		return found;
+	}
+	/* Closed between both calls. */
+	return ret < 0 && ret != -EBADF && ret != -ENOENT ? ret : 0;
 }
 
 int pl_poll_many(struct pollfd *fds, unsigned int nr, uint64_t deadline_ns)
@@ -123,10 +120,27 @@ int pl_poll_many(struct pollfd *fds, unsigned int nr, uint64_t deadline_ns)
 	ret = pl__wait_pending();
 	if (!ret)
 		ret = poll_now(fds, nr);
+	while (!ret && deadline_ns > pl__now_ns())
+		ret = poll_by_set(fds, nr, deadline_ns);
 	if (ret)
 		return ret;
-	if (deadline_ns > pl__now_ns())
-		return poll_by_set(fds, nr, deadline_ns);
 	pl_yield();
 	return -ETIMEDOUT;
+}
+
+/*
+ * A request of io_uring's ends with a hang-up of the peer alone, which the
+ * caller may not have asked for.
+ */
+int pl_poll(int fd, uint32_t events, uint64_t deadline_ns)
+{
+	struct pollfd one = { .fd = fd, .events = (short)events };
+	int ret = poll_one(fd, events, deadline_ns);
+
+	if (ret)
+		return ret;
+	ret = pl_poll_many(&one, 1, deadline_ns);
+	if (ret < 0)
+		return ret;
+	return one.revents & POLLNVAL ? -EBADF : (uint16_t)one.revents;
 }

@@ -51,9 +51,6 @@
 #define TAG_AGAIN	3	/* time to retry cancels */
 #define TAG_MASK	3
 
-/* The kernel's own; a cancelled open() of a FIFO ends with it. */
-#define ERESTARTSYS	512
-
 /* Linux 6.7; headers may be older. */
 #define OP_FUTEX_WAIT	51
 #define FUTEX_U32	2
@@ -117,8 +114,6 @@ static int try_to_enter(struct io_uring *uring)
 static uint32_t complete_request(struct uring *u, struct pl__ring_req *req,
 				 int res)
 {
-	if (unlikely(res == -ERESTARTSYS))
-		res = -EINTR;
 	req->res = req->verdict && (res == -ECANCELED || res == -EINTR) ?
 		   req->verdict : res;
 	req->is_over = true;

@@ -62,9 +62,6 @@ void pl__sync_op_init(struct pl__sync_op *c, const struct io_uring_sqe *sqe)
 	case IORING_OP_POLL_ADD:
 		c->events = (uint16_t)sqe->poll32_events;
 		break;
-	case IORING_OP_OPENAT:
-		c->kind = PL__SYNC_OP_FILE;
-		break;
 	}
 }
 
@@ -297,12 +294,6 @@ static long connect_to(struct pl__sync_op *c)
 
 /* ---- all of them ---- */
 
-static long open_at(const struct io_uring_sqe *sqe)
-{
-	return pl__syscall(SYS_openat, sqe->fd, ptr(sqe->addr),
-			   sqe->open_flags, sqe->len);
-}
-
 static long once(struct pl__sync_op *c)
 {
 	switch (c->sqe->opcode) {
@@ -323,8 +314,6 @@ static long once(struct pl__sync_op *c)
 		return connect_to(c);
 	case IORING_OP_POLL_ADD:
 		return poll_once(c);
-	case IORING_OP_OPENAT:
-		return open_at(c->sqe);
 	}
 	return -EOPNOTSUPP;
 }

@@ -226,4 +226,55 @@ TEST_F(poll_many, wait_without_a_free_descriptor_fails)
 	close_pairs(1);
 }
 
+/*
+ * The number is another file's, and a copy keeps the file that had it: its
+ * events are none of the caller's, and are there again and again.
+ */
+static void poll_closed(void *arg)
+{
+	struct pollfd fds = { .fd = pairs[0][0], .events = POLLIN };
+
+	(void)arg;
+	EXPECT_EQ(-ETIMEDOUT, pl_poll_many(&fds, 1, in_ms(50)));
+}
+
+TEST_F(poll_many, event_of_a_closed_file_is_not_told)
+{
+	pl_task_t t;
+	int copy;
+
+	open_pairs(2);
+	copy = dup(pairs[0][0]);
+	ASSERT_EQ(0, pl_spawn(&t, poll_closed, NULL, NULL));
+	ASSERT_TRUE(UNTIL(rt_stat().io_in_flight == 1));
+	ASSERT_EQ(pairs[0][0], dup2(pairs[1][0], pairs[0][0]));
+	EXPECT_EQ(1, write(pairs[0][1], "x", 1));
+	EXPECT_EQ(0, pl_join(t));
+	EXPECT_EQ(0, close(copy));
+	close_pairs(2);
+}
+
+/* io_uring tells of a peer that sends no more, whatever was asked for. */
+static void poll_for_hang_up(void *arg)
+{
+	int fd = pairs[0][0];
+
+	(void)arg;
+	EXPECT_EQ(-ETIMEDOUT, pl_poll(fd, 0, in_ms(2)));
+	EXPECT_EQ(-ETIMEDOUT, pl_poll(fd, POLLPRI, 0));
+	EXPECT_EQ(POLLIN, pl_poll(fd, POLLIN, PL_FOREVER));
+}
+
+TEST_F(poll_many, peer_that_sends_no_more_is_no_hang_up)
+{
+	open_pairs(1);
+	ASSERT_EQ(0, shutdown(pairs[0][1], SHUT_WR));
+	run_in_task(poll_for_hang_up, NULL);
+	poll_for_hang_up(NULL);
+	ASSERT_EQ(0, shutdown(pairs[0][1], SHUT_RD));
+	ASSERT_EQ(0, shutdown(pairs[0][0], SHUT_RDWR));
+	EXPECT_EQ(POLLHUP, pl_poll(pairs[0][0], 0, PL_FOREVER));
+	close_pairs(1);
+}
+
 TEST_HARNESS_MAIN
