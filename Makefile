@@ -335,6 +335,29 @@ demo: ## an echo server of tasks under load
 	$(Q)$(MAKE) --no-print-directory -j$$(nproc) lib examples benches
 	$(Q)O='$(O)' scripts/demo
 
+# ---- compat ----
+
+# Of bthread's interface on this library: compat/bthread/README.md.  They need
+# what "scripts/setup brpc" installs, and BRPC, a checkout of apache/brpc.
+in_compat_bthread = $(Q)$(MAKE) --no-print-directory \
+		   -f compat/bthread/Makefile O='$(O)' BRPC='$(BRPC)' \
+		   V='$(V)' VERSION='$(VERSION)' SOVERSION='$(SOVERSION)' \
+		   PREFIX='$(PREFIX)' LIBDIR='$(LIBDIR)' \
+		   INCLUDEDIR='$(INCLUDEDIR)' DESTDIR='$(DESTDIR)' \
+		   LIBURING_LIBS='$(LIBURING_LIBS)' $(1)
+
+.PHONY: brpc-bthread install-bthread check-bthread
+brpc-bthread: ## libparklot-bthread: bthread on parklot, for bRPC: BRPC=DIR
+	$(call in_compat_bthread,setup)
+	$(Q)$(MAKE) --no-print-directory lib
+	$(call in_compat_bthread,lib)
+install-bthread: brpc-bthread ## that, beside "make install": BRPC=DIR
+	$(call in_compat_bthread,install)
+check-bthread: ## bRPC's own tests of bthread on it: BRPC=DIR RUNS= WORKERS=
+	$(call in_compat_bthread,setup)
+	$(Q)$(MAKE) --no-print-directory lib
+	$(call in_compat_bthread,check)
+
 # ---- bench ----
 
 PEERS		:= $(patsubst %.c,$(O)/%,$(wildcard bench/peers/*.c)) \
@@ -557,7 +580,7 @@ help: ## this
 	@printf '  %-15s %s\n' check-PART 'one part of check: scripts/check -l'
 	@printf '  %-15s %s\n' bench-SUBJECT 'one of bench/run'
 	@echo 'Variables: O= V=1 CC= CFLAGS= LDFLAGS= PREFIX= DESTDIR= KVER=' \
-		'KDIR= KERNEL= KERNELS= RUNS= SMP= TIME= SEED='
+		'KDIR= KERNEL= KERNELS= RUNS= SMP= TIME= SEED= BRPC= WORKERS='
 
 # For scripts: the value of a variable.
 print-%: FORCE

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
+/*
+ * The table grows by chunks that never go away, so that a reader needs no lock.
+ * An entry is a task's from its first line to that of the slot's next task.
+ */
+#include "task_table.h"
+
+#include <stdlib.h>
+
+#include <atomic>
+#include <ostream>
+
+#include "bthread/bthread.h"
+
+namespace bthread {
+
+static const uint32_t CHUNK_SLOTS = 4096;
+static const uint32_t NR_CHUNKS = 16384;
+
+static std::atomic<TaskMeta *> chunks[NR_CHUNKS];
+
+/* Another thread may have been first. */
+static TaskMeta *chunk_make(std::atomic<TaskMeta *> &chunk)
+{
+	TaskMeta *none = nullptr;
+	TaskMeta *made = (TaskMeta *)calloc(CHUNK_SLOTS, sizeof(TaskMeta));
+
+	if (!made)
+		return chunk.load(std::memory_order_acquire);
+	if (chunk.compare_exchange_strong(none, made))
+		return made;
+	free(made);
+	return none;
+}
+
+TaskMeta *task_table_get(bthread_t tid)
+{
+	const uint32_t slot = (uint32_t)tid;
+	TaskMeta *chunk;
+
+	if (slot >= CHUNK_SLOTS * NR_CHUNKS)
+		return nullptr;
+	chunk = chunks[slot / CHUNK_SLOTS].load(std::memory_order_acquire);
+	if (!chunk)
+		chunk = chunk_make(chunks[slot / CHUNK_SLOTS]);
+	return chunk ? &chunk[slot % CHUNK_SLOTS] : nullptr;
+}
+
+TaskMeta *TaskGroup::address_meta(bthread_t tid)
+{
+	const uint32_t slot = (uint32_t)tid;
+	TaskMeta *chunk;
+
+	if (!tid || slot >= CHUNK_SLOTS * NR_CHUNKS)
+		return nullptr;
+	chunk = chunks[slot / CHUNK_SLOTS].load(std::memory_order_acquire);
+	return chunk ? &chunk[slot % CHUNK_SLOTS] : nullptr;
+}
+
+void print_task(std::ostream &os, bthread_t tid, bool, bool is_one_of_all)
+{
+	TaskMeta *m = TaskGroup::address_meta(tid);
+	bthread_attr_t attr;
+
+	if (!m || TaskGroup::get_attr(tid, &attr)) {
+		if (!is_one_of_all)
+			os << "bthread=" << tid << " : not found\n";
+		return;
+	}
+	os << "bthread=" << tid << " :\nstop=" << TaskGroup::is_stopped(tid)
+	   << "\nfn=" << (void *)m->fn << "\narg=" << m->arg
+	   << "\nattr={stack_type=" << attr.stack_type << " flags="
+	   << attr.flags << " name=" << attr.name << "}\n";
+}
+
+void print_living_tasks(std::ostream &os, bool)
+{
+	for (uint32_t c = 0; c < NR_CHUNKS; c++) {
+		TaskMeta *chunk = chunks[c].load(std::memory_order_acquire);
+
+		for (uint32_t i = 0; chunk && i < CHUNK_SLOTS; i++) {
+			const bthread_t tid = chunk[i].tid.load();
+
+			if (tid && TaskGroup::exists(tid))
+				print_task(os, tid, false, true);
+		}
+	}
+}
+
+}  // namespace bthread
