@@ -341,6 +341,8 @@ demo: ## an echo server of tasks under load
 # what "scripts/setup brpc" installs, and BRPC, a checkout of apache/brpc.
 in_compat_bthread = $(Q)$(MAKE) --no-print-directory \
 		   -f compat/bthread/Makefile O='$(O)' BRPC='$(BRPC)' \
+		   STOCK='$(STOCK)' RUNS='$(RUNS)' WORKERS='$(WORKERS)' \
+		   CASES='$(CASES)' \
 		   V='$(V)' VERSION='$(VERSION)' SOVERSION='$(SOVERSION)' \
 		   PREFIX='$(PREFIX)' LIBDIR='$(LIBDIR)' \
 		   INCLUDEDIR='$(INCLUDEDIR)' DESTDIR='$(DESTDIR)' \
@@ -353,7 +355,7 @@ brpc-bthread: ## libparklot-bthread: bthread on parklot, for bRPC: BRPC=DIR
 	$(call in_compat_bthread,lib)
 install-bthread: brpc-bthread ## that, beside "make install": BRPC=DIR
 	$(call in_compat_bthread,install)
-check-bthread: ## bRPC's own tests of bthread on it: BRPC=DIR RUNS= WORKERS=
+check-bthread: ## bRPC's own tests of bthread: BRPC=DIR RUNS= WORKERS= STOCK=1
 	$(call in_compat_bthread,setup)
 	$(Q)$(MAKE) --no-print-directory lib
 	$(call in_compat_bthread,check)
