@@ -339,7 +339,7 @@ demo: ## an echo server of tasks under load
 
 # Of bthread's interface on this library: compat/bthread/README.md.  They need
 # what "scripts/setup brpc" installs, and BRPC, a checkout of apache/brpc.
-in_compat_bthread = $(Q)$(MAKE) --no-print-directory \
+in_compat_bthread = +$(Q)$(MAKE) --no-print-directory \
 		   -f compat/bthread/Makefile O='$(O)' BRPC='$(BRPC)' \
 		   STOCK='$(STOCK)' RUNS='$(RUNS)' WORKERS='$(WORKERS)' \
 		   CASES='$(CASES)' \
