@@ -11,14 +11,15 @@
  *
  *	OWNED --stalled--> ORPHAN_READY --polled by a thief--> ORPHANED
  *	 ^                  |        ^                          |  |
- *	 +--- next task ----+        +-------- readable --------+  |
+ *	 +-- next task, park +       +-------- readable --------+  |
  *	 +--- next task -------------------------------------------+
  *
  * Only sysmon sets ORPHAN_READY, and OWNED when the owner comes to its next
- * task.  But a thief that finds the ring's lock taken, most likely by the owner
- * that has returned, sets OWNED as well: a request that the owner is about to
- * add may already be in the count that sysmon took, so sysmon has to look
- * again.
+ * task.  The owner itself does so before it parks, as no worker parks while a
+ * ring is ready: alone it would look on until sysmon's next look.  And a
+ * thief that finds the ring's lock taken, most likely by the owner that has
+ * returned, sets OWNED: a request that the owner is about to add may already be
+ * in the count that sysmon took, so sysmon has to look again.
  *
  * Sysmon sleeps without a deadline only if no stalled worker has a ring that is
  * OWNED, or has got requests since it became ready:
@@ -128,6 +129,15 @@ bool pl__orphan_ring_may_be_due(void)
 		if (is_busy(pl__rt.workers[i]))
 			return true;
 	return false;
+}
+
+void pl__ring_take_back(struct pl__worker *w)
+{
+	uint32_t ready = PL__ORPHAN_READY;
+
+	if (unlikely(load_relaxed(&w->ring_state) == ready))
+		atomic_compare_exchange_strong(&w->ring_state, &ready,
+					       PL__OWNED);
 }
 
 void pl__ring_reap_orphan(struct pl__worker *w, struct pl__worker *victim)

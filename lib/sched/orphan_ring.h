@@ -29,6 +29,12 @@ bool pl__orphan_ring_is_due(void);
 /* True: a worker has requests in flight, and may run tasks again. */
 bool pl__orphan_ring_may_be_due(void);
 
+/*
+ * @w, the caller, is about to park, and looks for completions itself: its ring
+ * is no work for others any more.
+ */
+void pl__ring_take_back(struct pl__worker *w);
+
 /* @w, the caller, polls the ring of @victim, if that is ORPHAN_READY. */
 void pl__ring_reap_orphan(struct pl__worker *w, struct pl__worker *victim);
 

@@ -6,6 +6,7 @@
  * parked), in a task on a stack of its own, or in a task on the worker's stack,
  * called by the loop.  Tasks with stacks switch to each other without the loop.
  */
+#include "sched/orphan_ring.h"
 #include "sched/relief.h"
 #include "sched/sched.h"
 #include "sched/start_hook.h"
@@ -218,6 +219,7 @@ static bool idle(struct pl__worker *w)
 		pl__retry_deferred_in(PL__STACKS_AGE_NS);
 	pl__deque_trim(&w->deque);
 	pl__deque_trim(&w->events);
+	pl__ring_take_back(w);
 
 	count_idle(w);
 	if (unlikely(w->is_starting))

@@ -112,6 +112,11 @@ proctype worker()
 		fi
 	od;
 	atomic { in_task = false; stalled = false };
+	/* pl__ring_take_back() */
+	if
+	:: atomic { ring_state == ORPHAN_READY -> ring_state = OWNED }
+	:: else
+	fi;
 	/* Waits: pl__ring_wait(). */
 	do
 	:: all_done -> break

@@ -258,6 +258,27 @@ TEST_F(orphan_ring, io_of_a_stalled_worker_is_completed_by_another)
 	join(t);
 }
 
+/* Without sysmon, which would take the ring for owned at its next look. */
+TEST_F(orphan_ring, worker_with_a_ready_ring_parks)
+{
+	uint64_t nr_parks;
+	pl_task_t t;
+
+	setenv("PARKLOT_WATCH", "0", 1);
+	start_with(1, 0);
+	start_waiting(1, PL_FOREVER);
+	park_worker();
+	t = spawn(compute, NULL);
+	ASSERT_TRUE(UNTIL(nr_begun == 1));
+	nr_parks = rt_stat().parks;
+	atomic_store(&pl__rt.workers[0]->ring_state, PL__ORPHAN_READY);
+	may_go = 1;
+	join(t);
+	EXPECT_TRUE(UNTIL(rt_stat().parks > nr_parks));
+	write_to(1);
+	join_waiting(1, 1);
+}
+
 /* ---- what ends it otherwise ---- */
 
 TEST_F(orphan_ring, deadlines_of_io_hold_while_its_worker_is_in_read)
