@@ -117,6 +117,112 @@ TEST_F(crowd, tasks_that_block_again_run_at_a_time)
 	join_crowd(t, NR_LOOPS);
 }
 
+/* ---- tasks that compute and block in turn ---- */
+
+#define NR_MIXED	60
+
+static atomic_int is_measured;
+
+static uint64_t thread_cpu_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
+}
+
+static void compute_for(uint64_t ns)
+{
+	uint64_t end = thread_cpu_ns() + ns;
+
+	while (thread_cpu_ns() < end)
+		;
+}
+
+static void compute_and_block(void *arg)
+{
+	(void)arg;
+	atomic_fetch_add(&nr_begun, 1);
+	while (!may_go) {
+		compute_for(NSEC_PER_MSEC);
+		usleep(3000);
+	}
+}
+
+static void tick_as_task(void *arg)
+{
+	while (!may_go) {
+		EXPECT_EQ(0, pl_sleep(NSEC_PER_MSEC));
+		if (is_measured)
+			atomic_fetch_add((atomic_int *)arg, 1);
+	}
+}
+
+static void *tick_as_thread(void *arg)
+{
+	while (!may_go) {
+		usleep(1000);
+		if (is_measured)
+			atomic_fetch_add((atomic_int *)arg, 1);
+	}
+	return NULL;
+}
+
+/* More than the processors can do: a thread suffers from that as well. */
+TEST_F(crowd, ticker_among_tasks_that_also_compute_ticks_as_a_thread)
+{
+	static atomic_int nr_by_task, nr_by_thread;
+	static pl_task_t t[NR_MIXED];
+	pthread_t thread;
+	pl_task_t ticker;
+
+	start_with(2, NR_MIXED + 10);
+	ticker = spawn(tick_as_task, &nr_by_task);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, tick_as_thread,
+				    &nr_by_thread));
+	spawn_crowd(t, NR_MIXED, compute_and_block);
+	EXPECT_TRUE(UNTIL(nr_begun == NR_MIXED));
+	is_measured = 1;
+	EXPECT_TRUE(UNTIL(nr_by_thread >= scaled(200) && nr_by_task >= 10));
+	/* A delay in a race lasts until all others have had their turn. */
+	if (!RT_INJECT)
+		EXPECT_LE(nr_by_thread / 32, nr_by_task);
+	may_go = 1;
+	pthread_join(thread, NULL);
+	join(ticker);
+	join_crowd(t, NR_MIXED);
+}
+
+static void compute_or_block(void *arg)
+{
+	(void)arg;
+	while (!may_go) {
+		compute_for(NSEC_PER_MSEC / 2);
+		usleep(2000);
+		atomic_fetch_add(&nr_calls, 1);
+	}
+}
+
+/*
+ * Not followed from one to the other, with a worker more or less each time.
+ * Those that the kernel counts are found at each time.
+ */
+TEST_F(crowd, task_that_also_computes_is_found_blocked_but_a_few_times)
+{
+	static atomic_int nr_by_task;
+	pl_task_t t[2];
+
+	start_with(1, 0);
+	t[0] = spawn(compute_or_block, NULL);
+	t[1] = spawn(tick_as_task, &nr_by_task);
+	is_measured = 1;
+	EXPECT_TRUE(UNTIL(nr_calls >= 400 && nr_by_task >= 400));
+	if (!pl__rt.lots.nr_members)
+		EXPECT_GE(4, rt_stat().blocks);
+	may_go = 1;
+	join_crowd(t, 2);
+}
+
 /* ---- a routine that does not block any more ---- */
 
 static void block_if_asked(void *arg)
