@@ -222,6 +222,14 @@ int pl__eventfd(void)
 	return pl__fd_move_up((int)CALL(eventfd(0, EFD_CLOEXEC)));
 }
 
+void pl__fd_grow_table(void)
+{
+	int fd = pl__eventfd();
+
+	if (fd >= 0)
+		pl__close(fd);
+}
+
 int pl__epoll(void)
 {
 	return pl__fd_move_up((int)CALL(epoll_create1(EPOLL_CLOEXEC)));

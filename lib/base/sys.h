@@ -48,6 +48,11 @@ void *pl__map_fd(int fd, size_t size, int prot, uint64_t offset);
  * @fd itself if it is -errno, high enough, or no higher number is free.
  */
 int pl__fd_move_up(int fd);
+/*
+ * Lets the table of descriptors grow to these numbers now.  In a process of
+ * several threads the kernel waits for all processors then, for 10 ms.
+ */
+void pl__fd_grow_table(void);
 int pl__eventfd(void);		/* moved up */
 int pl__epoll(void);		/* moved up */
 struct stat;

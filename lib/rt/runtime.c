@@ -148,6 +148,8 @@ static int runtime_start(struct pl__rt *rt, const struct pl_config *cfg)
 	if (ret)
 		goto err_lots;
 	pl__crew_set(&rt->lots, rt->cfg.nr_workers);
+	/* Before the first thread: else sysmon's first look would wait. */
+	pl__fd_grow_table();
 	ret = pl__timers_start(&rt->timers, rt->cfg.nr_timer_buckets,
 			       rt->cfg.worker_start, rt->cfg.worker_start_arg);
 	if (ret)

@@ -230,6 +230,36 @@ TEST_F(sysmon, computing_worker_is_not_seen_as_blocked_for_long)
 	EXPECT_TRUE(is_seen);
 }
 
+/* The kernel's table of the process's descriptors has so many places. */
+static int nr_fd_places(void)
+{
+	FILE *f = fopen("/proc/self/status", "r");
+	char line[100];
+	int nr = 0;
+
+	ASSERT_NE(NULL, f);
+	while (!nr && fgets(line, sizeof(line), f))
+		if (sscanf(line, "FDSize: %d", &nr) != 1)
+			nr = 0;
+	fclose(f);
+	return nr;
+}
+
+/* The kernel lets a thread wait for 10 ms, where others use it as well. */
+TEST_F(sysmon, look_at_a_blocked_worker_does_not_grow_the_descriptor_table)
+{
+	int i, nr;
+
+	start_with(1, 0);
+	nr = nr_fd_places();
+	block_in_read(2);
+	spawn_tiny(1);
+	EXPECT_TRUE(UNTIL(nr_ran == 1 && nr_begun == 2));
+	EXPECT_EQ(nr, nr_fd_places());
+	for (i = 0; i < 2; i++)
+		let_reader_go(i);
+}
+
 /* ---- races ---- */
 
 static atomic_int nr_spinning;
