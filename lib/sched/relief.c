@@ -56,8 +56,8 @@ static bool is_long_in_task(struct pl__worker *w, uint64_t now)
 	return now - s->relief_since_ns >= pl__rt.stall_ns;
 }
 
-/* The task of a stalled worker has blocked: that is counted instead. */
-static bool look_at_stalled(struct pl__worker *w, uint64_t now)
+/* The task of a stalled worker has blocked: that is for others to count. */
+static void look_at_stalled(struct pl__worker *w, uint64_t now)
 {
 	struct pl__sysmon_view *s = &w->sysmon;
 	uint64_t cpu_ns = pl__tid_cpu_ns(load_relaxed(&w->tid));
@@ -67,10 +67,9 @@ static bool look_at_stalled(struct pl__worker *w, uint64_t now)
 	s->relief_cpu_ns = cpu_ns;
 	s->relief_look_ns = now;
 	if (!is_idle || !pl__sysmon_is_asleep(w))
-		return false;
+		return;
 	s->relief_since_ns = now;
 	pl__unblocked(w);
-	return pl__sysmon_mark_alternating(w, s->relief_tick);
 }
 
 /* ---- all of them ---- */
@@ -78,24 +77,21 @@ static bool look_at_stalled(struct pl__worker *w, uint64_t now)
 struct relief_look {
 	uint32_t	nr_going;	/* workers that take tasks */
 	uint32_t	nr_long;	/* stalled, not marked yet */
-	uint32_t	nr_blocked;	/* marked as blocked instead */
 };
 
 static void relief_look_at(struct pl__worker *w, uint64_t now,
 			   struct relief_look *look)
 {
-	bool is_long;
-
 	w->sysmon.is_long = false;
 	switch (load_relaxed(&w->duty)) {
 	case PL__RUNS:
-		is_long = is_long_in_task(w, now);
-		w->sysmon.is_long = is_long && !pl__sysmon_is_asleep(w);
+		w->sysmon.is_long = is_long_in_task(w, now) &&
+				    !pl__sysmon_is_asleep(w);
 		look->nr_long += w->sysmon.is_long;
-		look->nr_going += !is_long;
+		look->nr_going += !w->sysmon.is_long;
 		break;
 	case PL__STALLED:
-		look->nr_blocked += look_at_stalled(w, now);
+		look_at_stalled(w, now);
 		break;
 	default:
 		w->sysmon.relief_since_ns = 0;
@@ -180,21 +176,21 @@ uint32_t pl__relief_scan(uint64_t now, bool has_work)
 {
 	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
 	uint32_t target = load_relaxed(&pl__rt.target);
-	struct relief_look look = { 0, 0, 0 };
+	struct relief_look look = { 0, 0 };
 	bool is_short;
 
 	for (i = 0; i < nr; i++)
 		relief_look_at(pl__rt.workers[i], now, &look);
 	if (load_relaxed(&pl__rt.nr_stalled) < target)
 		relief_limit_reset();
-	/* A worker that starts is a relief that is under way, or a spare. */
+	/* A worker that starts is a relief that is under way. */
 	is_short = has_work && look.nr_long && 2 * look.nr_going < target &&
-		   (!load_relaxed(&pl__rt.nr_starting) || pl__aside_nr());
+		   !load_relaxed(&pl__rt.nr_starting);
 	if (pl__is_unstarted_held() && (is_short || pl__relief_is_due()))
 		relief_limit_raise(now);
 	else
 		relief.since_ns = 0;
-	return look.nr_blocked + (is_short ? relief_mark_all(now) : 0);
+	return is_short ? relief_mark_all(now) : 0;
 }
 
 void pl__relief_reset(void)

@@ -46,8 +46,8 @@ static inline bool pl__is_unstarted_held(void)
 void pl__relief_recheck(void);
 
 /*
- * sysmon: marks stalled workers, or as blocked those of them that are; returns
- * how many.  @has_work: tasks wait that are not held back.
+ * sysmon: marks stalled workers; returns how many.  @has_work: tasks wait that
+ * are not held back.
  */
 uint32_t pl__relief_scan(uint64_t now, bool has_work);
 

@@ -199,34 +199,6 @@ static bool is_back(struct pl__worker *w, uint64_t now)
 	return is_same;
 }
 
-/*
- * Looks cannot follow a task that computes and blocks in turn: its worker, or a
- * spare, stays blocked until it is through, or computes stall_ns without sleep.
- */
-static bool stays_blocked(struct pl__worker *w, uint64_t now)
-{
-	struct pl__sysmon_view *s = &w->sysmon;
-	uint32_t tick = s->alternated_tick;
-	int tid = load_relaxed(&w->tid);
-	uint64_t cpu_ns, nr_sleeps;
-
-	if (!load_relaxed(&w->is_spare) &&
-	    (!tick || tick != load_relaxed(&w->tick)))
-		return false;
-	if (!tid)
-		return true;
-	cpu_ns = pl__tid_cpu_ns(tid);
-	pl__since_ran_ms(w, cpu_ns, now);
-	if (cpu_ns - s->cpu_ns < pl__rt.stall_ns)
-		return true;
-	nr_sleeps = nr_sleeps_of(tid);
-	if (s->nr_sleeps == nr_sleeps)
-		return false;
-	s->nr_sleeps = nr_sleeps;
-	s->cpu_ns = cpu_ns;
-	return true;
-}
-
 /* The task may end meanwhile: then the result is another's, or NULL. */
 __attribute__((noinline, no_sanitize_thread))
 static void (*routine_of(struct pl__worker *w))(void *arg)
@@ -262,15 +234,6 @@ static bool mark_blocked(struct pl__worker *w)
 	return false;
 }
 
-/* The kernel counts a worker of the crew itself. */
-bool pl__sysmon_mark_alternating(struct pl__worker *w, uint32_t tick)
-{
-	if (load_relaxed(&w->crew_word))
-		return false;
-	w->sysmon.alternated_tick = tick;
-	return mark_blocked(w);
-}
-
 /*
  * The kernel lets another worker run, but says not for which task; so sysmon
  * looks at the crew as well, once for each block, to know the task again.
@@ -297,21 +260,21 @@ static bool sysmon_look_at(struct pl__worker *w, uint64_t now)
 	pl__since_task_ms(w, now);
 	/* The crew counts a spare as idle, whatever its task does. */
 	if (crew_word && !load_relaxed(crew_word)) {
-		/* It may have joined while sysmon took it for blocked. */
-		if (load_acquire(&w->duty) == PL__BLOCKED &&
-		    !load_relaxed(&w->is_spare))
+		/*
+		 * The worker may have joined while sysmon took it for blocked.
+		 */
+		if (load_relaxed(&w->duty) == PL__BLOCKED)
 			pl__unblocked(w);
 		sysmon_learn_of_crew(w, now);
 		return false;
 	}
-	switch (load_acquire(&w->duty)) {
+	switch (load_relaxed(&w->duty)) {
 	case PL__RUNS:
 		w->sysmon.may_be_blocked = looks_blocked(w, now);
 		return !w->sysmon.may_be_blocked;
 	case PL__BLOCKED:
-		if (stays_blocked(w, now) || !is_back(w, now))
+		if (!is_back(w, now))
 			return false;
-		w->sysmon.alternated_tick = w->sysmon.tick;
 		pl__unblocked(w);
 		return true;
 	default:
@@ -390,7 +353,10 @@ static uint32_t sysmon_wake(void)
 	return old;
 }
 
-/* From ASLEEP to NO_BACKLOG: sysmon has to look, though no task waits. */
+/*
+ * From ASLEEP to NO_BACKLOG: sysmon has workers to look at, though no task
+ * waits.
+ */
 static bool sysmon_set_no_backlog(void)
 {
 	uint32_t asleep = PL__SYSMON_ASLEEP;
@@ -455,7 +421,7 @@ static void sleep_short(uint64_t cpu_ns)
 	sysmon.interval_ns *= 2;
 }
 
-/* Starts a worker in reserve: the next notification is to find it parked. */
+/* Starts a worker in reserve, so that the next notification finds it parked. */
 static void keep_reserve(void)
 {
 	if ((load_relaxed(&pl__rt.nr_seen) ||

@@ -24,13 +24,6 @@ bool pl__sysmon_notify_slow(void);
 /* sysmon: the worker sleeps in the kernel; it waits for no processor. */
 bool pl__sysmon_is_asleep(struct pl__worker *w);
 
-/*
- * sysmon: the worker, which computed in its task of @tick, sleeps in the
- * kernel: counts it as blocked until that task switches away.  True: it is, and
- * the caller notifies.
- */
-bool pl__sysmon_mark_alternating(struct pl__worker *w, uint32_t tick);
-
 /* Makes sysmon look at the workers, though no task waits. */
 void pl__sysmon_kick(void);
 

@@ -49,8 +49,6 @@ struct pl__sysmon_view {
 	uint64_t		nr_sleeps;	/* when it was last awake */
 	uint32_t		tick;
 	bool			may_be_blocked;	/* not seen to compute since */
-	/* tick of the task that was blocked, and computed, in one run; or 0 */
-	uint32_t		alternated_tick;
 	/* of a crew: its task blocks; the worker clears it at its next task */
 	_Atomic bool		has_learned;
 	_Atomic int		stat_plus_1;	/* its /proc stat file, or 0 */
@@ -113,7 +111,7 @@ struct pl__worker {
 	bool			is_starting;	/* O: counted in nr_starting */
 	/* A: requests of other workers in flight that it has submitted */
 	_Atomic uint32_t	nr_for_others;
-	_Atomic bool		is_spare;	/* O writes: see aside.h */
+	bool			is_spare;	/* O: see aside.h */
 	int			ring_error;	/* O: -errno: it has no ring */
 	/* O: index of the next worker to steal from if stalled */
 	uint32_t		next_stalled;
