@@ -112,7 +112,7 @@ TEST_F(forbidden, unknown_call_is_not_missed)
 	all_works();
 }
 
-static void wait_without_eventfd(void *arg)
+static void wait_without_ring(void *arg)
 {
 	char c;
 
@@ -125,24 +125,26 @@ static void wait_without_eventfd(void *arg)
 	EXPECT_EQ(-EOPNOTSUPP, pl_read(fd[0], &c, 1));
 }
 
+static void io_is_unsupported(void)
+{
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, fd));
+	run_in_task(wait_without_ring, NULL);
+	EXPECT_EQ(0, close(fd[0]));
+	EXPECT_EQ(0, close(fd[1]));
+}
+
 TEST_F(needed, io_without_eventfd_is_unsupported)
 {
 	setenv("PARKLOT_WAIT", "eventfd", 1);
 	FORBID(SYS_eventfd2, EPERM);
-	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, fd));
-	run_in_task(wait_without_eventfd, NULL);
-	EXPECT_EQ(0, close(fd[0]));
-	EXPECT_EQ(0, close(fd[1]));
+	io_is_unsupported();
 }
 
 TEST_F(needed, io_without_uring_and_epoll_is_unsupported)
 {
 	setenv("PARKLOT_IO", "poll", 1);
 	FORBID(SYS_epoll_create1, EPERM);
-	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, fd));
-	run_in_task(wait_without_eventfd, NULL);
-	EXPECT_EQ(0, close(fd[0]));
-	EXPECT_EQ(0, close(fd[1]));
+	io_is_unsupported();
 }
 
 /* The C library starts a thread by one of both. */
