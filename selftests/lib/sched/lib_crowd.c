@@ -64,7 +64,8 @@ TEST_F(crowd, tasks_of_a_routine_that_blocks_are_set_aside)
 	EXPECT_TRUE(UNTIL(nr_ran == 1));
 	EXPECT_TRUE(UNTIL(nr_begun == 2 * NR_CROWD));
 	EXPECT_LE(NR_CROWD, rt_stat().set_aside);
-	EXPECT_LE(NR_CROWD, rt_stat().spares);
+	/* Workers that were started for the first crowd may serve as well. */
+	EXPECT_LE(1, rt_stat().spares);
 	EXPECT_GE(NR_CROWD, rt_stat().blocks);
 	open_gate();
 	join_crowd(t, 2 * NR_CROWD);
