@@ -332,26 +332,13 @@ TEST_F(mutex, lockers_that_never_yield_all_have_their_turns)
  */
 static cpu_set_t cpus;
 
-static void run_on_cpu(int nth)
-{
-	cpu_set_t one;
-	int cpu = -1;
-
-	do
-		cpu++;
-	while (!CPU_ISSET(cpu, &cpus) || nth--);
-	CPU_ZERO(&one);
-	CPU_SET(cpu, &one);
-	EXPECT_EQ(0, sched_setaffinity(0, sizeof(one), &one));
-}
-
 static atomic_bool is_impatient;
 
 /* Locks until it was overtaken for so long that it lost its patience. */
 static void *lock_until_impatient(void *arg)
 {
 	(void)arg;
-	run_on_cpu(1);
+	run_on_cpu(&cpus, 1);
 	pl_mutex_lock(&mutex);
 	while (!is_impatient) {
 		pl_mutex_unlock(&mutex);
@@ -382,7 +369,7 @@ TEST_F(mutex, overtaken_waiter_is_handed_the_mutex)
 	ASSERT_EQ(0, sched_getaffinity(0, sizeof(cpus), &cpus));
 	pl_mutex_lock(&mutex);
 	ASSERT_EQ(0, pthread_create(&t, NULL, lock_until_impatient, NULL));
-	run_on_cpu(0);
+	run_on_cpu(&cpus, 0);
 	ASSERT_TRUE(UNTIL_BUSY(overtake()));
 	EXPECT_EQ(0, nr_back);
 	pl_mutex_unlock(&mutex);
@@ -398,7 +385,7 @@ static void lock_until_cancelled(void *arg)
 	int ret;
 
 	(void)arg;
-	run_on_cpu(1);
+	run_on_cpu(&cpus, 1);
 	while (!(ret = pl_mutex_lock_until(&mutex, PL_FOREVER)))
 		pl_mutex_unlock(&mutex);
 	EXPECT_EQ(-ECANCELED, ret);
@@ -412,7 +399,7 @@ TEST_F(mutex, mutex_is_free_after_the_overtaken_waiter_gave_up)
 	ASSERT_EQ(0, sched_getaffinity(0, sizeof(cpus), &cpus));
 	pl_mutex_lock(&mutex);
 	t = spawn(lock_until_cancelled, NULL);
-	run_on_cpu(0);
+	run_on_cpu(&cpus, 0);
 	ASSERT_TRUE(UNTIL_BUSY(overtake()));
 	EXPECT_EQ(0, pl_cancel(t));
 	join(t);

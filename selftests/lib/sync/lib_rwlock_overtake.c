@@ -349,6 +349,12 @@ TEST_F(overtake, cancelled_woken_waiter_leaves_the_lock_to_the_next)
 /* ---- hand-over ---- */
 
 /*
+ * A waiter that is woken where its waker runs may take the free lock at once:
+ * it is overtaken from another CPU only.
+ */
+static cpu_set_t cpus;
+
+/*
  * With the lock locked: overtakes the waiter, which more often gets the lock
  * first, for as long as takes all its patience.
  */
@@ -367,6 +373,7 @@ static void *lock_until_impatient(void *arg)
 {
 	bool writes = arg;
 
+	run_on_cpu(&cpus, 1);
 	lock_as(writes);
 	while (!is_impatient) {
 		unlock_as(writes);
@@ -385,6 +392,7 @@ static void expect_handed_over(bool owner, bool waiter)
 
 	is_impatient = false;
 	is_over = nr_back = 0;
+	run_on_cpu(&cpus, 0);
 	lock_as(owner);
 	ASSERT_EQ(0, pthread_create(&t, NULL, lock_until_impatient,
 				    waiter ? &lock : NULL));
@@ -402,10 +410,10 @@ static void expect_handed_over(bool owner, bool waiter)
 	check_free();
 }
 
-/* A woken waiter takes the only processor at once, and so the free lock. */
 TEST_F(overtake, overtaken_writer_is_handed_the_lock)
 {
 	NEEDS_CPUS();
+	ASSERT_EQ(0, sched_getaffinity(0, sizeof(cpus), &cpus));
 	expect_handed_over(true, true);
 	expect_handed_over(false, true);
 }
@@ -413,6 +421,7 @@ TEST_F(overtake, overtaken_writer_is_handed_the_lock)
 TEST_F(overtake, overtaken_reader_is_handed_the_lock)
 {
 	NEEDS_CPUS();
+	ASSERT_EQ(0, sched_getaffinity(0, sizeof(cpus), &cpus));
 	expect_handed_over(true, false);
 }
 
@@ -421,6 +430,7 @@ static void lock_and_leave_until_cancelled(void *arg)
 	bool writes = arg;
 	int ret;
 
+	run_on_cpu(&cpus, 1);
 	while (!(ret = lock_until_as(writes, PL_FOREVER)))
 		unlock_as(writes);
 	EXPECT_EQ(-ECANCELED, ret);
@@ -432,10 +442,12 @@ TEST_F(overtake, lock_admits_all_after_the_overtaken_waiter_gave_up)
 	pl_task_t t;
 
 	NEEDS_CPUS();
+	ASSERT_EQ(0, sched_getaffinity(0, sizeof(cpus), &cpus));
 	for (;;) {
 		pl_rwlock_wrlock(&lock);
 		t = spawn(lock_and_leave_until_cancelled,
 			  writes ? &lock : NULL);
+		run_on_cpu(&cpus, 0);
 		ASSERT_TRUE(UNTIL_BUSY(overtake(true)));
 		EXPECT_EQ(0, pl_cancel(t));
 		join(t);
