@@ -169,6 +169,7 @@ struct ring {
 	bool		is_drained;		/* an entry had a drain */
 	bool		is_linked;		/* the next request may wait */
 	bool		ends_in_link;
+	struct request	*link_head;		/* of the link it ends in */
 	struct io_uring_params params;
 	uint32_t	tail;			/* ours, of the submissions */
 	char		*rings, *sqes;

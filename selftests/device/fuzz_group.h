@@ -22,6 +22,7 @@
 
 #define NR_OPS		240		/* of a player in a round */
 #define NUDGE_NS	500000
+#define LATE_NS		(30 * NSEC_PER_SEC)	/* says what it waits for */
 #define NR_WILD		8		/* teams in a round */
 #define NR_SOLO_OPS	160
 #define WILD_NS		(200 * NSEC_PER_MSEC)
@@ -116,9 +117,35 @@ static inline void wake_fds(struct team *team)
 		}
 }
 
+static inline void print_request(const struct request *e)
+{
+	const struct io_uring_sqe *sqe = &e->sqe;
+
+	TH_LOG("%s return: user_data %#llx, opcode %u, flags %#x, fd %d, command %#x, lot %u",
+	       e->must_return ? "must" : "may",
+	       (unsigned long long)sqe->user_data, sqe->opcode,
+	       sqe->flags, sqe->fd, sqe->cmd_op, e->park.lot);
+}
+
+/* What keeps a player from its end. */
+static inline void print_pending(const struct player *p)
+{
+	const struct ring *r = &p->ring;
+	const struct request *e;
+
+	TH_LOG("round %u, %s player %u: %u of %u entries submitted, ring's flags %#x",
+	       world->round, p->team->is_loose ? "loose" : "strict", p->nr,
+	       word_read(ring_word(r, r->params.sq_off.head)), r->tail,
+	       r->params.flags);
+	for (e = p->request; e < p->request + NR_REQUESTS; e++)
+		if (e->is_pending)
+			print_request(e);
+}
+
 /* Stays until all players are done, so that no WAKE comes after it has left. */
 static inline void player_end(struct player *p)
 {
+	uint64_t late_ns = now_ns() + LATE_NS * time_factor();
 	struct team *team = p->team;
 
 	p->op = "end";
@@ -128,6 +155,11 @@ static inline void player_end(struct player *p)
 	       !requests_are_done(p)) {
 		wake_fds(team);
 		sleep_ns(NUDGE_NS);
+		if (now_ns() < late_ns)
+			continue;
+		late_ns = UINT64_MAX;
+		if (p->ring.is_open)
+			print_pending(p);
 	}
 	atomic_fetch_add(&team->nr_drained, 1);
 	while (atomic_load(&team->nr_drained) < NR_PLAYERS ||

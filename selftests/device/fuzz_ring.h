@@ -181,6 +181,7 @@ static inline void ring_open(struct player *p, struct dice *d)
 	r->is_open = ring_map(p, fd);
 	r->is_enabled = !(r->params.flags & IORING_SETUP_R_DISABLED);
 	r->is_drained = r->is_linked = r->ends_in_link = false;
+	r->link_head = NULL;
 	r->tail = 0;
 	if (r->is_open)
 		dup3(fd, ring_fd(p->team, p->nr), O_CLOEXEC);

@@ -34,6 +34,7 @@ struct request {
 	bool				is_pending;
 	bool				must_return;
 	bool				is_late;	/* any struct */
+	struct io_uring_sqe		sqe;		/* as it was sent */
 	struct parklot_park		park;
 	struct parklot_wake		wake;
 	struct parklot_wake_entry	entry[3];
@@ -146,15 +147,23 @@ static inline bool is_link(uint32_t flags)
 }
 
 /* Called once the entry is complete: is it done whatever else comes? */
-static inline bool sqe_chain(struct ring *r, const struct io_uring_sqe *sqe)
+static inline bool sqe_chain(struct ring *r, struct request *e)
 {
+	uint32_t flags = e->sqe.flags;
 	bool is_free;
 
-	r->is_drained |= !!(sqe->flags & IOSQE_IO_DRAIN);
+	r->is_drained |= !!(flags & IOSQE_IO_DRAIN);
+	/* A drain in the middle of a link holds back all of it. */
+	if (flags & IOSQE_IO_DRAIN && r->link_head)
+		r->link_head->must_return = false;
 	is_free = !r->is_drained && !r->is_linked &&
-		  !(sqe->flags & IOSQE_CQE_SKIP_SUCCESS);
-	r->is_linked |= is_link(sqe->flags);
-	r->ends_in_link = is_link(sqe->flags);
+		  !(flags & IOSQE_CQE_SKIP_SUCCESS);
+	if (!is_link(flags))
+		r->link_head = NULL;
+	else if (!r->ends_in_link)
+		r->link_head = e;
+	r->is_linked |= is_link(flags);
+	r->ends_in_link = is_link(flags);
 	return is_free;
 }
 
@@ -402,6 +411,9 @@ static inline void sqe_any(struct player *p, struct dice *d,
 	bool is_behind = p->ring.is_linked || p->ring.is_drained;
 
 	sqe->flags = sqe_flags_of(p, d);
+	/* It would hold back a WAKE that is the head of the link. */
+	if (p->ring.ends_in_link && !p->team->is_loose)
+		sqe->flags &= ~IOSQE_IO_DRAIN;
 	if (p->ring.is_async)
 		sqe->flags |= IOSQE_ASYNC;
 	is_behind |= !!(sqe->flags & IOSQE_IO_DRAIN);
@@ -427,7 +439,8 @@ static inline bool request_send(struct player *p, struct dice *d,
 	else
 		sqe_any(p, d, sqe, e);
 	sqe->user_data = user_data_of(p, e - p->request);
-	e->must_return &= sqe_chain(&p->ring, sqe);
+	e->sqe = *sqe;
+	e->must_return &= sqe_chain(&p->ring, e);
 	e->is_pending = true;
 	count(COMMANDS);
 	return true;
