@@ -7,9 +7,10 @@
  * with the ring. The other entries cancel and delay these, and close their
  * files.
  *
- * Behind a link or a drain, unless it is asynchronous, Linux 6.12 reads the
- * entry itself only when its turn comes. By then there may be another entry,
- * with another struct. Only a loose team allows for that.
+ * In a link or behind a drain, unless it is asynchronous, Linux 6.12 reads the
+ * entry itself only when its turn comes, even of a link's head, if the link is
+ * not yet over. By then there may be another entry, with another struct. Only a
+ * loose team allows for that.
  */
 #ifndef SELFTESTS_FUZZ_SQE_H
 #define SELFTESTS_FUZZ_SQE_H
@@ -417,7 +418,8 @@ static inline void sqe_any(struct player *p, struct dice *d,
 	if (p->ring.is_async)
 		sqe->flags |= IOSQE_ASYNC;
 	is_behind |= !!(sqe->flags & IOSQE_IO_DRAIN);
-	e->is_late = is_behind && !(sqe->flags & IOSQE_ASYNC);
+	e->is_late = (is_behind || is_link(sqe->flags)) &&
+		     !(sqe->flags & IOSQE_ASYNC);
 	e->kind = kind_of(p, d, is_behind, e->is_late);
 	if (e->kind == OTHER_REQUEST)
 		sqe_other(p, d, sqe, e);
@@ -440,6 +442,7 @@ static inline bool request_send(struct player *p, struct dice *d,
 		sqe_any(p, d, sqe, e);
 	sqe->user_data = user_data_of(p, e - p->request);
 	e->sqe = *sqe;
+	e->must_return &= !e->is_late;
 	e->must_return &= sqe_chain(&p->ring, e);
 	e->is_pending = true;
 	count(COMMANDS);
