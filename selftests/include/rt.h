@@ -374,18 +374,26 @@ static inline void expect_workers(uint32_t nr)
 		SKIP(return, "one CPU only"); \
 } while (0)
 
+/* Binds the calling thread to @cpu. */
+static inline void bind_to_cpu(int cpu)
+{
+	cpu_set_t one;
+
+	ASSERT_LE(0, cpu);
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	ASSERT_EQ(0, sched_setaffinity(0, sizeof(one), &one));
+}
+
 /* Binds the calling thread to the CPU that comes after @nth others in @set. */
 static inline void run_on_cpu(const cpu_set_t *set, int nth)
 {
-	cpu_set_t one;
 	int cpu = -1;
 
 	do
 		cpu++;
 	while (!CPU_ISSET(cpu, set) || nth--);
-	CPU_ZERO(&one);
-	CPU_SET(cpu, &one);
-	EXPECT_EQ(0, sched_setaffinity(0, sizeof(one), &one));
+	bind_to_cpu(cpu);
 }
 
 /* ---- tasks and threads ---- */

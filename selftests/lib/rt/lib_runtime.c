@@ -411,14 +411,10 @@ TEST_F(runtime, target_is_the_number_of_allowed_cpus)
 
 TEST_F(runtime, target_is_one_on_one_cpu)
 {
-	cpu_set_t set;
-	int i, cpu = sched_getcpu();
+	int i;
 
 	clear_env();
-	ASSERT_LE(0, cpu);
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	ASSERT_EQ(0, sched_setaffinity(0, sizeof(set), &set));
+	bind_to_cpu(sched_getcpu());
 	for (i = 0; i < 100; i++)
 		spawn(stay_busy, (void *)1);
 	EXPECT_TRUE(UNTIL(nr_ran == 100));
