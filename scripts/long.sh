@@ -159,6 +159,11 @@ part_fuzz() {
 	fuzz_device "${KERNEL:-6.12}" delayed PARKLOT_INJECT=1
 }
 
+part_fuzz-finds() {
+	mk vm VARIANT=static "$O/vm/selftests/mod_fuzz"
+	scripts/test/test-fuzz "$O/check/fuzz-finds"
+}
+
 part_fuzz-7.2() {
 	KERNEL=7.2
 	part_fuzz
