@@ -164,6 +164,12 @@ part_fuzz-finds() {
 	scripts/test/test-fuzz "$O/check/fuzz-finds"
 }
 
+part_secure-boot() {
+	mk vm VARIANT=static "$O"/vm/selftests/mod_{query,wake}
+	scripts/test/test-secure-boot "$O/check/secure-boot" \
+		"$O"/vm/selftests/mod_{query,wake}
+}
+
 part_fuzz-7.2() {
 	KERNEL=7.2
 	part_fuzz

@@ -9,6 +9,11 @@
 QEMU_LEAVE=42
 QEMU_LEFT=$(((QEMU_LEAVE << 1) | 1))
 
+# Warnings are fatal, so that the log ends with the first one. The self-tests of
+# the kernel's ciphers at boot warn if they take more than a minute.
+QEMU_BASE_APPEND="panic=-1 panic_on_warn=1 oops=panic log_buf_len=4M \
+printk.devkmsg=on cryptomgr.notests"
+
 # Changed by qemu_icount.
 QEMU_THREADS=multi
 QEMU_CLOCK=() QEMU_CLOCK_APPEND=''
