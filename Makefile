@@ -28,6 +28,10 @@ PKG_CONFIG	?= pkg-config
 INSTALL		?= install
 DKMS		?= dkms
 CFLAGS		?= -O2 -g
+# A cross compiler comes with an archiver of its own, and perhaps with no other.
+ifeq ($(origin AR),default)
+AR		= $(shell $(CC) -print-prog-name=ar)
+endif
 
 # ---- how ----
 

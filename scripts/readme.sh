@@ -9,6 +9,12 @@ readme_lines() {
 	here && /^[^\t]/ { exit }' "$1"
 }
 
+# readme_recipe GUIDE NAME: the indented lines below "### NAME".
+readme_recipe() {
+	awk -v heading="### $2" '/^#/ { here = $0 == heading }
+	here && /^\t/ { print substr($0, 2) }' "$1"
+}
+
 # readme_commands README: those of the lines, each on a line of its own.
 readme_commands() {
 	readme_lines "$1" | sed 's/ *\(&&\|||\|;\) */\n/g'
