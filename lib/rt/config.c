@@ -60,11 +60,16 @@ static int env_number(const char *name, uint32_t min, uint32_t max,
 	return 0;
 }
 
-bool pl__config_backend_is_env(void)
+static bool is_set(const char *name)
 {
-	const char *s = getenv("PARKLOT_BACKEND");
+	const char *s = getenv(name);
 
 	return s && *s;
+}
+
+bool pl__config_backend_is_env(void)
+{
+	return is_set("PARKLOT_BACKEND");
 }
 
 /* Sets *@out to the index of @name's value in @names, which NULL ends. */
@@ -217,6 +222,24 @@ static void set_defaults(struct pl_config *c)
 			c->stack_size[i] = default_stack[i];
 }
 
+/*
+ * More workers are to run, or to be started, than there may be.  A line says so
+ * if that is the environment's doing: the program does not know of it.
+ */
+static int refuse_workers(const struct pl_config *c)
+{
+	uint32_t least = c->nr_workers > c->min_workers ? c->nr_workers :
+							  c->min_workers;
+
+	if (is_set("PARKLOT_MAX_WORKERS"))
+		fprintf(stderr, "parklot: PARKLOT_MAX_WORKERS=%u: fewer than the %u workers that are to run\n",
+			c->max_workers, least);
+	else if (is_set("PARKLOT_WORKERS"))
+		fprintf(stderr, "parklot: PARKLOT_WORKERS=%u: more than the %u workers that there may be\n",
+			c->nr_workers, c->max_workers);
+	return -EINVAL;
+}
+
 int pl__config_resolve(const struct pl_config *cfg, struct pl_config *out)
 {
 	int ret = copy(cfg, out);
@@ -240,7 +263,7 @@ int pl__config_resolve(const struct pl_config *cfg, struct pl_config *out)
 	set_defaults(out);
 	if (out->nr_workers > out->max_workers ||
 	    out->min_workers > out->max_workers)
-		return -EINVAL;
+		return refuse_workers(out);
 	return 0;
 }
 

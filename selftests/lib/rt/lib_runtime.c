@@ -207,6 +207,40 @@ TEST_F(runtime, bad_values_in_the_environment_are_refused)
 	EXPECT_EQ(0, nr_ran);
 }
 
+/* PARKLOT_@name=@value does not go with @cfg, of which it says @said. */
+static void expect_misfit(const struct pl_config *cfg, const char *name,
+			  const char *value, const char *said)
+{
+	char text[1024];
+
+	clear_env();
+	setenv(name, value, 1);
+	EXPECT_EQ(-EINVAL, start_and_hear(cfg, text, sizeof(text)));
+	EXPECT_NE(NULL, strstr(text, name));
+	EXPECT_NE(NULL, strstr(text, said));
+	EXPECT_NE(NULL, strchr(text, '\n'));
+}
+
+TEST_F(runtime, environment_that_does_not_fit_the_configuration_says_why)
+{
+	struct pl_config cfg = PL_CONFIG_INIT;
+	char text[1024];
+
+	cfg.nr_workers = 4;
+	expect_misfit(&cfg, "PARKLOT_MAX_WORKERS", "3", "4 workers");
+	cfg.nr_workers = 1;
+	cfg.min_workers = 6;
+	expect_misfit(&cfg, "PARKLOT_MAX_WORKERS", "5", "6 workers");
+	cfg.min_workers = 0;
+	cfg.max_workers = 2;
+	expect_misfit(&cfg, "PARKLOT_WORKERS", "3", "2 workers");
+	/* What the program itself says it learns from the error. */
+	clear_env();
+	cfg.nr_workers = 3;
+	EXPECT_EQ(-EINVAL, start_and_hear(&cfg, text, sizeof(text)));
+	EXPECT_STREQ("", text);
+}
+
 static void expect_no_such_wait(const char *way)
 {
 	char text[1024];
