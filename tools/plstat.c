@@ -43,6 +43,8 @@ struct row {
 static const struct row rows[] = {
 	{ "tasks", "tasks_alive", "alive",
 	  { "tasks_spawned", "tasks_ended" }, { "spawned", "ended" } },
+	{ "limit", "max_tasks", "at most",
+	  { "spawns_refused", "spawns_waited" }, { "refused", "waited" } },
 	{ "switches", NULL, NULL, { "switches", "steals" },
 	  { "switches", "steals" } },
 	{ "parking", NULL, NULL, { "parks", "wakes", "wakes_empty" },

@@ -56,10 +56,13 @@ enum pl_wait {
  * @stall_ns:	ns: a worker that is in one task for so long is stalled, and
  *		another runs beside it while tasks wait; default: 10 ms;
  *		PL_FOREVER: never
+ * @max_tasks:	most tasks that are alive at a time: beyond it a spawn is
+ *		refused, or waits with PL_SPAWN_WAIT; 0: no limit but memory
+ * @reserved:	0
  *
- * PARKLOT_BACKEND=auto|module|futex, PARKLOT_WORKERS=N, PARKLOT_MAX_WORKERS=N
- * and PARKLOT_DUMP_SIGNAL=USR2 in the environment override the fields of these
- * names.
+ * PARKLOT_BACKEND=auto|module|futex, PARKLOT_WORKERS=N, PARKLOT_MAX_WORKERS=N,
+ * PARKLOT_MAX_TASKS=N and PARKLOT_DUMP_SIGNAL=USR2 in the environment override
+ * the fields of these names.
  * PARKLOT_IO=auto|uring|poll chooses how tasks wait for input and output,
  * PARKLOT_WAIT=auto|eventfd|futex|park how a worker sleeps meanwhile.
  */
@@ -77,6 +80,8 @@ struct pl_config {
 	void		(*worker_start)(void *arg);
 	void		*worker_start_arg;
 	uint64_t	stall_ns;
+	uint32_t	max_tasks;
+	uint32_t	reserved;
 };
 
 #define PL_CONFIG_INIT		PL__SIZED(struct pl_config)
@@ -216,10 +221,12 @@ struct pl_stat {
 	/* times that more reliefs were allowed than the target */
 	uint64_t	stalls_over;
 	uint32_t	workers_stalled; /* of workers_running */
-	uint32_t	reserved;
+	uint32_t	max_tasks;	/* of the configuration; 0: none */
 	/* tasks that were expected to block, and so set aside */
 	uint64_t	set_aside;
 	uint64_t	spares;	/* workers started ahead, to run these */
+	uint64_t	spawns_refused;	/* by max_tasks */
+	uint64_t	spawns_waited;	/* for max_tasks, by PL_SPAWN_WAIT */
 };
 
 #define PL_STAT_INIT		PL__SIZED(struct pl_stat)

@@ -22,6 +22,7 @@ enum pl_stack {
 #define PL_SPAWN_URGENT		(1U << 0) /* run it now on this worker */
 #define PL_SPAWN_NOSIGNAL	(1U << 1) /* no notify before pl_flush() */
 #define PL_SPAWN_BLOCKING	(1U << 2) /* it will block in the kernel */
+#define PL_SPAWN_WAIT		(1U << 3) /* wait while there are max_tasks */
 
 /**
  * struct pl_spawn_opts - how a task is spawned
@@ -31,7 +32,8 @@ enum pl_stack {
  * @name:  copied, 15 bytes; shown by tools and in messages
  * @stack_size: how many bytes the task needs, with @stack PL_STACK_NORMAL: it
  *         gets the smallest of the runtime's stacks that has them, or -EINVAL;
- *         0: the class decides
+ * *         0: the class decides
+ * @deadline_ns: with PL_SPAWN_WAIT, until when to wait; 0: PL_FOREVER
  */
 struct pl_spawn_opts {
 	size_t		size;
@@ -39,6 +41,7 @@ struct pl_spawn_opts {
 	uint32_t	flags;
 	const char	*name;
 	size_t		stack_size;
+	uint64_t	deadline_ns;
 };
 
 #define PL_SPAWN_OPTS_INIT	PL__SIZED(struct pl_spawn_opts)
@@ -58,10 +61,15 @@ struct pl_spawn_opts {
  * With PL_SPAWN_BLOCKING the task is set aside whenever it is ready, as one
  * that blocked before, see parklot(7); a worker is notified at once.
  *
- * Context: any thread.
- * Return: 0; -EAGAIN if the task table is full or a task waits for a stack that
- * could not be had; -ENOMEM; -ECANCELED from outside tasks while the runtime
- * stops; -EINVAL, also for both PL_SPAWN_URGENT and PL_SPAWN_BLOCKING.
+ * While the max_tasks of the configuration are alive the spawn is refused, or,
+ * with PL_SPAWN_WAIT, waits until one has ended.  A spawn that comes meanwhile
+ * may be first.  Unsignalled tasks of the caller are signalled before it waits.
+ *
+ * Context: any thread; with PL_SPAWN_WAIT it blocks.
+ * Return: 0; -EAGAIN if max_tasks are alive, the task table is full, or a task
+ * waits for a stack that could not be had; -ENOMEM; -ECANCELED from outside
+ * tasks while the runtime stops; -EINVAL, also for both PL_SPAWN_URGENT and
+ * PL_SPAWN_BLOCKING.  If it waits: also -ETIMEDOUT, -EINTR and -ECANCELED.
  */
 PL_API int pl_spawn(pl_task_t *out, void (*fn)(void *arg), void *arg,
 		    const struct pl_spawn_opts *opts);
@@ -75,7 +83,8 @@ PL_API int pl_spawn(pl_task_t *out, void (*fn)(void *arg), void *arg,
  * @opts: NULL for the defaults; PL_SPAWN_URGENT is refused
  *
  * Return: how many were spawned; fewer than @nr if pl_spawn() would fail for
- * the next; its error if none was.
+ * the next; its error if none was.  With PL_SPAWN_WAIT each may wait, and an
+ * interrupt that ends the wait after the first is left for the next call.
  */
 PL_API int pl_spawn_many(pl_task_t *out, size_t nr, void (*fn)(void *arg),
 			 void *const *args, const struct pl_spawn_opts *opts);

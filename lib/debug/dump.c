@@ -53,6 +53,7 @@ static const char *const for_what[] = {
 	[PL__FOR_SLEEP]		= "sleep",
 	[PL__FOR_SCOPE]		= "scope",
 	[PL__FOR_IO]		= "io",
+	[PL__FOR_SPAWN]		= "spawn",
 };
 
 /* ---- reading ---- */

@@ -103,6 +103,8 @@ static void add_runtime(struct pl_stat *st)
 	st->blocks += atomic_load(&pl__rt.lots.nr_called);
 	st->set_aside += load_relaxed(&pl__rt.aside.nr_put);
 	st->spares += load_relaxed(&pl__rt.aside.nr_spares);
+	st->spawns_refused += load_relaxed(&pl__rt.task_limit.nr_refused);
+	st->spawns_waited += load_relaxed(&pl__rt.task_limit.nr_waited);
 	add_timers(st);
 }
 
@@ -124,6 +126,7 @@ static void set_gauges(struct pl_stat *st)
 
 	st->stacks_unguarded = pl__stacks_unguarded(&pl__rt.stacks);
 	st->backend = pl__rt.backend;
+	st->max_tasks = pl__rt.cfg.max_tasks;
 	st->io = ring ? pl__ring_kind(ring) : PL_IO_NONE;
 	st->wait = ring ? pl__ring_way(ring) : PL_WAIT_NONE;
 	st->workers = load_relaxed(&pl__rt.nr_alive);

@@ -18,7 +18,7 @@
 #include "io/io.h"
 #include "ring/request.h"
 #include "ring/sync_op.h"
-#include "rt/runtime.h"
+#include "rt/spawn.h"
 #include "sched/notify.h"
 #include "base/sys.h"
 #include "wait/wait.h"
@@ -259,15 +259,17 @@ static int wait_for_proxy(struct io_proxy *e, uint32_t flags)
 
 static int io_wait_thread(const struct io_op *a)
 {
-	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
 	struct io_proxy e = { .io_op = a };
+	struct pl__task *proxy;
 	pl_task_t t;
 	int ret;
 
-	opts.name = "pl-io";
-	ret = pl_spawn(&t, run_proxy, &e, &opts);
+	/* No limit of tasks refuses it: the thread asked for no task. */
+	ret = pl__spawn_reserve(&proxy, run_proxy, &e, "pl-io");
 	if (ret)
 		return ret;
+	t = pl__task_handle(proxy);
+	pl__spawn_commit(proxy);
 	/* The thread's scope was cancelled, or the runtime stops. */
 	if (wait_for_proxy(&e, 0) == -ECANCELED)
 		pl_cancel(t);

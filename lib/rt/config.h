@@ -20,7 +20,7 @@
  */
 bool pl__opts_copy(void *to, size_t known, const void *from);
 
-/* Fills in *@out, in which nothing is 0 then; -EINVAL: bad value. */
+/* Fills in *@out, with the defaults; -EINVAL: bad value. */
 int pl__config_resolve(const struct pl_config *cfg, struct pl_config *out);
 
 /*

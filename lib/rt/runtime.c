@@ -22,6 +22,7 @@
 #include "rt/runtime.h"
 #include "rt/config.h"
 #include "rt/cpus.h"
+#include "rt/task_limit.h"
 #include "debug/dump.h"
 #include "debug/dump_signal.h"
 #include "base/atfork.h"
@@ -135,6 +136,7 @@ static int runtime_start(struct pl__rt *rt, const struct pl_config *cfg)
 	pl__cxx_init();
 	store_relaxed(&rt->target, rt->cfg.nr_workers);
 	rt->stall_ns = rt->cfg.stall_ns;
+	pl__task_limit_start();
 	rt->workers = pl__alloc(rt->cfg.max_workers * sizeof(*rt->workers));
 	if (!rt->workers)
 		return -ENOMEM;
@@ -344,6 +346,7 @@ static bool finish(struct pl__rt *rt, uint64_t deadline_ns)
 	store_relaxed(&rt->nr_starting, 0);
 	store_relaxed(&rt->aside.nr_put, 0);
 	store_relaxed(&rt->aside.nr_spares, 0);
+	pl__task_limit_stop();
 	atomic_store(&has_stopper, false);
 	atomic_store(&rt->state, PL__RT_STOPPED);
 	return true;

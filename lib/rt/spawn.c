@@ -6,12 +6,16 @@
  */
 #include "rt/spawn.h"
 #include "rt/config.h"
+#include "rt/task_limit.h"
 #include "base/probe.h"
+#include "wait/wait.h"
 
 #include <string.h>
 
 #define PL_SPAWN_ALL	(PL_SPAWN_URGENT | PL_SPAWN_NOSIGNAL | \
-			 PL_SPAWN_BLOCKING)
+			 PL_SPAWN_BLOCKING | PL_SPAWN_WAIT)
+/* Internal: a task of the library, which counts but is not refused. */
+#define SPAWN_OWN	(1U << 31)
 
 struct spawn_args {
 	void		(*fn)(void *arg);
@@ -19,6 +23,7 @@ struct spawn_args {
 	uint32_t	flags;
 	const char	*name;
 	size_t		stack_size;	/* wanted; 0: that of cls */
+	uint64_t	deadline_ns;	/* of a spawn that waits; 0: none */
 };
 
 static int check_opts(const struct pl_spawn_opts *opts, struct spawn_args *o)
@@ -42,6 +47,7 @@ static int check_opts(const struct pl_spawn_opts *opts, struct spawn_args *o)
 	o->flags = opts->flags;
 	o->name = opts->name;
 	o->stack_size = opts->stack_size;
+	o->deadline_ns = opts->deadline_ns;
 	return opts->stack_size && opts->stack != PL_STACK_NORMAL ? -EINVAL : 0;
 }
 
@@ -90,23 +96,43 @@ static struct pl__task *task_new(struct pl__worker *w,
 	return t;
 }
 
-/* Refuses new tasks while others wait for stacks: memory is nearly used up. */
-static int may_spawn(void)
+/*
+ * What spawns look at while a gate is closed: 1: the task counts against the
+ * limit; 0: it does not; or why it may not be spawned.  The caller may be on
+ * another worker then.
+ */
+static __pl_noinline int admit_slow(const struct spawn_args *o)
 {
-	return load_relaxed(&pl__rt.stackless.nr) ? -EAGAIN : 0;
+	uint32_t gates = load_relaxed(&pl__rt.gates);
+	int ret;
+
+	/* Others wait for stacks: memory is nearly used up. */
+	if (gates & PL__GATE_STACKLESS)
+		return -EAGAIN;
+	if (!(gates & PL__GATE_TASK_LIMIT) || o->flags & SPAWN_OWN)
+		return 0;
+	ret = pl__task_limit_enter(o->flags & PL_SPAWN_WAIT,
+				   o->deadline_ns ? o->deadline_ns :
+						    PL_FOREVER);
+	return ret ? ret : 1;
 }
 
-static int spawn_on(struct pl__worker *w, pl_task_t *out,
-		    const struct spawn_args *o, void *arg)
+static inline int admit(const struct spawn_args *o)
 {
-	struct pl__task *t;
-	int ret = may_spawn();
+	return likely(!load_relaxed(&pl__rt.gates)) ? 0 : admit_slow(o);
+}
 
-	if (unlikely(ret))
-		return ret;
-	t = task_new(w, o, arg);
+static __pl_always_inline int spawn_admitted(struct pl__worker *w,
+					     pl_task_t *out,
+					     const struct spawn_args *o,
+					     void *arg, bool is_counted)
+{
+	struct pl__task *t = task_new(w, o, arg);
+
 	if (unlikely(!t))
 		return -EAGAIN;
+	if (is_counted)
+		atomic_fetch_or(&t->state, PL__TASK_COUNTED);
 	if (out)
 		*out = pl__task_handle(t);
 	counter_inc(&w->stat.spawned);
@@ -127,21 +153,47 @@ static int spawn_on(struct pl__worker *w, pl_task_t *out,
 	return 0;
 }
 
+static __pl_noinline int spawn_gated(pl_task_t *out, const struct spawn_args *o,
+				     void *arg)
+{
+	int counted = admit_slow(o), ret;
+
+	if (counted < 0)
+		return counted;
+	ret = spawn_admitted(pl__self(), out, o, arg, counted);
+	if (ret && counted)
+		pl__task_limit_leave();
+	return ret;
+}
+
+static int spawn_on(struct pl__worker *w, pl_task_t *out,
+		    const struct spawn_args *o, void *arg)
+{
+	if (unlikely(load_relaxed(&pl__rt.gates)))
+		return spawn_gated(out, o, arg);
+	return spawn_admitted(w, out, o, arg, false);
+}
+
 /* Runs inside of the runtime, which waits for tasks that count as spawned. */
 static int new_outside(struct pl__task **t, const struct spawn_args *o,
 		       void *arg)
 {
-	int ret;
+	int counted = admit(o), ret;
 
+	if (counted < 0)
+		return counted;
 	atomic_fetch_add(&pl__rt.spawned_outside, 1);
-	ret = atomic_load(&pl__rt.state) == PL__RT_RUNNING ? may_spawn() :
-							     -ECANCELED;
+	ret = atomic_load(&pl__rt.state) == PL__RT_RUNNING ? 0 : -ECANCELED;
 	if (!ret) {
 		*t = task_new(NULL, o, arg);
 		ret = *t ? 0 : -EAGAIN;
 	}
+	if (!ret && counted)
+		atomic_fetch_or(&(*t)->state, PL__TASK_COUNTED);
 	if (ret)
 		pl__task_take_back();
+	if (ret && counted)
+		pl__task_limit_leave();
 	return ret;
 }
 
@@ -169,6 +221,8 @@ static int spawn_entered(pl_task_t *out, size_t nr, const struct spawn_args *o,
 		ret = spawn_outside(out ? &out[i] : NULL, o,
 				    args ? args[i] : NULL);
 	i -= !!ret;
+	if (i)
+		pl__interrupt_restore(ret);
 	if (o->flags & PL_SPAWN_NOSIGNAL)
 		pl__self_add_unsignalled((uint32_t)i);
 	else if (i)
@@ -229,6 +283,8 @@ int pl_spawn_many(pl_task_t *out, size_t nr, void (*fn)(void *arg),
 		ret = spawn_on(w, out ? &out[i] : NULL, &quiet,
 			       args ? args[i] : NULL);
 	i -= !!ret;
+	if (i)
+		pl__interrupt_restore(ret);
 	if (i && !(o.flags & PL_SPAWN_NOSIGNAL))
 		pl_flush();
 	return i ? (int)i : ret;
@@ -274,13 +330,13 @@ static int reserve_outside(struct pl__task **t, const struct spawn_args *o,
 int pl__spawn_reserve(struct pl__task **out, void (*fn)(void *arg), void *arg,
 		      const char *name)
 {
-	struct spawn_args o = { .fn = fn, .name = name };
+	struct spawn_args o = { .fn = fn, .name = name, .flags = SPAWN_OWN };
 	struct pl__worker *w = pl__self();
 	int ret;
 
 	if (!w)
 		return reserve_outside(out, &o, arg);
-	ret = may_spawn();
+	ret = admit(&o);
 	if (ret)
 		return ret;
 	*out = task_new(w, &o, arg);

@@ -40,6 +40,18 @@ struct pl__stackless {
 	struct pl__link		*head[3];	/* L: by stack class */
 };
 
+/* The program's tasks, where max_tasks limits them; see rt/task_limit.c. */
+struct pl__task_limit {
+	_Atomic uint32_t	nr;	/* on it spawners wait */
+	_Atomic uint32_t	nr_waiting;	/* spawners that wait */
+	_Atomic uint64_t	nr_refused;	/* spawns that were refused */
+	_Atomic uint64_t	nr_waited;	/* spawns that waited */
+};
+
+/* Bits of pl__rt.gates, at which a spawn looks further. */
+#define PL__GATE_STACKLESS	(1U << 0)	/* tasks wait for stacks */
+#define PL__GATE_TASK_LIMIT	(1U << 1)	/* R: there is a limit */
+
 /* Tasks that are expected to block, see aside.h.  L: lock is held. */
 struct pl__aside {
 	struct pl__lock		lock;
@@ -69,7 +81,7 @@ struct pl__stripe {
 
 /* The only instance.  R: written only while the runtime starts and stops. */
 struct pl__rt {
-	struct pl_config	cfg;		/* R: resolved, nothing is 0 */
+	struct pl_config	cfg;		/* R: resolved */
 	struct pl__worker	**workers;	/* R: cfg.max_workers of them */
 	struct pl__lots		lots;		/* R */
 	struct pl__timers	*timers;	/* R */
@@ -91,6 +103,7 @@ struct pl__rt {
 	_Atomic uint32_t	nr_alive;	/* workers with a thread */
 	_Atomic uint32_t	target;		/* workers meant to run */
 	_Atomic uint32_t	sysmon;		/* enum pl__sysmon_state */
+	_Atomic uint32_t	gates;		/* PL__GATE_* */
 
 	_Atomic uint32_t	nr_idle __pl_cacheline;
 	_Atomic uint32_t	nr_searching;	/* 0 or 1; briefly more */
@@ -124,6 +137,7 @@ struct pl__rt {
 	_Atomic uint64_t	nr_all_blocked;
 
 	struct pl__stackless	stackless __pl_cacheline;
+	struct pl__task_limit	task_limit __pl_cacheline;
 	struct pl__aside	aside __pl_cacheline;
 	struct pl__lock		start_lock;	/* to start and end workers */
 	pthread_t		ended;		/* L: last thread; not joined */

@@ -13,6 +13,18 @@ static void give_stack(struct pl__task *t, struct pl__stack *st)
 		     t);
 }
 
+/* Under the lock: @diff more tasks wait, and spawns are refused or not. */
+static void stackless_count(struct pl__stackless *sl, int diff)
+{
+	uint32_t nr = load_relaxed(&sl->nr) + (uint32_t)diff;
+
+	atomic_store(&sl->nr, nr);
+	if (nr)
+		atomic_fetch_or(&pl__rt.gates, PL__GATE_STACKLESS);
+	else
+		atomic_fetch_and(&pl__rt.gates, ~PL__GATE_STACKLESS);
+}
+
 /*
  * Tries once more after nr has gone up, so that a stack put back before that is
  * found.  Both sides may miss each other at the same moment: then the next
@@ -24,10 +36,10 @@ static bool wait_for_stack(struct pl__worker *w, struct pl__task *t)
 	struct pl__stack *st;
 
 	pl__lock(&sl->lock);
-	atomic_fetch_add(&sl->nr, 1);
+	stackless_count(sl, 1);
 	st = pl__stack_get(&pl__rt.stacks, &w->stacks, t->cls);
 	if (st) {
-		atomic_fetch_sub(&sl->nr, 1);
+		stackless_count(sl, -1);
 	} else {
 		t->link.next = sl->head[t->cls];
 		sl->head[t->cls] = &t->link;
@@ -82,7 +94,7 @@ static struct pl__task *take_stackless(uint32_t cls)
 	l = sl->head[cls];
 	if (l) {
 		sl->head[cls] = l->next;
-		atomic_fetch_sub(&sl->nr, 1);
+		stackless_count(sl, -1);
 	}
 	pl__unlock(&sl->lock);
 	return l ? container_of(l, struct pl__task, link) : NULL;

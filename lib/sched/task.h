@@ -34,6 +34,9 @@ struct pl__ring;
 /* It is in a shield: of cancels, only that of a scope in it counts. */
 #define PL__TASK_SHIELDED	(1ULL << 4)
 
+/* It counts against max_tasks. */
+#define PL__TASK_COUNTED	(1ULL << 6)
+
 /*
  * Values of a task by key; the rest of the struct is in key.c.  The task calls
  * @end after its function has returned; that destroys the values.

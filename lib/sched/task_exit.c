@@ -9,6 +9,7 @@
 
 void (*pl__wake_joiners)(struct pl__task *t);
 void (*pl__leave_scopes)(struct pl__task *t);
+void (*pl__leave_task_limit)(void);
 
 static void notify_stopper(void)
 {
@@ -32,11 +33,23 @@ static void __attribute__((noreturn, cold)) die_in_scope(struct pl__task *t)
 	abort();
 }
 
+/* A joiner that sees the end finds room for the next task. */
+static __pl_noinline void end_locals_slow(struct pl__task *t)
+{
+	if (load_relaxed(&t->state) & PL__TASK_IN_SCOPE)
+		die_in_scope(t);
+	if (t->locals)
+		t->locals->end(t);
+	atomic_fetch_and(&t->state, ~PL__TASK_COUNTED);
+	pl__leave_task_limit();
+}
+
 void pl__task_end_locals(struct pl__task *t)
 {
-	if (unlikely(load_relaxed(&t->state) & PL__TASK_IN_SCOPE))
-		die_in_scope(t);
-	if (unlikely(t->locals))
+	if (unlikely(load_relaxed(&t->state) &
+		     (PL__TASK_IN_SCOPE | PL__TASK_COUNTED)))
+		end_locals_slow(t);
+	else if (unlikely(t->locals))
 		t->locals->end(t);
 }
 

@@ -19,6 +19,9 @@ extern void (*pl__wake_joiners)(struct pl__task *t);
 /* Set by scope.c: cancels and leaves the scopes that @t has entered. */
 extern void (*pl__leave_scopes)(struct pl__task *t);
 
+/* Set by task_limit.c: one task less counts against the limit. */
+extern void (*pl__leave_task_limit)(void);
+
 /* Ends @t: wakes its joiners, but returns one to be made ready, or NULL. */
 struct pl__task *pl__task_end(struct pl__worker *w, struct pl__task *t);
 

@@ -30,6 +30,7 @@ enum pl__for {
 	PL__FOR_SLEEP,
 	PL__FOR_SCOPE,
 	PL__FOR_IO,
+	PL__FOR_SPAWN,
 	PL__NR_FOR,
 };
 

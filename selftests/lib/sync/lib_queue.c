@@ -375,9 +375,9 @@ TEST_F(queue, queue_may_be_freed_once_it_has_ended)
 static void refuse_spawns(bool refuse)
 {
 	if (refuse)
-		atomic_fetch_add(&pl__rt.stackless.nr, 1);
+		atomic_fetch_or(&pl__rt.gates, PL__GATE_STACKLESS);
 	else
-		atomic_fetch_sub(&pl__rt.stackless.nr, 1);
+		atomic_fetch_and(&pl__rt.gates, ~PL__GATE_STACKLESS);
 }
 
 TEST_F(queue, push_without_memory_for_a_task_is_refused)
