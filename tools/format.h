@@ -58,6 +58,7 @@ static const struct help {
 	{ "max_tasks", "Tasks that may be alive at a time; 0: no limit." },
 	{ "nosignals", "Tasks that were spawned without waking a worker." },
 	{ "parks", "Times that a worker parked." },
+	{ "queue_delay", "Time from ready to run, of new tasks and after I/O." },
 	{ "set_aside", "Tasks that were set aside as they were expected to block." },
 	{ "signals", "Times that a worker notified others of new tasks." },
 	{ "spares", "Workers that were started ahead of need." },

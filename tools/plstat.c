@@ -89,7 +89,8 @@ static void print_delays(struct sample *before, struct sample *s)
 
 	printf("%-8s ", "delays");
 	for (i = 0; i < s->nr_delays; i++) {
-		fputs(i ? "    " : "", stdout);
+		if (i)
+			printf("%s", i % 2 ? "    " : "\n         ");
 		print_delay(before->nr_delays == s->nr_delays ?
 			    &before->delays[i] : NULL, &s->delays[i]);
 	}

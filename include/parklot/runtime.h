@@ -260,6 +260,46 @@ struct pl_stat_worker {
 PL_API int pl_stat_worker(uint32_t i, struct pl_stat_worker *st);
 
 /**
+ * struct pl_queue_delay - for how long ready tasks waited to run
+ * @size:   set by PL_QUEUE_DELAY_INIT
+ * @nr:     how many were measured since the last call with this struct
+ * @p50_ns: ns: half of them waited for less; 0: none was measured
+ * @p99_ns: ns: 99 of 100 waited for less; 0: none was measured
+ * @waiting_ns: ns: for so long one waits that has not run yet; 0: none does
+ * @seen:   the library's
+ */
+struct pl_queue_delay {
+	size_t		size;
+	uint64_t	nr;
+	uint64_t	p50_ns;
+	uint64_t	p99_ns;
+	uint64_t	waiting_ns;
+	uint64_t	seen[24];
+};
+
+#define PL_QUEUE_DELAY_INIT	PL__SIZED(struct pl_queue_delay)
+
+/**
+ * pl_queue_delay() - for how long ready tasks waited to run, of late
+ *
+ * Measured are new tasks: each one of a worker that spawns few, otherwise about
+ * one in 0.5 ms, but one of 256 at least; of other threads one of 16.  And one
+ * of 16 tasks that waited for I/O, from when a worker saw that it is complete.
+ * Not measured are tasks that another task, or a timer, wakes, and those with
+ * PL_SPAWN_URGENT or PL_SPAWN_BLOCKING.  A task is measured when it runs; where
+ * none runs, only @waiting_ns, of one new task, tells.
+ *
+ * Percentiles are rounded up to a power of 2, and are 1.07 s at most.  The
+ * first call with a struct covers the time since the start of the runtime.  A
+ * call reads 48 counters of each worker: one in some milliseconds is enough.
+ *
+ * Context: any thread; a struct is one caller's at a time.
+ * Return: 0; -ENODATA if none was measured since the last call, with
+ * @waiting_ns filled in; -EINVAL.
+ */
+PL_API int pl_queue_delay(struct pl_queue_delay *qd);
+
+/**
  * pl_dump() - write what every task does to @fd, as text
  *
  * A line for each task has its name, whether it runs, is ready or has not

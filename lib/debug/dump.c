@@ -341,7 +341,7 @@ static void put_task(struct pl__sigsafe_buf *text, const struct view *v)
 		return;
 	}
 	pl__sigsafe_put(text, "    ");
-	pl__symbol_put(text, (uintptr_t)v->t.fn, false);
+	pl__symbol_put(text, (uintptr_t)pl__task_fn(&v->t), false);
 	pl__sigsafe_put(text, "\n");
 }
 

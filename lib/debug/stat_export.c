@@ -52,6 +52,8 @@ static const struct pl__stat_export entries[] = {
 	RING(nr_enters, io_enters),
 	DELAYS(io_latency, io_delay),
 	DELAYS(deadline_latency, timer_delay),
+	DELAYS(io_latency, queue_delay),
+	DELAYS(spawn_latency, queue_delay),
 	RT(nr_blocks, blocks, 0),
 	RT(lots.nr_called, blocks, 0),
 	RT(nr_all_blocked, all_blocked, 0),

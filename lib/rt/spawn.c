@@ -8,6 +8,7 @@
 #include "rt/config.h"
 #include "rt/task_limit.h"
 #include "base/probe.h"
+#include "sched/spawn_sample.h"
 #include "wait/wait.h"
 
 #include <string.h>
@@ -142,6 +143,8 @@ static __pl_always_inline int spawn_admitted(struct pl__worker *w,
 		return 0;
 	if (unlikely(o->flags & PL_SPAWN_BLOCKING) && pl__aside_spawn(w, t))
 		return 0;
+	if (unlikely(pl__spawn_sample_is_due(w)))
+		pl__spawn_sample_by(w, t);
 	pl__ready_quietly(t);
 	if (o->flags & PL_SPAWN_NOSIGNAL) {
 		w->nr_unsignalled++;
@@ -206,8 +209,11 @@ static int spawn_outside(pl_task_t *out, const struct spawn_args *o, void *arg)
 		return ret;
 	if (out)
 		*out = pl__task_handle(t);
-	if (!(o->flags & PL_SPAWN_BLOCKING) || !pl__aside_spawn(NULL, t))
-		pl__ready_quietly(t);
+	if (o->flags & PL_SPAWN_BLOCKING && pl__aside_spawn(NULL, t))
+		return 0;
+	if (load_relaxed(&pl__rt.spawned_outside) % PL__SAMPLE_OUTSIDE == 1)
+		pl__spawn_sample(t);
+	pl__ready_quietly(t);
 	return 0;
 }
 

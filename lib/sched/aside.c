@@ -88,7 +88,7 @@ void pl__spare_end(struct pl__worker *w)
 static void spare_note(struct pl__worker *w, struct pl__task *t)
 {
 	w->spare_task = t;
-	w->spare_fn = t->fn;
+	w->spare_fn = pl__task_fn(t);
 	w->spare_ns = pl__now_ns();
 	w->spare_sleeps = nr_sleeps();
 }

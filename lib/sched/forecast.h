@@ -37,7 +37,7 @@ static inline bool pl__forecast_blocks(const struct pl__task *t)
 		return false;
 	if (t->stack)
 		return t->score >= PL__FORECAST_BLOCKS;
-	return pl__forecast_of(t->fn);
+	return pl__forecast_of(pl__task_fn(t));
 }
 
 #endif /* PL_FORECAST_H */

@@ -4,8 +4,9 @@
  *
  * The hot paths must not read the clock.  So the sample is taken of what begins
  * with the kernel: one of PL__LATENCY_EVERY completions, from when the worker
- * saw it; and one of as many expired deadlines, from the deadline itself.  Both
- * measures end when the task runs.
+ * saw it; and one of as many expired deadlines, from the deadline itself.  Of
+ * spawns it is taken as spawn_sample.h says.  All measures end when the task
+ * runs.
  */
 #ifndef PL_LATENCY_HIST_H
 #define PL_LATENCY_HIST_H

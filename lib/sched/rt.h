@@ -135,6 +135,8 @@ struct pl__rt {
 	_Atomic uint64_t	nr_stalls_over;
 	/* times that all workers were blocked; sysmon writes */
 	_Atomic uint64_t	nr_all_blocked;
+	/* when a task was spawned that was sampled and has not run, or 0 */
+	_Atomic uint64_t	sampled_ns;
 
 	struct pl__stackless	stackless __pl_cacheline;
 	struct pl__task_limit	task_limit __pl_cacheline;

@@ -69,7 +69,11 @@ struct pl__task {
 	uint8_t			score;		/* O: see forecast.h */
 	/* The spawner and the worker use the cache line up to here. */
 	pl__wait_slot		joiner;		/* A: the first joiner */
-	struct pl__locals	*locals;	/* O: NULL until a key is set */
+	union {
+		struct pl__locals *locals;	/* O: NULL until a key is set */
+		/* O: its fn, before it runs; see spawn_sample.h */
+		void		(*sampled_fn)(void *arg);
+	};
 	struct pl__wait_entry	waiter;
 } __pl_cacheline;
 
@@ -109,6 +113,9 @@ struct pl__task *pl__current(void);
  * memory.
  */
 struct pl__task *pl__thread_task(void);
+
+/* What @t was spawned with, also before it runs; see spawn_sample.h. */
+void (*pl__task_fn(const struct pl__task *t))(void *arg);
 
 /* Gives @t the stack @st, and the stack the task's name. */
 static inline void pl__task_move_in(struct pl__task *t, struct pl__stack *st)

@@ -47,6 +47,7 @@ struct pl__wait_entry {
 	union {
 		pl_timer_t	timer; /* B: a task's deadline, armed, or 0 */
 		struct pl__parker parker;	/* used by a thread */
+		uint64_t	ready_ns; /* O: spawned then, if sampled */
 	};
 	uint32_t		nr; /* B: number of the wait, for its timer */
 	int			reason;		/* B: what pl__wait() returns */

@@ -105,6 +105,9 @@ struct pl__worker {
 	uint32_t		rng; /* O: random number, for steals */
 	uint32_t		nr_thefts;	/* O: victims it looked at */
 	uint32_t		spin_ns;	/* O: spins before it parks */
+	int32_t			spawns_to_sample; /* O: see spawn_sample.h */
+	int32_t			spawns_unsampled; /* O: between samples */
+	uint64_t		sampled_ns;	/* O: the last sample */
 	bool			is_searching;	/* O: counted in nr_searching */
 	/* O: reaps its ring, and notifies afterwards */
 	bool			is_reaping;
@@ -131,6 +134,7 @@ struct pl__worker {
 	struct pl__worker_stat	stat __pl_cacheline;	/* O writes */
 	struct pl__latency_hist	io_latency;	/* O writes */
 	struct pl__latency_hist	deadline_latency;	/* O writes */
+	struct pl__latency_hist	spawn_latency;	/* O writes */
 	uint32_t		nr_deadlines;	/* O: deadlines that expired */
 	uint32_t		nr_expired; /* O: waits with a past deadline */
 	/* O: socket calls that did not wait, and the tick: has_had_turn() */
