@@ -32,7 +32,7 @@ enum pl_stack {
  * @name:  copied, 15 bytes; shown by tools and in messages
  * @stack_size: how many bytes the task needs, with @stack PL_STACK_NORMAL: it
  *         gets the smallest of the runtime's stacks that has them, or -EINVAL;
- * *         0: the class decides
+ *         0: the class decides
  * @deadline_ns: with PL_SPAWN_WAIT, until when to wait; 0: PL_FOREVER
  */
 struct pl_spawn_opts {
