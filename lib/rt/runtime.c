@@ -338,6 +338,7 @@ static bool finish(struct pl__rt *rt, uint64_t deadline_ns)
 	rt->backend = PL_BACKEND_AUTO;
 	store_relaxed(&rt->nr_idle, 0);
 	store_relaxed(&rt->nr_searching, 0);
+	store_relaxed(&rt->nr_late_searches, 0);
 	store_relaxed(&rt->nr_blocked, 0);
 	store_relaxed(&rt->nr_seen, 0);
 	store_relaxed(&rt->nr_stalled, 0);

@@ -213,7 +213,7 @@ static uint32_t aside_wake(struct pl__worker *w, uint32_t nr)
 		nr = idle;
 	if (!nr)
 		return 0;
-	atomic_fetch_add(&pl__rt.nr_searching, nr);
+	pl__search_begin_more(nr);
 	woken = pl__lots_signal(&pl__rt.lots, lot, nr);
 	if (w)
 		counter_add(&w->stat.wakes, woken);
@@ -222,7 +222,7 @@ static uint32_t aside_wake(struct pl__worker *w, uint32_t nr)
 	if (woken == nr)
 		return woken;
 	/* [search-a] pairs with [search-b] in pl__notify_one(). */
-	atomic_fetch_sub(&pl__rt.nr_searching, nr - woken);
+	pl__search_end(nr - woken);
 	pl__full_barrier();
 	if (pl__work_anywhere())
 		pl__notify_one();

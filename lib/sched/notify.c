@@ -5,6 +5,71 @@
 #include "sched/sched.h"
 #include "base/inject.h"
 #include "base/probe.h"
+#include "base/sys.h"
+
+/* ---- the search ---- */
+
+bool pl__search_begin(void)
+{
+	uint32_t none = 0;
+
+	if (!atomic_compare_exchange_strong(&pl__rt.nr_searching, &none, 1))
+		return false;
+	store_relaxed(&pl__rt.search_ns, pl__now_ns());
+	return true;
+}
+
+void pl__search_begin_more(uint32_t nr)
+{
+	if (!atomic_fetch_add(&pl__rt.nr_searching, nr))
+		store_relaxed(&pl__rt.search_ns, pl__now_ns());
+}
+
+/* See [late-a] in notify.h: fewer may be left. */
+void pl__search_end(uint32_t nr)
+{
+	uint32_t old = load_relaxed(&pl__rt.nr_searching);
+
+	/* [late-b] pairs with [late-a] in search_take_over(). */
+	while (old && !atomic_compare_exchange_weak(&pl__rt.nr_searching, &old,
+						    old > nr ? old - nr : 0))
+		;
+	PL_INJECT("late-b");
+}
+
+/*
+ * True: the search was late, and nr_searching is 0 now.  The caller notifies,
+ * on behalf of all that left their tasks to the searcher.
+ */
+static bool search_take_over(uint64_t now)
+{
+	uint32_t nr = load_relaxed(&pl__rt.nr_searching);
+
+	/* Another thread may have begun to search after @now was read. */
+	if (!nr || (int64_t)(now - load_relaxed(&pl__rt.search_ns)) <
+		   (int64_t)PL__SEARCH_NS)
+		return false;
+	PL_INJECT("late-a");
+	/* [late-a] pairs with [late-b] in pl__search_end(). */
+	if (!atomic_compare_exchange_strong(&pl__rt.nr_searching, &nr, 0))
+		return false;
+	pl__full_barrier();
+	atomic_fetch_add(&pl__rt.nr_late_searches, 1);
+	return true;
+}
+
+void pl__search_check(uint64_t now)
+{
+	if (search_take_over(now))
+		pl__notify_if_work();
+}
+
+/* False: the search was late, and sysmon, which sleeps, does not see that. */
+static __pl_noinline bool is_left_to_searcher(void)
+{
+	return load_relaxed(&pl__rt.sysmon) != PL__SYSMON_ASLEEP ||
+	       !search_take_over(pl__now_ns());
+}
 
 /*
  *	searcher			submitter
@@ -21,10 +86,12 @@ void pl__stop_searching(struct pl__worker *w)
 {
 	w->is_searching = false;
 	/* [search-a] pairs with [search-b] in pl__notify_one(). */
-	atomic_fetch_sub(&pl__rt.nr_searching, 1);
+	pl__search_end(1);
 	pl__full_barrier();
 	PL_INJECT("search-a");
 }
+
+/* ---- notifications ---- */
 
 /*
  * With no worker idle one can only be started.  For that the number that is
@@ -72,16 +139,14 @@ static bool must_notify_again(uint32_t idle, int ret)
  */
 static __pl_noinline void notify_slow(struct pl__worker *w)
 {
-	uint32_t none, idle;
+	uint32_t idle;
 	int ret;
 
 	/* A worker that counts as blocked may compute by now. */
 	if (load_relaxed(&pl__rt.nr_seen))
 		pl__sysmon_notify();
 	do {
-		none = 0;
-		if (!atomic_compare_exchange_strong(&pl__rt.nr_searching,
-						    &none, 1))
+		if (!pl__search_begin())
 			return;
 		PL_INJECT("search-b");
 		idle = load_relaxed(&pl__rt.nr_idle);
@@ -91,7 +156,7 @@ static __pl_noinline void notify_slow(struct pl__worker *w)
 			ret = pl__worker_start(true);
 		if (!ret)
 			return;
-		atomic_fetch_sub(&pl__rt.nr_searching, 1);
+		pl__search_end(1);
 		pl__full_barrier();
 	} while (must_notify_again(idle, ret) ||
 		 (pl__sysmon_notify() && is_notify_due()));
@@ -105,7 +170,7 @@ void pl__notify_one(void)
 	 */
 	pl__full_barrier();
 	PL_INJECT("idle-b");
-	if (load_relaxed(&pl__rt.nr_searching))
+	if (load_relaxed(&pl__rt.nr_searching) && is_left_to_searcher())
 		return;
 	if (is_notify_due() || (pl__sysmon_notify() && is_notify_due()))
 		notify_slow(pl__self());
@@ -130,9 +195,9 @@ void pl__notify_all(void)
 	uint32_t nr = load_acquire(&pl__rt.nr_started);
 
 	atomic_fetch_add(&pl__rt.nr_notifying_all, 1);
-	atomic_fetch_add(&pl__rt.nr_searching, nr);
+	pl__search_begin_more(nr);
 	nr -= pl__lots_signal(&pl__rt.lots, 0, nr);
-	atomic_fetch_sub(&pl__rt.nr_searching, nr);
+	pl__search_end(nr);
 	atomic_fetch_sub(&pl__rt.nr_notifying_all, 1);
 	pl__full_barrier();
 	pl__notify_if_work();

@@ -19,11 +19,48 @@
  * notify; so a worker that stops searching rechecks every queue, and notifies
  * again if there is more, on behalf of all submitters that left their tasks to
  * it.
+ *
+ * The thread that is to search may not run: it waits for a processor behind
+ * other programs, its cgroup has used up its quota, or a debugger holds it.
+ * So a search that lasts PL__SEARCH_NS is taken over: by sysmon while that is
+ * awake, and else by the next submitter.
+ *
+ *	late searcher			sysmon, or a submitter
+ *	n = nr_searching	[late-b]	n = nr_searching
+ *	if (n)				if (the search is late)
+ *		nr_searching: n to n - 1	nr_searching: n to 0	[late-a]
+ *	full barrier			full barrier
+ *	look in every queue		look in every queue, notify
+ *
+ * Invariant: nr_searching is at most the number of threads that will take it
+ * down and look in every queue afterwards.  Both sides change it by
+ * compare-and-swap, and neither takes down what the other has; otherwise it
+ * falls below 0, and is above 0 for good.  A late searcher does not know that
+ * it was taken over.  So it may take down what the next one counts, and two
+ * search for a moment.
  */
 #ifndef PL_NOTIFY_H
 #define PL_NOTIFY_H
 
 #include "base/base.h"
+
+/* A search that lasts so long is late; a look of sysmon's later at most. */
+#define PL__SEARCH_NS	(5 * 1000 * 1000ULL)
+
+/* The caller is about to search or to wake a searcher; false: there is one. */
+bool pl__search_begin(void);
+
+/* As many workers as @nr are about to search, whether or not others do. */
+void pl__search_begin_more(uint32_t nr);
+
+/*
+ * As many as @nr that are counted do not search any more.  The caller issues a
+ * full barrier and looks in every queue afterwards.
+ */
+void pl__search_end(uint32_t nr);
+
+/* sysmon: tasks wait; notifies if those that are to search are late. */
+void pl__search_check(uint64_t now);
 
 /* Called after tasks were queued: notifies a worker, if too few run. */
 void pl__notify_one(void);

@@ -106,7 +106,7 @@ struct pl__rt {
 	_Atomic uint32_t	gates;		/* PL__GATE_* */
 
 	_Atomic uint32_t	nr_idle __pl_cacheline;
-	_Atomic uint32_t	nr_searching;	/* 0 or 1; briefly more */
+	_Atomic uint32_t	nr_searching;	/* see notify.h */
 	_Atomic uint32_t	nr_blocked;	/* workers outside of a crew */
 	_Atomic uint32_t	nr_seen;	/* in nr_blocked, by sysmon */
 	_Atomic uint32_t	nr_in_hook;	/* in nr_blocked, in the hook */
@@ -117,6 +117,8 @@ struct pl__rt {
 	_Atomic uint32_t	nr_starting;	/* alive, did not search yet */
 	/* calls of pl__notify_all(); no worker parks meanwhile */
 	_Atomic uint32_t	nr_notifying_all;
+	/* ns: when nr_searching last rose from 0, or a little before */
+	_Atomic uint64_t	search_ns;
 
 	/* Ordinary threads that are inside of the runtime at this moment. */
 	struct pl__stripe	inside[PL__NR_STRIPES];
@@ -133,6 +135,8 @@ struct pl__rt {
 	_Atomic uint64_t	nr_stalls;
 	/* times that the limit of those was raised; sysmon writes */
 	_Atomic uint64_t	nr_stalls_over;
+	/* times that searches were taken over, see notify.h */
+	_Atomic uint64_t	nr_late_searches;
 	/* times that all workers were blocked; sysmon writes */
 	_Atomic uint64_t	nr_all_blocked;
 	/* when a task was spawned that was sampled and has not run, or 0 */

@@ -469,8 +469,10 @@ static void sysmon_look(void)
 
 	has_work = pl__work_anywhere();
 	nr_marked += pl__relief_scan(now, has_work);
-	if (has_work)
+	if (has_work) {
 		sysmon.nr_last_looks = 0;
+		pl__search_check(now);
+	}
 	if (look_at_crew(has_work) || nr_marked) {
 		sysmon.interval_ns = LOOK_FIRST_NS;
 		is_late = false;

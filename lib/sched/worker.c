@@ -128,8 +128,6 @@ void pl__worker_runs(struct pl__worker *w)
  */
 static bool may_spin(struct pl__worker *w)
 {
-	uint32_t none = 0;
-
 	if (!w->spin_ns || w->ring || w->is_spare ||
 	    pl__nr_running() + load_relaxed(&pl__rt.nr_stalled) >
 	    pl__rt.nr_cpus ||
@@ -137,8 +135,7 @@ static bool may_spin(struct pl__worker *w)
 		return false;
 	if (w->is_searching)
 		return true;
-	w->is_searching = atomic_compare_exchange_strong(
-				&pl__rt.nr_searching, &none, 1);
+	w->is_searching = pl__search_begin();
 	return w->is_searching;
 }
 

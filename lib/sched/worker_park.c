@@ -129,7 +129,6 @@ static bool is_nothing_to_do(void)
 bool pl__worker_look_and_park(struct pl__worker *w, uint32_t seq)
 {
 	bool was_searching = w->is_searching;
-	uint32_t none = 0;
 
 	if (was_searching)
 		pl__stop_searching(w);
@@ -141,7 +140,6 @@ bool pl__worker_look_and_park(struct pl__worker *w, uint32_t seq)
 	    (is_enough_running(was_searching) || is_nothing_to_do()))
 		return worker_park(w, seq);
 	if (was_searching)
-		w->is_searching = atomic_compare_exchange_strong(
-					&pl__rt.nr_searching, &none, 1);
+		w->is_searching = pl__search_begin();
 	return false;
 }
