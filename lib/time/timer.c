@@ -118,26 +118,27 @@ static pl_timer_t set(struct pl__timer *r, uint32_t bucket,
 	return r->obj.slot | (uint64_t)version << 32;
 }
 
-pl_timer_t pl__timer_arm(struct pl__timers *t, struct pl__timer *r,
+pl_timer_t pl__timer_set(struct pl__timers *t, struct pl__timer *r,
 			 uint32_t bucket, uint64_t deadline_ns,
 			 void (*fn)(void *arg), void *arg)
 {
-	struct bucket *b;
-	uint64_t news_ns;
-	pl_timer_t id;
-
 	if (unlikely(bucket >= t->nr_buckets))
 		bucket %= t->nr_buckets;
-	b = &t->buckets[bucket];
-	id = set(r, bucket, deadline_ns, fn, arg);
+	return set(r, bucket, deadline_ns, fn, arg);
+}
 
+void pl__timer_list(struct pl__timers *t, struct pl__timer *r)
+{
+	struct bucket *b = &t->buckets[load_relaxed(&r->bucket)];
+	uint64_t news_ns;
+
+	PL_INJECT("timer-c");
 	/* Once the lock is dropped, the timer may run and be freed. */
 	pl__lock(&b->lock);
 	news_ns = enlist(t, b, r);
 	pl__unlock(&b->lock);
 	if (unlikely(news_ns != UINT64_MAX))
 		pl__timers_kick(t, news_ns);
-	return id;
 }
 
 pl_timer_t pl__timer_add(struct pl__timers *t, uint32_t bucket,

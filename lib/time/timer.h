@@ -93,6 +93,24 @@ void pl__timer_release(struct pl__timers *t, struct pl__slab_cache *c,
 		       struct pl__timer *r);
 
 /**
+ * pl__timer_set() - the first half of pl__timer_arm(), which takes no lock
+ *
+ * It may be deleted from now on, but is not called before pl__timer_list().
+ *
+ * Return: as pl__timer_arm().
+ */
+pl_timer_t pl__timer_set(struct pl__timers *t, struct pl__timer *r,
+			 uint32_t bucket, uint64_t deadline_ns,
+			 void (*fn)(void *arg), void *arg);
+
+/**
+ * pl__timer_list() - the second half of pl__timer_arm(), once for each set
+ *
+ * May free a number of dead timers, and wake the thread.
+ */
+void pl__timer_list(struct pl__timers *t, struct pl__timer *r);
+
+/**
  * pl__timer_arm() - let the thread call @fn(@arg) at @deadline_ns; cannot fail
  * @r:           a reservation; not the caller's any more
  * @bucket:      the fewer callers share one the better; taken modulo their
@@ -106,9 +124,16 @@ void pl__timer_release(struct pl__timers *t, struct pl__slab_cache *c,
  *
  * Return: the handle, not 0; good for pl__timer_del() at any time.
  */
-pl_timer_t pl__timer_arm(struct pl__timers *t, struct pl__timer *r,
-			 uint32_t bucket, uint64_t deadline_ns,
-			 void (*fn)(void *arg), void *arg);
+static inline pl_timer_t pl__timer_arm(struct pl__timers *t,
+				       struct pl__timer *r, uint32_t bucket,
+				       uint64_t deadline_ns,
+				       void (*fn)(void *arg), void *arg)
+{
+	pl_timer_t id = pl__timer_set(t, r, bucket, deadline_ns, fn, arg);
+
+	pl__timer_list(t, r);
+	return id;
+}
 
 /**
  * pl__timer_add() - reserve and arm in one step, with one lock

@@ -8,7 +8,8 @@
  *
  * A handle carries the generation with LISTED.  A deleted timer stays where it
  * is, in its bucket's list or in the heap, until the owner of the list or heap
- * visits it and finds IDLE.
+ * visits it and finds IDLE.  It may even be deleted before it is put in that
+ * list: a waiter's timer is LISTED when the waiter is, and put there later.
  *
  *	deleter				timer thread
  *	LISTED -> IDLE	[timer-c]	LISTED -> HEAPED	[timer-c]

@@ -372,23 +372,30 @@ struct wait {
 	uint32_t		flags;		/* of pl__wait() */
 };
 
-static void wait_arm(struct wait *w)
+/* Under the lock, so that the waiter, once it is removed, finds its timer. */
+static struct pl__timer *wait_set_timer(struct wait *w)
 {
 	struct pl__wait_entry *wt = &w->t->waiter;
+	struct pl__timer *timer = w->timer;
 
-	wt->timer = pl__timer_arm(pl__rt.timers, w->timer, pl__self_number(),
+	if (!timer)
+		return NULL;
+	wt->timer = pl__timer_set(pl__rt.timers, timer, pl__self_number(),
 				  w->deadline_ns, time_out, timer_arg(wt));
 	w->timer = NULL;
+	return timer;
 }
 
 /*
  * Lists the waiter.  Or returns why it need not wait, which becomes its reason.
- * Arms the timer under the lock, so that a waker that removes the waiter finds
+ * The timer is listed after the lock is dropped, since that may free others and
+ * wake their thread; the waiter may have been woken by then, and have deleted
  * it.
  */
 static int wait_link(struct wait *w)
 {
 	struct pl__wait_entry *wt = &w->t->waiter;
+	struct pl__timer *timer = NULL;
 	struct pl__bucket *b;
 	int reason = 0;
 
@@ -409,11 +416,13 @@ static int wait_link(struct wait *w)
 			list_add(&wt->list, &b->waiters);
 		else
 			list_add_tail(&wt->list, &b->waiters);
-		if (w->timer)
-			wait_arm(w);
+		timer = wait_set_timer(w);
 	}
 	/* [word-a] pairs with [word-b] in pl__wake(). */
 	pl__unlock(&b->lock);
+	/* The waiter's stack may be in use again. */
+	if (timer)
+		pl__timer_list(pl__rt.timers, timer);
 	return reason;
 }
 

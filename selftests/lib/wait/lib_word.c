@@ -6,6 +6,7 @@
 #include "kselftest_harness.h"
 
 #include "rt.h"
+#include "time/timer_impl.h"
 
 #include <sys/mman.h>
 
@@ -365,6 +366,52 @@ TEST_F(word, word_may_be_freed_when_its_waiter_returns)
 
 	mixed_run(2, 1, wake_heap_words, &nr);
 	EXPECT_TRUE(UNTIL(nr_back == 3 * nr));
+}
+
+/* ---- timers of waits ---- */
+
+static void lock_all_timers(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < pl__rt.timers->nr_buckets; i++)
+		pl__lock(&pl__rt.timers->buckets[i].lock);
+}
+
+static void unlock_all_timers(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < pl__rt.timers->nr_buckets; i++)
+		pl__unlock(&pl__rt.timers->buckets[i].lock);
+}
+
+static void wait_for_an_hour(void *arg)
+{
+	(void)arg;
+	EXPECT_EQ(0, pl_word_wait(&word, 0, in_ms(3600 * 1000)));
+}
+
+/*
+ * The waiter's worker waits for the timers' locks, that of the word's bucket
+ * dropped; so another runs the waiter to its end.
+ */
+TEST_F(word, waker_waits_for_no_timer_of_the_waiter)
+{
+	pl_task_t t;
+	int i;
+
+	start_with(2, 2);
+	for (i = 0; i < scaled(100); i++) {
+		lock_all_timers();
+		t = spawn(wait_for_an_hour, NULL);
+		ASSERT_TRUE(UNTIL(nr_waiters(&word) == 1));
+		EXPECT_EQ(1, pl_word_wake(&word, 1));
+		join(t);
+		unlock_all_timers();
+		ASSERT_TRUE(UNTIL(rt_stat().workers_parked ==
+				  rt_stat().workers));
+	}
 }
 
 TEST_HARNESS_MAIN
