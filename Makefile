@@ -105,6 +105,8 @@ HTTPD		:= $(O)/examples/httpd/httpd
 HTTPSD		:= $(O)/examples/httpsd/httpsd
 KV		:= $(O)/examples/kv/kv
 APPS		:= $(HTTPD) $(HTTPSD) $(KV)
+# Programs of many tasks that use a library each.
+APP_TESTS	:= $(call programs,selftests/apps/*.c)
 TOOLS		:= $(call programs,tools/pl*.c)
 PROGRAMS	:= $(EXAMPLES) $(BENCHES) $(TOOLS)
 # Crowds that block or compute.  Those of libraries that are not here are left out: "scripts/setup bench".
@@ -133,10 +135,11 @@ all: lib tools examples benches ## the library, tools, examples, benchmarks
 .PHONY: lib
 lib: $(LIB_A) $(LIB_SO) $(PC) $(CMAKE) ## libparklot.a, libparklot.so
 
-.PHONY: tools examples apps benches crowds selftests lib-tests mod-tests
+.PHONY: tools examples apps app-tests benches crowds selftests lib-tests mod-tests
 tools: $(TOOLS) ## what operators look at programs with
 examples: $(EXAMPLES) ## examples/*
 apps: $(APPS) ## examples/*/*: servers, which need other libraries too
+app-tests: $(APP_TESTS) ## selftests/apps/*.c: libraries in tasks
 benches: $(BENCHES) ## bench/*, to be run by bench
 crowds: $(CROWDS) ## bench/crowds/*: for bench-blocked and bench-hogs
 lib-tests: $(LIB_TESTS)
@@ -206,12 +209,13 @@ $(EXAMPLES) $(BENCHES) $(TOOLS): $(O)/%: $(O)/%.c.o $(LIB_A)
 	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(LIBURING_LIBS)
 
 # Each of those has the calls of one library.
-crowd_of	= $(O)/bench/crowds/$(1) $(O)/bench/crowds/$(1).c.o
-$(call crowd_of,libpq): LIBRARY := libpq
-$(call crowd_of,sqlite): LIBRARY := sqlite3
-$(O)/bench/crowds/%.c.o: override CPPFLAGS += \
+users_of	= $(foreach d,bench/crowds selftests/apps,\
+		   $(O)/$(d)/$(1) $(O)/$(d)/$(1).c.o)
+$(call users_of,libpq): LIBRARY := libpq
+$(call users_of,sqlite): LIBRARY := sqlite3
+$(O)/bench/crowds/%.c.o $(O)/selftests/apps/%.c.o: override CPPFLAGS += \
 		   $(if $(LIBRARY),$(shell $(PKG_CONFIG) --cflags $(LIBRARY)))
-$(CROWDS): $(O)/%: $(O)/%.c.o $(LIB_A)
+$(CROWDS) $(APP_TESTS): $(O)/%: $(O)/%.c.o $(LIB_A)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(LIBURING_LIBS) \
 		$(if $(LIBRARY),$$($(PKG_CONFIG) --libs $(LIBRARY)))
@@ -254,7 +258,7 @@ $(O)/selftests/manual/mod_manual.c.o: $(O)/man/parklot-device.4.h
 $(O)/selftests/manual/mod_manual.c.o: override CPPFLAGS += -iquote $(O)/man
 
 -include $(LIB_OBJS:.o=.d) $(PIC_OBJS:.o=.d) $(PROGRAMS:=.c.d) \
-	$(CROWDS:=.c.d) \
+	$(CROWDS:=.c.d) $(APP_TESTS:=.c.d) \
 	$(patsubst %.o,%.d,$(call objects,examples/*/*.c)) \
 	$(patsubst %,$(O)/%.d,$(TEST_SRCS))
 

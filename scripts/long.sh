@@ -83,6 +83,14 @@ part_soak-echo-poll() {
 	PARKLOT_IO=poll soak_echo
 }
 
+# Libraries in tasks that are cancelled, a minute each.
+part_soak-apps() {
+	mk plain lib tools apps app-tests
+	mk asan VARIANT=asan apps app-tests
+	progress "plain and asan: ${APP_SECONDS:-60} s for each library"
+	APP_SECONDS=${APP_SECONDS:-60} scripts/test/test-apps libraries
+}
+
 # On the device; its own steps are delayed as well.
 part_stress-vm() {
 	local ko workers name seconds=$(((TIME + 1) / 2)) status

@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""Usage: selftests/apps/libraries.py [COMMAND...] DIR
+
+Tests libraries in tasks: runs the programs that selftests/apps/*.c became in
+DIR, by COMMAND if there is one, beside the servers that they need.
+APP_SECONDS= says for how long each (2).
+"""
+
+import glob
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+
+from harness import (LIMIT, Program, directory, equal, eventually, results,
+                     run)
+
+SECONDS = int(os.environ.get("APP_SECONDS", "2"))
+
+
+def unprivileged(*command):
+    """PostgreSQL refuses root. Ends with us."""
+    options = ["setpriv", "--pdeathsig", "INT"]
+    if os.getuid() == 0:
+        options += ["--reuid", "nobody", "--regid", "nogroup",
+                    "--clear-groups"]
+    return (*options, "--", *command)
+
+
+class Postgres:
+    """A cluster of its own, on a socket in its directory."""
+
+    def __init__(self, path):
+        self.path = path
+        self.bin = self.newest()
+        os.mkdir(path)
+        if os.getuid() == 0:
+            os.chown(path, pwd.getpwnam("nobody").pw_uid, -1)
+        self.env = dict(os.environ, PGHOST=path, PGUSER="bank", PGPORT="5432",
+                        PGDATABASE="postgres")
+        self.process = None
+        run(*unprivileged(self.bin + "/initdb", "--pgdata", path + "/data",
+                          "--username", "bank", "--auth", "trust",
+                          "--no-locale", "--encoding", "UTF8", "--no-sync",
+                          "--no-instructions"), cwd=path)
+
+    @staticmethod
+    def newest():
+        """Of Debian's packages, or what is found."""
+        found = sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb"),
+                       key=lambda name: int(name.split("/")[4]))
+        name = found[-1] if found else shutil.which("initdb")
+        assert name, "there is no initdb"
+        return os.path.dirname(name)
+
+    def is_ready(self):
+        assert self.process.process.poll() is None, self.log()
+        return subprocess.call((self.bin + "/pg_isready", "-q"),
+                               env=self.env) == 0
+
+    def log(self):
+        with open(self.path + "/log", encoding="utf-8") as file:
+            return file.read()
+
+    def start(self):
+        with open(self.path + "/log", "ab") as log:
+            self.process = Program(
+                *unprivileged(self.bin + "/postgres", "-D",
+                              self.path + "/data", "-k", self.path,
+                              "-c", "listen_addresses=",
+                              "-c", "max_connections=100",
+                              "-c", "fsync=off"),
+                cwd=self.path, stdout=log, stderr=log)
+        eventually(self.is_ready, "PostgreSQL")
+
+    def stop(self, sig):
+        self.process.stop(sig)
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.process.__exit__()
+
+
+class Libraries:
+    """A program for each library."""
+
+    def __init__(self, path, programs):
+        self.path = path
+        self.programs = programs
+
+    def command(self, name):
+        return (*self.programs[:-1], self.programs[-1] + "/" + name,
+                "--seconds", str(SECONDS))
+
+    @staticmethod
+    def wait(program):
+        """What it says; it has to end well."""
+        out, _ = program.communicate(timeout=SECONDS + 10 * LIMIT)
+        for line in out.splitlines():
+            print("# " + line)
+        equal(program.returncode, 0, "its status")
+
+    def libpq_transfers_balance(self):
+        """The server is away for a moment, halfway."""
+        with Postgres(self.path + "/postgres") as server, subprocess.Popen(
+                self.command("libpq"), env=server.env, text=True,
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT) as program:
+            try:
+                for line in program.stdout:
+                    print("# " + line, end="")
+                    if line == "restart\n":
+                        server.stop(2)
+                        server.start()
+                        print("back", file=program.stdin, flush=True)
+                        break
+                self.wait(program)
+            finally:
+                program.kill()
+
+
+def main():
+    with directory() as path:
+        os.chmod(path, 0o755)
+        tests = Libraries(path, sys.argv[1:])
+        results((test.__name__, test) for test in
+                (tests.libpq_transfers_balance,))
+
+
+main()
