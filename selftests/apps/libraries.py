@@ -105,6 +105,15 @@ class Libraries:
             print("# " + line)
         equal(program.returncode, 0, "its status")
 
+    def end_well(self, name, argument):
+        with subprocess.Popen((*self.command(name), argument), text=True,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT) as program:
+            try:
+                self.wait(program)
+            finally:
+                program.kill()
+
     def libpq_transfers_balance(self):
         """The server is away for a moment, halfway."""
         with Postgres(self.path + "/postgres") as server, subprocess.Popen(
@@ -123,13 +132,17 @@ class Libraries:
             finally:
                 program.kill()
 
+    def sqlite_counts_are_exact(self):
+        """Of a database that all write to."""
+        self.end_well("sqlite", self.path + "/sqlite")
+
 
 def main():
     with directory() as path:
         os.chmod(path, 0o755)
         tests = Libraries(path, sys.argv[1:])
         results((test.__name__, test) for test in
-                (tests.libpq_transfers_balance,))
+                (tests.libpq_transfers_balance, tests.sqlite_counts_are_exact))
 
 
 main()
