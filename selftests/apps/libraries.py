@@ -105,8 +105,8 @@ class Libraries:
             print("# " + line)
         equal(program.returncode, 0, "its status")
 
-    def end_well(self, name, argument):
-        with subprocess.Popen((*self.command(name), argument), text=True,
+    def end_well(self, name, *arguments):
+        with subprocess.Popen((*self.command(name), *arguments), text=True,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT) as program:
             try:
@@ -136,13 +136,18 @@ class Libraries:
         """Of a database that all write to."""
         self.end_well("sqlite", self.path + "/sqlite")
 
+    def names_and_children_are_right(self):
+        """Of getaddrinfo() and popen()."""
+        self.end_well("names")
+
 
 def main():
     with directory() as path:
         os.chmod(path, 0o755)
         tests = Libraries(path, sys.argv[1:])
         results((test.__name__, test) for test in
-                (tests.libpq_transfers_balance, tests.sqlite_counts_are_exact))
+                (tests.libpq_transfers_balance, tests.sqlite_counts_are_exact,
+                 tests.names_and_children_are_right))
 
 
 main()
