@@ -213,6 +213,7 @@ users_of	= $(foreach d,bench/crowds selftests/apps,\
 		   $(O)/$(d)/$(1) $(O)/$(d)/$(1).c.o)
 $(call users_of,libpq): LIBRARY := libpq
 $(call users_of,sqlite): LIBRARY := sqlite3
+$(call users_of,curl): LIBRARY := libcurl
 $(O)/bench/crowds/%.c.o $(O)/selftests/apps/%.c.o: override CPPFLAGS += \
 		   $(if $(LIBRARY),$(shell $(PKG_CONFIG) --cflags $(LIBRARY)))
 $(CROWDS) $(APP_TESTS): $(O)/%: $(O)/%.c.o $(LIB_A)

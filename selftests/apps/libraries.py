@@ -4,7 +4,7 @@
 
 Tests libraries in tasks: runs the programs that selftests/apps/*.c became in
 DIR, by COMMAND if there is one, beside the servers that they need.
-APP_SECONDS= says for how long each (2).
+APP_SECONDS= says for how long each (2), O= where tools were built.
 """
 
 import glob
@@ -14,9 +14,10 @@ import shutil
 import subprocess
 import sys
 
-from harness import (LIMIT, Program, directory, equal, eventually, results,
-                     run)
+from harness import (LIMIT, Program, Server, directory, equal, eventually,
+                     results, run)
 
+ALPHABET = b"abcdefghijklmnopqrstuvwxyz"
 SECONDS = int(os.environ.get("APP_SECONDS", "2"))
 
 
@@ -140,6 +141,21 @@ class Libraries:
         """Of getaddrinfo() and popen()."""
         self.end_well("names")
 
+    def curl_gets_files_and_timeouts(self):
+        """From examples/httpd, which is left as it was."""
+        root = self.path + "/root"
+        os.mkdir(root)
+        for i in range(5):
+            size = 10 ** (i + 2)
+            with open("%s/%d" % (root, i), "wb") as file:
+                file.write((ALPHABET * (size // 26 + 1))[:size])
+        httpd = self.programs[-1] + "/../../examples/httpd/httpd"
+        with Server(*self.programs[:-1], httpd, "--request", "600",
+                    root) as server:
+            with server.leaves_nothing():
+                self.end_well("curl", str(server.address[1]))
+            equal(server.stop(), 0)
+
 
 def main():
     with directory() as path:
@@ -147,7 +163,8 @@ def main():
         tests = Libraries(path, sys.argv[1:])
         results((test.__name__, test) for test in
                 (tests.libpq_transfers_balance, tests.sqlite_counts_are_exact,
-                 tests.names_and_children_are_right))
+                 tests.names_and_children_are_right,
+                 tests.curl_gets_files_and_timeouts))
 
 
 main()
