@@ -1,25 +1,38 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * libcurl's easy interface, from 200 tasks, with examples/httpd
+ * libcurl from 200 tasks, with examples/httpd
  *
  * Each task has a handle of its own, keeps its connection for some requests,
  * and gets files of several sizes; names that are not there; a port at which
  * nothing listens; and one that accepts and never answers, which a timeout has
- * to end, and not before its time.  curl_easy_perform() blocks the worker: half
- * of the tasks are spawned as such, the others call it in pl_blocking().  The
- * callback for progress gives up if the task is cancelled.
+ * to end, and not before its time.  A third of the tasks is spawned as one that
+ * blocks, and calls curl_easy_perform(); a third calls it in pl_blocking(); the
+ * callback for progress gives up if the task is cancelled.  The others have the
+ * multi interface say what to wait for, and do so by pl_poll_many().
  *
  * Its argument is the server's port.  The files are "0" to "4", of 10 to the
  * power of 2 to 6 bytes, the alphabet again and again.
  */
 #include <arpa/inet.h>
 #include <curl/curl.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include "app.h"
 
 #define PERFORM_MS	(long)(app_limit_ns() / NSEC_PER_MSEC)
 #define MOST_REQUESTS	20	/* of a connection, and of a handle */
+#define MOST_FDS	16	/* of a handle at a time */
+
+enum kind { SPAWNED_BLOCKING, IN_BLOCKING, WAITS, NR_KINDS };
+
+/* What a member that waits by itself has besides its handle. */
+struct waits {
+	CURLM *multi;
+	uint64_t due_ns;		/* when libcurl has to be called */
+	unsigned int nr_fds;
+	struct pollfd fds[MOST_FDS];
+};
 
 /* Of a request, for the callbacks. */
 struct answer {
@@ -34,6 +47,7 @@ static char letters[CURL_MAX_WRITE_SIZE + 26];
 static const size_t sizes[] = { 100, 1000, 10000, 100000, 1000000 };
 
 static CURL *handles[NR_MEMBERS];
+static struct waits waits[NR_MEMBERS];
 static int nr_requests[NR_MEMBERS];	/* of the handle */
 static int silent_fd = -1;		/* listens, and accepts nothing */
 static int refusing_fd = -1;		/* has a port, and does not listen */
@@ -66,6 +80,103 @@ static void perform(void *arg)
 	a->code = curl_easy_perform(a->curl);
 }
 
+/* ---- the multi interface ---- */
+
+/* Sets or removes what libcurl wants to know of @fd. */
+static int note_socket(CURL *curl, curl_socket_t fd, int what, void *arg,
+		       void *unused)
+{
+	struct waits *w = arg;
+	unsigned int i;
+
+	(void)curl, (void)unused;
+	for (i = 0; i < w->nr_fds && w->fds[i].fd != fd; i++)
+		;
+	if (what == CURL_POLL_REMOVE) {
+		if (i < w->nr_fds)
+			w->fds[i] = w->fds[--w->nr_fds];
+		return 0;
+	}
+	if (i == MOST_FDS)
+		app_fail("more than %d descriptors", MOST_FDS);
+	if (i == w->nr_fds)
+		w->nr_fds++;
+	w->fds[i].fd = fd;
+	w->fds[i].events = (short)((what & CURL_POLL_IN ? POLLIN : 0) |
+				   (what & CURL_POLL_OUT ? POLLOUT : 0));
+	return 0;
+}
+
+static int note_timer(CURLM *multi, long ms, void *arg)
+{
+	struct waits *w = arg;
+
+	(void)multi;
+	w->due_ns = ms < 0 ? PL_FOREVER :
+		    pl_now() + (uint64_t)ms * NSEC_PER_MSEC;
+	return 0;
+}
+
+/* libcurl changes the list as it is told of each. */
+static void tell_events(struct waits *w, int *nr_running)
+{
+	struct pollfd fds[MOST_FDS];
+	unsigned int nr = w->nr_fds, i;
+	int what;
+
+	memcpy(fds, w->fds, sizeof(fds));
+	for (i = 0; i < nr; i++) {
+		what = (fds[i].revents & POLLIN ? CURL_CSELECT_IN : 0) |
+		       (fds[i].revents & POLLOUT ? CURL_CSELECT_OUT : 0) |
+		       (fds[i].revents & (POLLERR | POLLHUP) ?
+			CURL_CSELECT_ERR : 0);
+		if (what)
+			curl_multi_socket_action(w->multi, fds[i].fd, what,
+						 nr_running);
+	}
+}
+
+static CURLcode perform_waiting(struct waits *w, CURL *curl)
+{
+	CURLcode code = CURLE_ABORTED_BY_CALLBACK;
+	int nr_running = 1, nr = 0;
+	CURLMsg *message;
+
+	curl_multi_add_handle(w->multi, curl);
+	while (nr_running && nr != -ECANCELED) {
+		nr = pl_poll_many(w->fds, w->nr_fds, w->due_ns);
+		if (nr > 0)
+			tell_events(w, &nr_running);
+		else if (nr == -ETIMEDOUT)
+			curl_multi_socket_action(w->multi, CURL_SOCKET_TIMEOUT,
+						 0, &nr_running);
+		else if (nr != -ECANCELED)
+			app_fail("pl_poll_many: %s", strerror(-nr));
+	}
+	message = curl_multi_info_read(w->multi, &nr);
+	if (message)
+		code = message->data.result;
+	else if (!nr_running)
+		app_fail("a request ended without a message");
+	curl_multi_remove_handle(w->multi, curl);
+	return code;
+}
+
+static void open_multi(struct waits *w)
+{
+	w->multi = curl_multi_init();
+	if (!w->multi)
+		app_fail("curl_multi_init");
+	w->due_ns = PL_FOREVER;
+	w->nr_fds = 0;
+	curl_multi_setopt(w->multi, CURLMOPT_SOCKETFUNCTION, note_socket);
+	curl_multi_setopt(w->multi, CURLMOPT_SOCKETDATA, w);
+	curl_multi_setopt(w->multi, CURLMOPT_TIMERFUNCTION, note_timer);
+	curl_multi_setopt(w->multi, CURLMOPT_TIMERDATA, w);
+}
+
+/* ---- a request ---- */
+
 static struct answer get(struct member *m, const char *url, long timeout_ms)
 {
 	struct answer a = { .curl = handles[m->nr] };
@@ -73,10 +184,16 @@ static struct answer get(struct member *m, const char *url, long timeout_ms)
 	curl_easy_setopt(a.curl, CURLOPT_URL, url);
 	curl_easy_setopt(a.curl, CURLOPT_TIMEOUT_MS, timeout_ms);
 	curl_easy_setopt(a.curl, CURLOPT_WRITEDATA, &a);
-	if (m->nr % 2)
-		pl_blocking(perform, &a);
-	else
+	switch ((enum kind)(m->nr % NR_KINDS)) {
+	case SPAWNED_BLOCKING:
 		perform(&a);
+		break;
+	case IN_BLOCKING:
+		pl_blocking(perform, &a);
+		break;
+	default:
+		a.code = perform_waiting(&waits[m->nr], a.curl);
+	}
 	if (a.code == CURLE_ABORTED_BY_CALLBACK && !pl_cancelled())
 		app_fail("%s: given up, by no cancel", url);
 	return a;
@@ -158,6 +275,8 @@ static void get_refusal(struct member *m)
 
 static void close_handle(struct member *m)
 {
+	curl_multi_cleanup(waits[m->nr].multi);
+	waits[m->nr].multi = NULL;
 	curl_easy_cleanup(handles[m->nr]);
 	handles[m->nr] = NULL;
 	nr_requests[m->nr] = 0;
@@ -175,6 +294,8 @@ static void open_handle(struct member *m)
 	curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, progress);
 	curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
 	handles[m->nr] = curl;
+	if (m->nr % NR_KINDS == WAITS)
+		open_multi(&waits[m->nr]);
 }
 
 static void get_once(struct member *m)
@@ -245,7 +366,7 @@ static void end(void)
 
 static uint32_t flags(uint32_t nr)
 {
-	return nr % 2 ? 0 : PL_SPAWN_BLOCKING;
+	return nr % NR_KINDS == SPAWNED_BLOCKING ? PL_SPAWN_BLOCKING : 0;
 }
 
 int main(int argc, char **argv)
