@@ -11,8 +11,9 @@
  * first round of one unit each; after the second one, which takes N seconds, it
  * has no more than that: descriptors, threads, children, memory.
  *
- * Prints how late the ticker was at worst, and what it counted.  Ends with 1
- * and a line on standard error at the first fault.
+ * Prints how late the ticker was at worst, beside one that is a thread, and
+ * what it counted.  At the first fault it ends with 1 and a line on standard
+ * error.
  */
 #ifndef SELFTESTS_APPS_APP_H
 #define SELFTESTS_APPS_APP_H
@@ -21,12 +22,14 @@
 #include <errno.h>
 #include <malloc.h>
 #include <parklot.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define NR_MEMBERS	200
@@ -69,7 +72,7 @@ static atomic_bool app_is_over;
 static bool app_is_first;		/* the round of one unit each */
 static const char *app_argument;
 static unsigned long app_seconds = 2;
-static uint64_t app_seed, app_late_ns;
+static uint64_t app_seed, app_late_ns, app_thread_late_ns;
 static _Atomic uint64_t app_nr_units, app_nr_cancelled;
 
 static inline void __attribute__((noreturn, format(printf, 1, 2)))
@@ -158,21 +161,42 @@ static inline void app_compare(const struct usage *before,
 #endif
 }
 
+/* How late after @due it is; at least @worst. */
+static inline uint64_t app_late(uint64_t due, uint64_t worst)
+{
+	const uint64_t now = pl_now();
+
+	if (now < due)
+		app_fail("a sleep ended early");
+	return now - due > worst ? now - due : worst;
+}
+
 static inline void app_tick(void *unused)
 {
-	uint64_t due = pl_now(), now;
+	uint64_t due;
 
 	(void)unused;
 	while (!app_is_over) {
-		due += TICK_NS;
+		due = pl_now() + TICK_NS;
 		pl_sleep_until(due);
-		now = pl_now();
-		if (now < due)
-			app_fail("a sleep ended early");
-		if (now - due > app_late_ns)
-			app_late_ns = now - due;
-		due = now;
+		app_late_ns = app_late(due, app_late_ns);
 	}
+}
+
+/* What the machine alone makes of it: a thread, by the C library. */
+static inline void *app_tick_thread(void *unused)
+{
+	struct timespec ts;
+	uint64_t due;
+
+	while (!app_is_over) {
+		due = pl_now() + TICK_NS;
+		ts.tv_sec = (time_t)(due / NSEC_PER_SEC);
+		ts.tv_nsec = (long)(due % NSEC_PER_SEC);
+		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
+		app_thread_late_ns = app_late(due, app_thread_late_ns);
+	}
+	return unused;
 }
 
 static inline void app_member_spawn(struct member *m);
@@ -245,16 +269,20 @@ static inline void app_round(bool is_first)
 {
 	struct pl_config cfg = PL_CONFIG_INIT;
 	pl_task_t ticker, canceller;
+	pthread_t thread;
 	uint32_t i;
 
 	app_is_first = is_first;
 	app_is_over = false;
-	app_late_ns = app_nr_units = app_nr_cancelled = 0;
+	app_late_ns = app_thread_late_ns = 0;
+	app_nr_units = app_nr_cancelled = 0;
 	cfg.max_workers = NR_MEMBERS + 256;
 	app_must("pl_runtime_start", pl_runtime_start(&cfg));
 	app->begin();
 	app_must("pl_latch_init", pl_latch_init(&app_latch, NR_MEMBERS));
 	app_must("pl_spawn", pl_spawn(&ticker, app_tick, NULL, NULL));
+	app_must("pthread_create",
+		 -pthread_create(&thread, NULL, app_tick_thread, NULL));
 	app_must("pl_spawn", pl_spawn(&canceller, app_cancel, NULL, NULL));
 	for (i = 0; i < NR_MEMBERS; i++) {
 		app_members[i].nr = i;
@@ -272,6 +300,7 @@ static inline void app_round(bool is_first)
 	}
 	app_wait(app_have_all_ended, "the end of all tasks");
 	app_is_over = true;
+	pthread_join(thread, NULL);
 	pl_join(ticker);
 	pl_join(canceller);
 	app->end();
@@ -300,10 +329,12 @@ static inline int app_main(int argc, char **argv, const struct app *which)
 	app_round(false);
 	after = app_usage();
 	app_compare(&before, &after);
-	printf("%s: seed %llu, %llu units, %llu cancelled, worst tick %.1f ms, "
-	       "heap %+ld KiB, resident %+ld KiB\n", app->name,
+	printf("%s: seed %llu, %llu units, %llu cancelled, worst tick %.1f ms "
+	       "(of a thread %.1f ms), heap %+ld KiB, resident %+ld KiB\n",
+	       app->name,
 	       (unsigned long long)app_seed, (unsigned long long)app_nr_units,
 	       (unsigned long long)app_nr_cancelled, (double)app_late_ns / 1e6,
+	       (double)app_thread_late_ns / 1e6,
 	       (after.heap - before.heap) / 1024,
 	       (after.resident - before.resident) / 1024);
 	return 0;
