@@ -476,6 +476,12 @@ bench-server: ## a server at any load, beside epoll, Asio, Go, and a chart
 	$(call measured_by,examples benches peers)
 	$(Q)O='$(O)' bench/server $(PARTS)
 
+# Of what gcc and make are enough for: it is to be run on machines of others.
+.PHONY: bench-scale
+bench-scale: ## 1 to all processors: a table, a chart, a form to send back
+	$(call measured_by,benches)
+	$(Q)O='$(O)' bench/scale-run $(SUBJECTS)
+
 # Instructions, not time; in a build of its own, as check's part "bench".
 .PHONY: bench-check bench-baseline
 bench-check: check-bench ## hot paths take no more instructions than they did
