@@ -7,6 +7,7 @@
  * PARKLOT_WORKERS= says how many.  Each case loops for CASE_NS, and counts in
  * lines of its own: what is shared is the library's.
  */
+#include <dirent.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/socket.h>
@@ -15,16 +16,23 @@
 
 #define CASE_NS		(300 * NSEC_PER_MSEC)
 #define LINE		64
-#define TREE_DEPTH	14
+#define TREE_DEPTH	16
 #define NR_YIELDERS	16U		/* a worker */
 #define NR_SLEEPERS	1000U		/* a worker */
 #define SLEEP_NS	NSEC_PER_MSEC
 #define NR_PAIRS	16U		/* a worker */
 #define AHEAD_MAX	1024U		/* tasks of a thread that are alive */
+#define NR_BATCH	64U		/* spawned between two looks */
+#define NR_KEPT		20000U		/* spawned while the worker is busy */
+#define KEPT_TRIES	100
 #define NR_LINES	8U		/* in which these are counted */
 #define NR_RAMPS	60U
 #define RAMP_REST_NS	(2 * NSEC_PER_MSEC)
 #define RAMP_NS		(20 * NSEC_PER_MSEC)
+#define WORKER_NAME	"pl-worker"
+#define TIMER_NAME	"pl-timer"
+/* The clock of a thread's processor time, as the kernel numbers it. */
+#define THREAD_CLOCK(tid)	((clockid_t)(~(unsigned int)(tid) << 3 | 6))
 
 /* One task's, or one thread's. */
 struct line {
@@ -66,24 +74,86 @@ static bool goes_on(void)
 	return !atomic_load_explicit(&is_over, memory_order_relaxed);
 }
 
-static void put_rate(double nr, uint64_t ns)
+/* @suffix: of what is not the case's rate. */
+static void put(const char *suffix, const char *unit, double value)
 {
 	char name[32];
 
-	snprintf(name, sizeof(name), "%s:%u", bench_name, nr_workers);
-	bench_put(name, "1/s", nr * (double)NSEC_PER_SEC / (double)ns);
+	snprintf(name, sizeof(name), "%s%s:%u", bench_name, suffix,
+		 nr_workers);
+	bench_put(name, unit, value);
 }
 
-/* By a thread: tasks may leave no worker to another one. */
+static void put_rate(double nr, uint64_t ns)
+{
+	put("", "1/s", nr * (double)NSEC_PER_SEC / (double)ns);
+}
+
+/* The processor time of a thread, if its name begins with @name. */
+static uint64_t thread_ns(const char *id, const char *name)
+{
+	char path[64], text[64] = "";
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%.20s/comm", id);
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	if (!fgets(text, sizeof(text), f))
+		text[0] = '\0';
+	fclose(f);
+	if (strncmp(text, name, strlen(name)))
+		return 0;
+	return clock_ns(THREAD_CLOCK(atoi(id)));
+}
+
+/* The processor time of all threads with names that begin with @name. */
+static uint64_t threads_ns(const char *name)
+{
+	DIR *dir = opendir("/proc/self/task");
+	struct dirent *e;
+	uint64_t sum = 0;
+
+	if (!dir)
+		die("/proc/self/task: %s", strerror(errno));
+	while ((e = readdir(dir)))
+		sum += thread_ns(e->d_name, name);
+	closedir(dir);
+	return sum;
+}
+
+static uint64_t nr_parks(void)
+{
+	struct pl_stat st = PL_STAT_INIT;
+
+	must("stat", pl_stat_read(&st));
+	return st.parks;
+}
+
+/*
+ * By a thread: tasks may leave no worker to another one.  Beside the rate what
+ * one costs the workers and the timer thread, and how many times they park.
+ */
 static void put_counted(void)
 {
-	uint64_t nr, start_ns;
+	uint64_t nr, start_ns, worker_ns, timer_ns, parks;
 
 	sleep_until(now_ns() + CASE_NS / 10);
+	worker_ns = threads_ns(WORKER_NAME);
+	timer_ns = threads_ns(TIMER_NAME);
+	parks = nr_parks();
 	start_ns = now_ns();
 	nr = counted();
 	sleep_until(start_ns + CASE_NS);
-	put_rate((double)(counted() - nr), now_ns() - start_ns);
+	nr = counted() - nr;
+	put_rate((double)nr, now_ns() - start_ns);
+	nr = nr ? nr : 1;
+	put("_work", "ns", (double)(threads_ns(WORKER_NAME) - worker_ns) /
+			   (double)nr);
+	if (!strcmp(bench_name, "sleep"))
+		put("_fire", "ns", (double)(threads_ns(TIMER_NAME) - timer_ns) /
+				   (double)nr);
+	put("_parks", "parks", (double)(nr_parks() - parks) / (double)nr);
 	atomic_store(&is_over, true);
 }
 
@@ -124,11 +194,12 @@ static void grow(void *arg)
 static void trees(void *arg)
 {
 	const double nodes = (double)((2U << TREE_DEPTH) - 1);
-	uint64_t start_ns, ns;
+	uint64_t start_ns, ns, worker_ns;
 	unsigned int nr = 0;
 
 	(void)arg;
 	grow((void *)TREE_DEPTH);
+	worker_ns = threads_ns(WORKER_NAME);
 	start_ns = now_ns();
 	do {
 		grow((void *)TREE_DEPTH);
@@ -136,6 +207,8 @@ static void trees(void *arg)
 		ns = now_ns() - start_ns;
 	} while (ns < CASE_NS);
 	put_rate(nr * nodes, ns);
+	put("_work", "ns", (double)(threads_ns(WORKER_NAME) - worker_ns) /
+			   (nr * nodes));
 }
 
 /* ---- yields ---- */
@@ -153,7 +226,7 @@ static void yields(void)
 	count_by(NR_YIELDERS, yield_on);
 }
 
-/* ---- spawns by threads, as many as there are workers ---- */
+/* ---- spawns by threads, on one half of the processors ---- */
 
 static void ran(void *line)
 {
@@ -172,21 +245,86 @@ static uint64_t nr_ran(const struct line *own)
 	return sum;
 }
 
+static _Atomic uint64_t spawn_ns, nr_spawned;
+
 static void *spawn_on(void *own)
 {
 	struct line *l = own;
-	uint64_t nr = 0;
+	uint64_t nr = 0, start_ns, ns = 0;
+	unsigned int i;
 
 	while (goes_on()) {
-		must("spawn", pl_spawn(NULL, ran, &l[nr++ % NR_LINES], NULL));
-		if (nr % 64 == 0 && nr - nr_ran(l) > AHEAD_MAX) {
+		start_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+		for (i = 0; i < NR_BATCH; i++)
+			must("spawn", pl_spawn(NULL, ran, &l[nr++ % NR_LINES],
+					       NULL));
+		ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns;
+		if (nr - nr_ran(l) > AHEAD_MAX) {
 			while (nr - nr_ran(l) > AHEAD_MAX / 2)
 				sched_yield();
 		}
 	}
 	while (nr_ran(l) < nr)
 		sched_yield();
+	atomic_fetch_add(&spawn_ns, ns);
+	atomic_fetch_add(&nr_spawned, nr);
 	return NULL;
+}
+
+/* start_workers() would take PARKLOT_WORKERS. */
+static void start_half(uint32_t nr)
+{
+	struct pl_config cfg = PL_CONFIG_INIT;
+
+	cfg.nr_workers = nr;
+	cfg.min_workers = nr;
+	unsetenv("PARKLOT_WORKERS");
+	must("start", pl_runtime_start(&cfg));
+}
+
+static void keep_worker(void *arg)
+{
+	(void)arg;
+	while (goes_on())
+		sched_yield();
+}
+
+/* The worker's time for NR_KEPT; 0: another one ran some of them before. */
+static uint64_t run_kept(void)
+{
+	uint64_t worker_ns, nr_early;
+	unsigned int i;
+
+	atomic_store(&is_over, false);
+	for (i = 0; i < NR_LINES; i++)
+		atomic_store(&lines[i].nr, 0);
+	must("spawn", pl_spawn(NULL, keep_worker, NULL, NULL));
+	for (i = 0; i < NR_KEPT; i++)
+		must("spawn", pl_spawn(NULL, ran, &lines[i % NR_LINES], NULL));
+	worker_ns = threads_ns(WORKER_NAME);
+	nr_early = counted();
+	atomic_store(&is_over, true);
+	while (counted() < NR_KEPT)
+		sleep_until(now_ns() + NSEC_PER_MSEC);
+	return nr_early ? 0 : threads_ns(WORKER_NAME) - worker_ns;
+}
+
+/*
+ * What a task of a thread costs one worker that never has to wait for it; not
+ * said on a machine so busy that another worker always came first.
+ */
+static void put_run(void)
+{
+	uint64_t ns = 0;
+	unsigned int i;
+
+	for (i = 0; i < KEPT_TRIES && !ns; i++)
+		ns = run_kept();
+	if (ns)
+		put("_run", "ns", (double)ns / NR_KEPT);
+	for (i = 0; i < NR_LINES; i++)
+		atomic_store(&lines[i].nr, 0);
+	atomic_store(&is_over, false);
 }
 
 static void foreign(void)
@@ -194,10 +332,12 @@ static void foreign(void)
 	pthread_t *threads;
 	uint32_t i, nr;
 
-	start_workers(nr_workers);
-	nr = nr_workers;
+	nr = nr_workers > 1 ? nr_workers / 2 : 1;
+	start_half(nr_workers > 1 ? nr_workers - nr : 1);
 	threads = zalloc(nr, sizeof(*threads));
 	set_lines(nr * NR_LINES);
+	if (nr_workers == 1)
+		put_run();
 	for (i = 0; i < nr; i++) {
 		if (pthread_create(&threads[i], NULL, spawn_on,
 				   &lines[i * NR_LINES]))
@@ -206,6 +346,8 @@ static void foreign(void)
 	put_counted();
 	for (i = 0; i < nr; i++)
 		pthread_join(threads[i], NULL);
+	put("_spawn", "ns", (double)atomic_load(&spawn_ns) /
+			    (double)atomic_load(&nr_spawned));
 	free(threads);
 	must("stop", pl_runtime_stop());
 }
@@ -331,7 +473,6 @@ static double ramp(void)
 static void ramps(void *arg)
 {
 	double ns[NR_RAMPS];
-	char name[32];
 	unsigned int i;
 
 	(void)arg;
@@ -340,8 +481,7 @@ static void ramps(void *arg)
 		pl_sleep(RAMP_REST_NS);
 		ns[i] = ramp();
 	}
-	snprintf(name, sizeof(name), "%s:%u", bench_name, nr_workers);
-	bench_put(name, "us", bench_median(ns, NR_RAMPS) / 1000);
+	put("", "us", bench_median(ns, NR_RAMPS) / 1000);
 }
 
 static void tree(void)

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * Trees and ramps for contend.c: workers with queues, thieves, one searcher at
+ * a time, parked workers that are notified, as docs/scheduler.md has them
+ *
+ * The queue of a worker is one line.  A visit by a thief costs its owner a
+ * transfer, too.  A task is the depth of the tree below it.
+ */
+#ifndef BENCH_CONTEND_STEAL_H
+#define BENCH_CONTEND_STEAL_H
+
+#include "contend.h"
+
+#define TREE_DEPTH	16
+#define NR_TREES	4
+#define QUEUE_MAX	1024U
+#define STEAL_MAX	8U	/* beside the first */
+#define LOOK_NS		500
+#define SPIN_NS		50000
+#define DEFER_NS	1500
+
+struct queue {
+	uint8_t task[QUEUE_MAX];
+	unsigned int top, bottom;
+};
+
+static struct queue queues[WORKERS_MAX];
+static struct {
+	unsigned int visited;		/* victims of this look */
+	unsigned int first;		/* of them */
+	uint8_t depth;			/* of the task that it runs */
+	bool is_searching;
+	double spin_end;
+	unsigned int deferred_top, deferred_bottom;	/* as it was then */
+} state[WORKERS_MAX];
+static unsigned int parked[WORKERS_MAX], nr_parked;
+static bool has_searcher, is_ramp;
+static double nr_nodes_left, node_ns;
+static unsigned int nr_held;
+
+static inline unsigned int queue_len(unsigned int i)
+{
+	return queues[i].bottom - queues[i].top;
+}
+
+static inline void queue_push(unsigned int i, uint8_t task)
+{
+	if (queue_len(i) == QUEUE_MAX)
+		die("a queue is full");
+	queues[i].task[queues[i].bottom++ % QUEUE_MAX] = task;
+}
+
+static inline uint8_t queue_pop(unsigned int i)
+{
+	return queues[i].task[--queues[i].bottom % QUEUE_MAX];
+}
+
+static inline uint8_t queue_steal(unsigned int i)
+{
+	return queues[i].task[queues[i].top++ % QUEUE_MAX];
+}
+
+static inline void next_task(struct actor *a);
+static inline void search(struct actor *a);
+
+/* ---- notify ---- */
+
+static inline void wake_one(struct actor *a)
+{
+	struct actor *p = &sim.actors[parked[--nr_parked]];
+
+	state[p->nr].is_searching = true;
+	visit_copy(a, line_of("parker"), p->nr, true);
+	resume(p, a->now + cost_of("wake_run"), search);
+}
+
+static inline void notified(struct actor *a)
+{
+	wake_one(a);
+	next_task(a);
+}
+
+/* True: the next round of @a is that. */
+static inline bool notify_if_due(struct actor *a)
+{
+	visit_copy(a, line_of("idle"), 0, false);
+	if (!nr_parked || has_searcher)
+		return false;
+	has_searcher = true;
+	begin(a, path_of("notify"), cost_of("wake_call"), notified);
+	return true;
+}
+
+static inline void stop_searching(struct actor *a)
+{
+	if (!state[a->nr].is_searching)
+		return;
+	state[a->nr].is_searching = false;
+	has_searcher = false;
+	visit_copy(a, line_of("idle"), 0, true);
+}
+
+/* ---- tasks ---- */
+
+static inline void hold(struct actor *a)
+{
+	sim.nr_done = ++nr_held;
+	sim.end_ns = a->now;
+	sim.is_over = nr_held == sim.nr_workers;
+	block(a);
+}
+
+static inline void node_done(struct actor *a)
+{
+	unsigned int i = a->nr, nodes = (2U << TREE_DEPTH) - 1;
+	uint8_t depth = state[i].depth;
+
+	sim.nr_done++;
+	sim.end_ns = a->now;
+	if (depth) {
+		queue_push(i, (uint8_t)(depth - 1));
+		queue_push(i, (uint8_t)(depth - 1));
+		visit_copy(a, line_of("queue"), i, true);
+	}
+	if (!--nr_nodes_left) {
+		sim.is_over = sim.nr_done >= (double)NR_TREES * nodes;
+		nr_nodes_left = nodes;
+		queue_push(i, TREE_DEPTH);
+	}
+	if (!depth || !notify_if_due(a))
+		next_task(a);
+}
+
+static inline void run_task(struct actor *a, uint8_t depth)
+{
+	state[a->nr].depth = depth;
+	if (is_ramp)
+		hold(a);
+	else
+		begin(a, path_of("tree"), node_ns, node_done);
+}
+
+static inline void begin_search(struct actor *a)
+{
+	state[a->nr].visited = 0;
+	state[a->nr].first = random_below(sim.nr_workers);
+	state[a->nr].deferred_bottom = UINT32_MAX;
+	begin(a, path_of("nothing"), 0, search);
+}
+
+static inline void next_task(struct actor *a)
+{
+	state[a->nr].spin_end = 0;
+	if (queue_len(a->nr))
+		run_task(a, queue_pop(a->nr));
+	else
+		begin_search(a);
+}
+
+/* ---- thieves ---- */
+
+/* Half of the rest as well; then the thief notifies. */
+static inline void steal(struct actor *a, unsigned int victim)
+{
+	unsigned int more;
+
+	visit_copy(a, line_of("queue"), victim, true);
+	queue_push(a->nr, queue_steal(victim));
+	more = queue_len(victim) / 2;
+	more = more > STEAL_MAX && !is_option("half") ? STEAL_MAX : more;
+	a->now += (1 + more) * cost_of("steal");
+	while (more--)
+		queue_push(a->nr, queue_steal(victim));
+	stop_searching(a);
+	if (!notify_if_due(a))
+		next_task(a);
+}
+
+/* The lone task of a worker that runs is left to it for a moment. */
+static inline bool is_deferred(struct actor *a, unsigned int victim)
+{
+	struct queue *q = &queues[victim];
+	bool was_seen = state[a->nr].deferred_bottom == q->bottom &&
+			state[a->nr].deferred_top == q->top;
+
+	if (queue_len(victim) != 1 || sim.actors[victim].is_blocked)
+		return false;
+	if (state[a->nr].deferred_bottom != UINT32_MAX) {
+		state[a->nr].deferred_bottom = UINT32_MAX;
+		return !was_seen;
+	}
+	state[a->nr].deferred_bottom = q->bottom;
+	state[a->nr].deferred_top = q->top;
+	return true;
+}
+
+static inline bool is_work_anywhere(struct actor *a)
+{
+	unsigned int i;
+	bool found = false;
+
+	for (i = 0; i < sim.nr_workers && !found; i++) {
+		visit_copy(a, line_of("queue"), i, false);
+		a->now += cost_of("look");
+		found = queue_len(i) > 0;
+	}
+	return found;
+}
+
+static inline void park(struct actor *a)
+{
+	parked[nr_parked++] = a->nr;
+	block(a);
+}
+
+/* Counted as idle it looks for the last time. */
+static inline void look_and_park(struct actor *a)
+{
+	if (is_work_anywhere(a))
+		begin_search(a);
+	else
+		park(a);
+}
+
+static inline void spin(struct actor *a)
+{
+	if (is_work_anywhere(a)) {
+		begin_search(a);
+	} else if (a->now >= state[a->nr].spin_end) {
+		stop_searching(a);
+		begin(a, path_of("park"), 0, look_and_park);
+	} else {
+		begin(a, path_of("nothing"), LOOK_NS, spin);
+	}
+}
+
+/* It found nothing: one worker at a time goes on searching for a while. */
+static inline void spin_or_park(struct actor *a)
+{
+	bool may_spin = state[a->nr].is_searching || !has_searcher;
+
+	if (!may_spin) {
+		begin(a, path_of("park"), 0, look_and_park);
+		return;
+	}
+	if (!state[a->nr].is_searching) {
+		state[a->nr].is_searching = has_searcher = true;
+		visit_copy(a, line_of("idle"), 0, true);
+	}
+	if (!state[a->nr].spin_end)
+		state[a->nr].spin_end = a->now + SPIN_NS;
+	begin(a, path_of("nothing"), LOOK_NS, spin);
+}
+
+/* One victim. */
+static inline void search(struct actor *a)
+{
+	unsigned int nr = state[a->nr].visited, victim;
+
+	if (nr == sim.nr_workers) {
+		spin_or_park(a);
+		return;
+	}
+	victim = (state[a->nr].first + nr) % sim.nr_workers;
+	if (victim != a->nr) {
+		visit_copy(a, line_of("queue"), victim, false);
+		if (is_deferred(a, victim)) {
+			begin(a, path_of("nothing"), DEFER_NS, search);
+			return;
+		}
+		if (queue_len(victim)) {
+			steal(a, victim);
+			return;
+		}
+	}
+	state[a->nr].visited++;
+	begin(a, path_of("nothing"), cost_of("look"), search);
+}
+
+/* ---- subjects ---- */
+
+static inline void contend_trees(void)
+{
+	unsigned int i;
+
+	node_ns = cost_of("tree");
+	nr_nodes_left = (2U << TREE_DEPTH) - 1;
+	queue_push(0, TREE_DEPTH);
+	for (i = 1; i < sim.nr_workers; i++)
+		parked[nr_parked++] = i;
+	resume(&sim.actors[0], 0, next_task);
+}
+
+/* One worker queues as many tasks as there are workers. */
+static inline void queue_ramp(struct actor *a)
+{
+	unsigned int i;
+
+	for (i = 0; i < sim.nr_workers; i++)
+		queue_push(0, 0);
+	a->now += sim.nr_workers * cost_of("tree");
+	while (is_option("wake") && nr_parked) {
+		a->now += cost_of("wake_call");
+		wake_one(a);
+	}
+	if (!notify_if_due(a))
+		next_task(a);
+}
+
+static inline void contend_ramp(void)
+{
+	unsigned int i;
+
+	is_ramp = sim.is_time = true;
+	for (i = 1; i < sim.nr_workers; i++)
+		parked[nr_parked++] = i;
+	resume(&sim.actors[0], 0, queue_ramp);
+}
+
+#endif /* BENCH_CONTEND_STEAL_H */
