@@ -36,13 +36,14 @@ one_soak() {
 	printf '\n# exit: %s %s\n' "$name" "$status"
 }
 
-# stress DIR WRAPPER VAR=VALUE...: built so, on few workers and on many.
+# stress DIR WRAPPER VAR=VALUE...: built so, on few workers, on many, and on as
+# many as a large server has.
 stress() {
 	local dir=$1 wrapper=$2 workers nr
 	shift 2
 
 	mk "$dir" "$@" "$O/$dir/selftests/lib_stress"
-	for workers in 2 8; do
+	for workers in 2 8 64; do
 		for ((nr = 0; nr < SEEDS; nr++)); do
 			one_soak lib_stress "$dir" "$wrapper" "$workers" \
 				$((SEED + nr)) $(((TIME + SEEDS - 1) / SEEDS))

@@ -29,6 +29,7 @@ static atomic_long nr_entered;
 static int pair[NR_PAIRS][2];
 
 static atomic_int is_over, has_io, may_change;
+static uint32_t most_workers = 8;
 static atomic_long nr_begun, nr_ended, nr_alive, nr_fired, nr_deleted, nr_added;
 static atomic_long nr_written, nr_read;
 
@@ -244,7 +245,7 @@ static void do_spawn(struct player *p)
 static void do_workers(struct player *p)
 {
 	if (may_change && !pick(p, 64))
-		EXPECT_EQ(0, pl_runtime_set_workers(1 + pick(p, 8)));
+		EXPECT_EQ(0, pl_runtime_set_workers(1 + pick(p, most_workers)));
 }
 
 static void (*const acts[])(struct player *p) = {
@@ -343,6 +344,30 @@ static void check_books(void)
 	       (long)nr_entered, (long)nr_added, (long)nr_read);
 }
 
+static atomic_uint nr_held;
+
+static void hold_worker(void *arg)
+{
+	(void)arg;
+	atomic_fetch_add(&nr_held, 1);
+	while (!atomic_load(&is_over))
+		usleep(1000);
+}
+
+/* Many are not started by chance: one task for each, which holds it. */
+static void start_all(uint32_t nr)
+{
+	uint32_t i;
+
+	for (i = 0; i < nr; i++)
+		ASSERT_EQ(0, pl_spawn(NULL, hold_worker, NULL, NULL));
+	EXPECT_TRUE(UNTIL(nr_held == nr));
+	EXPECT_LE(nr, rt_stat().workers);
+	atomic_store(&is_over, 1);
+	EXPECT_TRUE(UNTIL(rt_stat().tasks_alive == 0));
+	atomic_store(&is_over, 0);
+}
+
 static void stress(uint32_t nr_workers, uint64_t ns, uint64_t seed)
 {
 	struct player p = { seed * 0x9e3779b97f4a7c15ULL | 1, false };
@@ -357,6 +382,10 @@ static void stress(uint32_t nr_workers, uint64_t ns, uint64_t seed)
 	if (nr_workers)
 		start_with(nr_workers, 0);
 	may_change = nr_workers > 1;
+	if (nr_workers > most_workers) {
+		most_workers = nr_workers;
+		start_all(nr_workers);
+	}
 	run_in_task(probe_io, NULL);
 	open_sync();
 	end = pl_now() + ns;
