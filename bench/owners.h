@@ -113,6 +113,7 @@ static inline void put_counts(struct pl__rt *rt)
 	PUT(rt, nr_starting, "process", "rt");
 	PUT(rt, nr_notifying_all, "process", "rt");
 	PUT(rt, search_ns, "process", "rt");
+	PUT(rt, sampled_ns, "process", "rt");
 	PUT(rt, inside, "process", "rt");
 	PUT(rt, ended_word, "process", "rt");
 	PUT(rt, spawned_outside, "process", "rt");
