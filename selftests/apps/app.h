@@ -102,7 +102,7 @@ static inline uint64_t app_limit_ns(void)
 {
 	const char *factor = getenv("TEST_TIMEOUT_FACTOR");
 
-	return 120 * NSEC_PER_SEC * (factor ? strtoul(factor, NULL, 10) : 1);
+	return 60 * NSEC_PER_SEC * (factor ? strtoul(factor, NULL, 10) : 1);
 }
 
 static inline uint32_t app_random(uint64_t *seed, uint32_t below)
