@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH Linux-syscall-note */
-/*
+/**
+ * DOC: Overview
+ *
  * /dev/parklot: lots in which the threads of one process sleep (park), and
  * are woken by number, in order, several lots in one call.
  *
@@ -8,8 +10,8 @@
  * socket) every ioctl and mmap gives -EIO. Order of use: QUERY, SETUP once,
  * mmap both areas, then PARK and WAKE from any thread.
  *
- * The protocol. `seq' is the lot's word in the words area, `nr_parked' its word
- * in the counters area:
+ * The protocol. `seq` is the lot's word in the words area, `nr_parked` its word
+ * in the counters area::
  *
  *	parker				waker
  *	s = seq
@@ -27,10 +29,15 @@
  * from a lot, and no other, takes nr_parked down, before the sleeper runs. A
  * waker may call WAKE without reading nr_parked.
  *
+ */
+
+/**
+ * DOC: Structs and errors
+ *
  * For all structs: reserved fields and unknown flags must be zero, else
  * -EINVAL; fields marked "out" are ignored on input, and not written when a
  * call fails. Structs may grow at their end. The size is part of the command: a
- * size smaller than the first version's (PARKLOT_*_SIZE_VER0) is -EINVAL;
+ * size smaller than the first version's (``PARKLOT_*_SIZE_VER0``) is -EINVAL;
  * fields beyond a smaller size are zero; a larger size than the module's is
  * -E2BIG unless all bytes beyond are zero. So programs run on older modules and
  * on newer ones.
@@ -65,13 +72,29 @@
 /* Times are absolute, CLOCK_MONOTONIC of the caller's time namespace, ns. */
 #define PARKLOT_FOREVER		(~0ULL)
 
-/* struct parklot_query.features */
-#define PARKLOT_FEAT_CREW	(1ULL << 0)	/* blocked workers are seen */
-#define PARKLOT_FEAT_HANDOFF	(1ULL << 1)	/* a wakee runs on this CPU */
-#define PARKLOT_FEAT_POLLFD	(1ULL << 2)	/* PARK also polls */
-#define PARKLOT_FEAT_URING	(1ULL << 3)	/* as IORING_OP_URING_CMD */
+/**
+ * DOC: Features
+ *
+ * Bits of struct parklot_query.features:
+ *
+ * - %PARKLOT_FEAT_CREW: blocked workers are seen
+ * - %PARKLOT_FEAT_HANDOFF: a wakee runs on this CPU
+ * - %PARKLOT_FEAT_POLLFD: PARK also polls
+ * - %PARKLOT_FEAT_URING: PARK and WAKE are commands of io_uring, too
+ */
+#define PARKLOT_FEAT_CREW	(1ULL << 0)
+#define PARKLOT_FEAT_HANDOFF	(1ULL << 1)
+#define PARKLOT_FEAT_POLLFD	(1ULL << 2)
+#define PARKLOT_FEAT_URING	(1ULL << 3)
 
-/* All fields are out. */
+/**
+ * struct parklot_query - what PARKLOT_IOC_QUERY says; all fields are out
+ * @abi_version: %PARKLOT_ABI_VERSION of the module
+ * @max_lots:	 most lots of a space
+ * @max_workers: most workers of a crew
+ * @max_batch:	 most entries of one WAKE
+ * @features:	 bits, ``PARKLOT_FEAT_*``
+ */
 struct parklot_query {
 	__u32	abi_version;
 	__u32	max_lots;
@@ -80,9 +103,18 @@ struct parklot_query {
 	__u64	features;
 };
 
-/*
- * nr_lots: 1 to max_lots. nr_workers: 0 for no crew, up to max_workers;
- * -EOPNOTSUPP without PARKLOT_FEAT_CREW. No flags yet. A second SETUP: -EBUSY.
+/**
+ * struct parklot_setup - argument of PARKLOT_IOC_SETUP
+ * @nr_lots:	   1 to max_lots
+ * @nr_workers:	   0 for no crew, up to max_workers; -EOPNOTSUPP without
+ *		   %PARKLOT_FEAT_CREW
+ * @flags:	   0: no flags yet
+ * @reserved:	   0
+ * @counters_size: out: bytes to map, whole pages
+ * @words_size:	   out: bytes to map, whole pages
+ *
+ * A second SETUP: -EBUSY.
+ *
  * SETUP pins memory until the space is gone: for each lot a struct and two
  * lines, for each worker a line and a pointer, in whole pages. It counts
  * against RLIMIT_MEMLOCK of the caller's user (-ENOMEM), as memory that
@@ -95,12 +127,15 @@ struct parklot_setup {
 	__u32	nr_workers;
 	__u32	flags;
 	__u32	reserved;
-	__u32	counters_size;	/* out: bytes to map, whole pages */
-	__u32	words_size;	/* out: bytes to map, whole pages */
+	__u32	counters_size;
+	__u32	words_size;
 };
 
-/*
- * Offsets for mmap(). Both areas are mapped MAP_SHARED, whole, and not
+/**
+ * DOC: Memory
+ *
+ * The counters are mapped at %PARKLOT_OFF_COUNTERS, the words at
+ * %PARKLOT_OFF_WORDS. Both areas are mapped MAP_SHARED, whole, and not
  * executable; they are not inherited by fork() (unless madvise(2) with
  * MADV_DOFORK asks for it) and not dumped. The counters are mapped without
  * PROT_WRITE, which mprotect(2) cannot add.
@@ -108,34 +143,54 @@ struct parklot_setup {
 #define PARKLOT_OFF_COUNTERS	0x00000000
 #define PARKLOT_OFF_WORDS	0x10000000
 
+/**
+ * struct parklot_lot_counters - a lot, as the kernel counts it
+ * @nr_parked: number of threads that sleep in the lot
+ * @reserved:  0
+ */
 struct parklot_lot_counters {
 	__u32	nr_parked;
 	__u32	reserved[15];
 };
 
-/*
- * Written by the kernel. With a crew, lines of struct parklot_cpu_counters come
- * behind the lots, one for each processor that the machine may have. The first
- * nr_cpus of them are in use: a processor gets the next line when a worker of
- * the crew first changes its state there.
+/**
+ * struct parklot_counters - the counters area, written by the kernel
+ * @nr_cpus:  number of lines of processors that are in use
+ * @reserved: 0
+ * @lot:      nr_lots lines
+ *
+ * With a crew, lines of struct parklot_cpu_counters come behind the lots, one
+ * for each processor that the machine may have. The first nr_cpus of them are
+ * in use: a processor gets the next line when a worker of the crew first
+ * changes its state there.
  */
 struct parklot_counters {
 	__u32	nr_cpus;
 	__u32	reserved[15];
-	struct parklot_lot_counters lot[];	/* nr_lots */
+	struct parklot_lot_counters lot[];
 };
 
-/* Number of times that workers entered a state, and left it; both wrap. */
+/**
+ * struct parklot_state_counters - how often workers changed a state; both wrap
+ * @in:	 number of times that workers entered it
+ * @out: number of times that workers left it
+ */
 struct parklot_state_counters {
 	__u32	in;
 	__u32	out;
 };
 
-/*
- * Counts of one processor, which alone writes this line. A worker may leave a
- * state on another processor than it entered it: only the sums over all lines
- * tell how many workers are in it, nr = sum(in) - sum(out). Changes during a
- * sum make it inexact, on the side that the order of the two sums decides:
+/**
+ * struct parklot_cpu_counters - one processor, which alone writes this line
+ * @running:  have a processor or wait for one
+ * @blocked:  sleep in the kernel, anywhere but in PARK
+ * @parked:   sleep in PARK
+ * @reserved: 0
+ *
+ * A worker may leave a state on another processor than it entered it: only the
+ * sums over all lines tell how many workers are in it, nr = sum(in) - sum(out).
+ * Changes during a sum make it inexact, on the side that the order of the two
+ * sums decides::
  *
  *	in, read barrier, out	maybe too low, even below 0, never too high
  *	out, read barrier, in	maybe too high, never too low
@@ -151,23 +206,38 @@ struct parklot_cpu_counters {
 #define PARKLOT_CPU_OFFSET(nr_lots, i) \
 	(PARKLOT_LINE * (1UL + (nr_lots) + (i)))
 
+/**
+ * struct parklot_lot_words - a lot, as the process signals it
+ * @seq:      signals << 1 | stopped
+ * @reserved: not read
+ */
 struct parklot_lot_words {
-	__u32	seq;		/* signals << 1 | stopped */
+	__u32	seq;
 	__u32	reserved[15];
 };
 
-/*
- * Written by the process; the kernel only compares. Behind the lots come
- * nr_workers of struct parklot_worker_words.
+/**
+ * struct parklot_words - the words area; the kernel only compares
+ * @backlog:  runnable tasks that wait, a hint
+ * @reserved: not read
+ * @lot:      nr_lots lines
+ *
+ * Written by the process. Behind the lots come nr_workers of
+ * struct parklot_worker_words.
  */
 struct parklot_words {
-	__u32	backlog;	/* runnable tasks that wait, a hint */
+	__u32	backlog;
 	__u32	reserved[15];
-	struct parklot_lot_words lot[];		/* nr_lots */
+	struct parklot_lot_words lot[];
 };
 
 #define PARKLOT_WORKER_IDLE	1	/* waits in io_uring_enter() */
 
+/**
+ * struct parklot_worker_words - a worker, as the process describes it
+ * @state:    %PARKLOT_WORKER_IDLE, or 0
+ * @reserved: not read
+ */
 struct parklot_worker_words {
 	__u32	state;
 	__u32	reserved[15];
@@ -177,18 +247,39 @@ struct parklot_worker_words {
 #define PARKLOT_WORKER_OFFSET(nr_lots, slot) \
 	(PARKLOT_LINE * (1UL + (nr_lots) + (slot)))
 
-/* struct parklot_park.reason */
-#define PARKLOT_WOKEN		1	/* counted by exactly one WAKE */
-#define PARKLOT_CHANGED		2	/* seq is not expected_seq */
-#define PARKLOT_TIMEDOUT	3	/* at the deadline; a past one polls */
-#define PARKLOT_POLLED		4	/* pollfd became ready */
-#define PARKLOT_INTERRUPTED	5	/* none of the others: see below */
-#define PARKLOT_CALLED		6	/* by the crew, in another's place */
+/**
+ * DOC: Reasons
+ *
+ * Why a park ended, struct parklot_park.reason:
+ *
+ * - %PARKLOT_WOKEN: counted by exactly one WAKE
+ * - %PARKLOT_CHANGED: seq is not expected_seq
+ * - %PARKLOT_TIMEDOUT: at the deadline; a past one polls
+ * - %PARKLOT_POLLED: pollfd became ready
+ * - %PARKLOT_INTERRUPTED: none of the others, see struct parklot_park
+ * - %PARKLOT_CALLED: by the crew, in place of a worker that does not run
+ */
+#define PARKLOT_WOKEN		1
+#define PARKLOT_CHANGED		2
+#define PARKLOT_TIMEDOUT	3
+#define PARKLOT_POLLED		4
+#define PARKLOT_INTERRUPTED	5
+#define PARKLOT_CALLED		6
 
 /* struct parklot_park.flags. Without it the last parked is the first woken. */
 #define PARKLOT_PARK_FIFO	(1U << 0)	/* joins the other end */
 
-/*
+/**
+ * struct parklot_park - argument of PARKLOT_IOC_PARK
+ * @lot:	  below nr_lots
+ * @expected_seq: the `seq` that the caller read
+ * @deadline_ns:  %PARKLOT_FOREVER for none
+ * @pollfd:	  -1, or a descriptor to poll
+ * @poll_events:  of pollfd
+ * @flags:	  %PARKLOT_PARK_FIFO
+ * @reason:	  out: %PARKLOT_WOKEN, %PARKLOT_CHANGED, %PARKLOT_TIMEDOUT,
+ *		  %PARKLOT_POLLED, %PARKLOT_INTERRUPTED or %PARKLOT_CALLED
+ *
  * PARK sleeps until there is a reason to return, and returns 0 and the reason.
  * A signal restarts it if SA_RESTART is set (-EINTR otherwise); the deadline,
  * being absolute, stays.
@@ -216,13 +307,20 @@ struct parklot_park {
 	__s32	pollfd;
 	__u32	poll_events;
 	__u32	flags;
-	__u32	reason;		/* out */
+	__u32	reason;
 };
 
+/**
+ * struct parklot_wake_entry - one lot of a WAKE
+ * @lot:      below nr_lots
+ * @nr:	      most sleepers of this lot to wake
+ * @woken:    out: number of wakees
+ * @reserved: 0
+ */
 struct parklot_wake_entry {
 	__u32	lot;
-	__u32	nr;		/* most sleepers of this lot to wake */
-	__u32	woken;		/* out: number of wakees */
+	__u32	nr;
+	__u32	woken;
 	__u32	reserved;
 };
 
@@ -232,22 +330,33 @@ struct parklot_wake_entry {
  */
 #define PARKLOT_WAKE_HANDOFF	(1U << 0)
 
-/*
- * WAKE serves the entries in order until `limit' threads are woken; a limit of
+/**
+ * struct parklot_wake - argument of PARKLOT_IOC_WAKE
+ * @entries:	address of nr_entries of struct parklot_wake_entry
+ * @nr_entries: up to max_batch
+ * @flags:	%PARKLOT_WAKE_HANDOFF, in a WAKE_PARK only
+ * @limit:	most threads to wake
+ * @woken:	out: wakees of all entries
+ *
+ * WAKE serves the entries in order until `limit` threads are woken; a limit of
  * 0 wakes no thread, ~0U is no limit. More than max_batch entries give -EINVAL;
  * 0 entries are legal. All entries are checked before the first one is served.
- * An `nr' of at least nr_parked wakes the threads that were parked, each once,
+ * An `nr` of at least nr_parked wakes the threads that were parked, each once,
  * even if threads park again meanwhile.
  */
 struct parklot_wake {
-	__u64	entries;	/* struct parklot_wake_entry * */
+	__u64	entries;
 	__u32	nr_entries;
 	__u32	flags;
 	__u32	limit;
-	__u32	woken;		/* out: wakees of all entries */
+	__u32	woken;
 };
 
-/*
+/**
+ * struct parklot_wake_park - argument of PARKLOT_IOC_WAKE_PARK
+ * @wake: what to wake
+ * @park: where to sleep then
+ *
  * WAKE, then PARK, in one call; both are checked before anything is done.
  * It does not restart: once the wakes are done a signal ends the sleep with
  * PARKLOT_INTERRUPTED and 0, so that no wake is done twice. The caller cannot
@@ -258,26 +367,28 @@ struct parklot_wake_park {
 	struct parklot_park	park;
 };
 
-/*
+/**
+ * DOC: The crew
+ *
  * The crew: threads that have joined, each in a slot below nr_workers. They are
- * counted in struct parklot_cpu_counters:
+ * counted in struct parklot_cpu_counters::
  *
  *	running		have a processor or wait for one
  *	blocked		sleep in the kernel, anywhere but in PARK: in a read, a
  *			page fault, for a mutex of another thread
  *	parked		sleep in PARK
  *
- * A thread that sleeps while the `state' of its slot is PARKLOT_WORKER_IDLE is
+ * A thread that sleeps while the `state` of its slot is PARKLOT_WORKER_IDLE is
  * in none of these states: it waits for work, in io_uring_enter() for example.
  * A thread that a signal has stopped, or that a debugger or a freezer holds,
  * counts as running.
  *
- * CREW: if fewer than `target' workers run, `backlog' is not 0 and a worker is
+ * CREW: if fewer than `target` workers run, `backlog` is not 0 and a worker is
  * parked, the worker that parked last is called: its PARK returns
  * PARKLOT_CALLED. That happens once this has lasted stall_ns (0: at once), one
- * call at a time, 50 us apart, and never while `max' workers run. The kernel
+ * call at a time, 50 us apart, and never while `max` workers run. The kernel
  * checks for it when a worker blocks, parks or leaves, and at CREW, but not
- * when `backlog' changes:
+ * when `backlog` changes::
  *
  *	thread that raises backlog	worker that blocks
  *	backlog = 1			running.out++
@@ -290,14 +401,26 @@ struct parklot_wake_park {
  * Calls help progress; no program may rely on them. Before the first CREW, and
  * with a target of 0, no worker is called. No flags yet; target > max: -EINVAL.
  */
+
+/**
+ * struct parklot_crew - argument of PARKLOT_IOC_CREW
+ * @target:   number of workers meant to run
+ * @max:      no call while that many run
+ * @stall_ns: time before a call, ns
+ * @flags:    0: no flags yet
+ */
 struct parklot_crew {
-	__u32	target;		/* number of workers meant to run */
-	__u32	max;		/* no call while that many run */
-	__u32	stall_ns;	/* time before a call, ns */
+	__u32	target;
+	__u32	max;
+	__u32	stall_ns;
 	__u32	flags;
 };
 
-/*
+/**
+ * struct parklot_worker - argument of PARKLOT_IOC_WORKER_JOIN and _LEAVE
+ * @slot:  below nr_workers
+ * @flags: 0: no flags yet
+ *
  * WORKER_JOIN: the calling thread joins; -EBUSY if the slot is taken, or the
  * thread has joined this or another crew. WORKER_LEAVE: it leaves; -ENOENT if
  * the slot is not its own. A thread that exits or runs another program has
@@ -329,8 +452,12 @@ struct parklot_worker {
 #define PARKLOT_IOC_WORKER_LEAVE \
 	_IOW(PARKLOT_IOC_MAGIC, 0x47, struct parklot_worker)
 
-/*
- * PARKLOT_FEAT_URING: PARK and WAKE as IORING_OP_URING_CMD on the descriptor,
+/**
+ * struct parklot_uring - the command area of an SQE
+ * @arg:      address of a struct parklot_park or struct parklot_wake
+ * @reserved: 0
+ *
+ * %PARKLOT_FEAT_URING: PARK and WAKE as IORING_OP_URING_CMD on the descriptor,
  * with cmd_op PARKLOT_IOC_PARK or PARKLOT_IOC_WAKE (in exactly this size) and
  * this struct in the SQE's cmd area. The result is -errno, or the reason of the
  * park, or the number of wakees, which is also written as by the ioctl. The
@@ -342,7 +469,7 @@ struct parklot_worker {
  * unregistering of files.
  */
 struct parklot_uring {
-	__u64	arg;		/* struct parklot_park *, parklot_wake * */
+	__u64	arg;
 	__u64	reserved;
 };
 
