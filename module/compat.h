@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * Replacements for functions that older kernels lack, chosen by presence, not
- * by version: macros are tested here; Kbuild looks for other names and defines
- * PARKLOT_HAS_*.
- */
+/* Names for what differs between kernels, or is longer to say in them. */
 #ifndef PARKLOT_COMPAT_H
 #define PARKLOT_COMPAT_H
+
+#ifndef PARKLOT_IN_TREE
+/*
+ * Replacements for what older kernels lack are chosen by presence, not by
+ * version: macros are tested here; Kbuild looks for other names and defines
+ * PARKLOT_HAS_*. For one kernel, scripts/kernel-series decides these conditions
+ * and defines PARKLOT_IN_TREE; a comment inside of one goes with it.
+ */
+#endif
 
 #include <linux/gfp.h>
 #include <linux/hrtimer.h>
@@ -16,11 +21,13 @@
 #include <linux/io_uring/cmd.h>
 #endif
 
+#ifndef PARKLOT_IN_TREE
 #include "refuse.h"
 
 /* The oldest kernel, as in dkms.conf, where it is a pattern: 6.1 has this. */
 #ifndef TASK_FREEZABLE
 #error "parklot needs Linux 6.1 or later"
+#endif
 #endif
 
 /*
@@ -30,15 +37,16 @@
 #define PARKLOT_GFP \
 	(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
 
-/* The device that a class's callback gets: not constant in 6.1.192. */
+/* The device that a class's callback gets. */
 #ifdef PARKLOT_HAS_CONST_DEVNODE
 #define DEVNODE_CONST	const
 #else
+/* Not constant in 6.1.192. */
 #define DEVNODE_CONST
 #endif
 
-/* Not in 6.1.192. */
 #ifndef PARKLOT_HAS_VM_FLAGS_MOD
+/* Not in 6.1.192. */
 static inline void vm_flags_mod(struct vm_area_struct *vma, vm_flags_t set,
 				vm_flags_t clear)
 {
@@ -46,8 +54,8 @@ static inline void vm_flags_mod(struct vm_area_struct *vma, vm_flags_t set,
 }
 #endif
 
-/* Not in 6.12.95. */
 #ifndef PARKLOT_HAS_HRTIMER_SETUP
+/* Not in 6.12.95. */
 static inline void
 hrtimer_setup(struct hrtimer *timer,
 	      enum hrtimer_restart (*function)(struct hrtimer *),
@@ -58,25 +66,28 @@ hrtimer_setup(struct hrtimer *timer,
 }
 #endif
 
+#ifndef PARKLOT_HAS_TASK_IS_RUNNABLE
 /*
  * Not in 6.1.192, where a sleeping task leaves its run queue at once. Later
  * kernels may leave it there for a while.
  */
-#ifndef PARKLOT_HAS_TASK_IS_RUNNABLE
 static inline bool task_is_runnable(struct task_struct *task)
 {
 	return task->on_rq;
 }
 #endif
 
+#ifndef PARKLOT_IN_TREE
 /*
- * Wakes @task on this processor, if it may run here. The flags are the
- * scheduler's own (kernel/sched/sched.h), but default_wake_function() lets them
- * pass since the commit that brought complete_on_current_cpu(), which is not
- * exported. Kbuild looks for that name, and takes the flags' values from
- * wake-flags.sh. PARKLOT_FEAT_HANDOFF is not offered on 6.1.192, which lacks
- * it, nor on kernels for which the values are not known.
+ * The flags below are the scheduler's own (kernel/sched/sched.h), but
+ * default_wake_function() lets them pass since the commit that brought
+ * complete_on_current_cpu(), which is not exported. Kbuild looks for that name,
+ * and takes the flags' values from wake-flags.sh. PARKLOT_FEAT_HANDOFF is not
+ * offered on 6.1.192, which lacks it, nor on kernels for which the values are
+ * not known.
  */
+#endif
+/* Wakes @task on this processor, if it may run here. */
 static inline void wake_up_here(struct task_struct *task)
 {
 #ifdef PARKLOT_HAS_HANDOFF
@@ -90,7 +101,9 @@ static inline void wake_up_here(struct task_struct *task)
 }
 
 #ifdef PARKLOT_HAS_URING
-/* 6.12.95 takes two results, this kernel one. */
+#ifndef PARKLOT_IN_TREE
+/* 6.12.95 takes two results and passes callbacks the command. */
+#endif
 static inline void uring_done(struct io_uring_cmd *cmd, int res,
 			      unsigned int issue_flags)
 {
@@ -101,7 +114,10 @@ static inline void uring_done(struct io_uring_cmd *cmd, int res,
 #endif
 }
 
-/* The argument of a callback in the task: the command in 6.12.95. */
+/*
+ * URING_CALLBACK(name, fn): name is a callback in the task that submitted the
+ * command; it calls fn() with the command.
+ */
 #ifdef PARKLOT_HAS_URING_FROM_TW
 #define URING_CALLBACK(name, fn) \
 	static void name(struct io_tw_req req, io_tw_token_t tw) \

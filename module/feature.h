@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The features of this kernel and this module, as QUERY reports them. Kbuild
- * finds out which can be built (PARKLOT_HAS_*). Others are not called either:
- * the compiler knows that parklot_is_built() is false.
+ * The features of this kernel and this module, as QUERY reports them. What
+ * cannot be built is not called either: the compiler knows that
+ * parklot_is_built() is false.
  */
 #ifndef PARKLOT_FEATURE_H
 #define PARKLOT_FEATURE_H

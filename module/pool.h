@@ -174,6 +174,7 @@ parklot_pool_count(struct parklot_pool *pool,
  * to find out: parklot_pool_check() does that.
  *
  * Context: any, the scheduler's included.
+ * Return: true unless there is certainly none.
  */
 static inline bool
 parklot_pool_needs_check(const struct parklot_pool *pool)

@@ -72,6 +72,8 @@ void parklot_lots_show(struct parklot_lots *lots, struct seq_file *seq);
 /**
  * parklot_space_is_own() - does @space belong to the calling process?
  * @space: any space
+ *
+ * Return: true if it does.
  */
 static inline bool parklot_space_is_own(const struct parklot_space *space)
 {
