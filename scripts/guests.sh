@@ -166,6 +166,11 @@ part_kselftest() {
 		mod_{fault,input,map,park,query,setup,wake}
 }
 
+# The device as patches for the kernel, as far as no kernel is built.
+part_series() {
+	scripts/test/test-series "$O/check/series" 6.12
+}
+
 part_dkms() {
 	mk vm VARIANT=static mod-tests
 	scripts/test/test-dkms "$O/check/dkms" "$O"/vm/selftests/mod_{query,wake}

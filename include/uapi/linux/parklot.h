@@ -28,7 +28,6 @@
  * the parker sleeps although there is work. The thread that removes a sleeper
  * from a lot, and no other, takes nr_parked down, before the sleeper runs. A
  * waker may call WAKE without reading nr_parked.
- *
  */
 
 /**
