@@ -403,6 +403,12 @@ static inline int parker_returned(struct parker *p, int nr)
 	}
 }
 
+/* Is the device part of the kernel? Then nothing counts references to it. */
+static inline bool is_built_in(void)
+{
+	return access("/sys/module/parklot/initstate", F_OK) != 0;
+}
+
 /* References to the module, two for each open file; or -1. */
 static inline int nr_open(void)
 {
