@@ -372,30 +372,32 @@ struct wait {
 	uint32_t		flags;		/* of pl__wait() */
 };
 
-/* Under the lock, so that the waiter, once it is removed, finds its timer. */
-static struct pl__timer *wait_set_timer(struct wait *w)
+/*
+ * Arms the timer of a waiter that was listed, and drops the lock.  The timer is
+ * set before, so that the waiter finds it once it is removed; it is listed
+ * after, since that may free others and wake their thread.  By then the waiter
+ * may have been woken and have deleted it, and its stack be in use again.
+ */
+static int wait_arm(struct wait *w, struct pl__bucket *b)
 {
 	struct pl__wait_entry *wt = &w->t->waiter;
 	struct pl__timer *timer = w->timer;
 
-	if (!timer)
-		return NULL;
 	wt->timer = pl__timer_set(pl__rt.timers, timer, pl__self_number(),
 				  w->deadline_ns, time_out, timer_arg(wt));
 	w->timer = NULL;
-	return timer;
+	/* [word-a] pairs with [word-b] in pl__wake(). */
+	pl__unlock(&b->lock);
+	pl__timer_list(pl__rt.timers, timer);
+	return 0;
 }
 
 /*
  * Lists the waiter.  Or returns why it need not wait, which becomes its reason.
- * The timer is listed after the lock is dropped, since that may free others and
- * wake their thread; the waiter may have been woken by then, and have deleted
- * it.
  */
 static int wait_link(struct wait *w)
 {
 	struct pl__wait_entry *wt = &w->t->waiter;
-	struct pl__timer *timer = NULL;
 	struct pl__bucket *b;
 	int reason = 0;
 
@@ -416,13 +418,11 @@ static int wait_link(struct wait *w)
 			list_add(&wt->list, &b->waiters);
 		else
 			list_add_tail(&wt->list, &b->waiters);
-		timer = wait_set_timer(w);
+		if (w->timer)
+			return wait_arm(w, b);
 	}
 	/* [word-a] pairs with [word-b] in pl__wake(). */
 	pl__unlock(&b->lock);
-	/* The waiter's stack may be in use again. */
-	if (timer)
-		pl__timer_list(pl__rt.timers, timer);
 	return reason;
 }
 
