@@ -458,11 +458,18 @@ static void end(void)
 	       (long)nr_done, (long)nr_maybe, (long)nr_lost);
 }
 
+static bool is_under_way(void)
+{
+	return nr_done > ENOUGH;
+}
+
 /* This thread is none of the runtime's: it may block. */
 static void restart(void)
 {
 	char line[16];
 
+	/* On a busy machine there may be no connection yet to be lost. */
+	app_wait(is_under_way, "transfers before the restart");
 	puts("restart");
 	if (!fgets(line, sizeof(line), stdin))
 		app_fail("nothing restarted the server");
