@@ -117,6 +117,9 @@ struct options {
 	enum pl_stack	stack = PL_STACK_NORMAL;
 	uint32_t	flags = 0;
 	const char	*name = nullptr;
+	size_t		stack_size = 0;
+	/* with PL_SPAWN_WAIT */
+	clock::time_point deadline = clock::time_point::max();
 };
 
 namespace detail {
@@ -128,6 +131,10 @@ inline pl_spawn_opts spawn_opts(const options &o)
 	opts.stack = o.stack;
 	opts.flags = o.flags;
 	opts.name = o.name;
+	opts.stack_size = o.stack_size;
+	opts.deadline_ns = deadline(o.deadline);
+	if (!opts.deadline_ns)
+		opts.deadline_ns = 1;	/* 0 stands for none */
 	return opts;
 }
 

@@ -213,10 +213,43 @@ static void options_are_used()
 
 	o.stack = PL_STACK_SMALL;
 	o.name = "named";
+	o.stack_size = 1;
+	o.stack = PL_STACK_NORMAL;
 	parklot::spawn(o, [] {}).join();
+	o.stack_size = SIZE_MAX;
+	expect(error_of([&] { parklot::spawn(o, [] {}); }) == EINVAL,
+	       "no stack is so large");
+	o.stack_size = 0;
 	o.flags = 1U << 31;
 	expect(error_of([&] { parklot::spawn(o, [] {}); }) == EINVAL,
 	       "a refused spawn throws");
+}
+
+/* In a runtime of its own, as all others are without a limit. */
+static void spawn_waits_until_its_deadline()
+{
+	struct pl_config cfg = PL_CONFIG_INIT;
+	pl_latch latch = PL_LATCH_INIT(1);
+	parklot::options o;
+
+	cfg.max_tasks = 2;
+	parklot::check(pl_runtime_start(&cfg));
+	o.flags = PL_SPAWN_WAIT;
+	{
+		auto first = parklot::spawn([&] { pl_latch_wait(&latch); });
+		auto second = parklot::spawn([&] { pl_latch_wait(&latch); });
+
+		o.deadline = parklot::clock::now() + std::chrono::milliseconds(5);
+		expect(error_of([&] { parklot::spawn(o, [] {}); }) == ETIMEDOUT,
+		       "the spawn waited in vain");
+		o.deadline = parklot::clock::time_point();
+		expect(error_of([&] { parklot::spawn(o, [] {}); }) == ETIMEDOUT,
+		       "it does not wait at all");
+		pl_latch_done(&latch);
+	}
+	o.deadline = parklot::clock::time_point::max();
+	parklot::spawn(o, [] {}).join();
+	parklot::check(pl_runtime_stop());
 }
 
 /* ---- locks ---- */
@@ -529,5 +562,6 @@ int main()
 	all();
 	parklot::spawn(all).join();
 	expect(!pl_runtime_stop(), "the runtime stops");
+	spawn_waits_until_its_deadline();
 	return failed();
 }
