@@ -130,7 +130,8 @@ TEST_F_TIMEOUT(search, submitter_takes_a_late_search_over, 120)
 	start_to_hold();
 	for (i = 0; i < 1000 && pl__rt.nr_late_searches < NR_LATE; i++) {
 		hold_last_parked();
-		nr = nr_ran = 0;
+		nr = 0;
+		nr_ran = 0;
 		ASSERT_TRUE(UNTIL(has_run_by_more(&nr)));
 		ASSERT_TRUE(UNTIL(nr_ran == nr));
 		EXPECT_EQ(1, is_held);
