@@ -173,6 +173,12 @@ part_fuzz-finds() {
 	scripts/test/test-fuzz "$O/check/fuzz-finds"
 }
 
+# In the gate it is the tree of 6.12; the harness of 6.1 is an older one.
+part_kselftest-6.1() {
+	scripts/test/test-kselftest "$O/check/kselftest-6.1" 6.1 \
+		mod_{fault,fuzz,handoff,input,latency,map,park,query,setup,uring,wake}
+}
+
 part_secure-boot() {
 	mk vm VARIANT=static "$O"/vm/selftests/mod_{query,wake}
 	scripts/test/test-secure-boot "$O/check/secure-boot" \

@@ -122,6 +122,7 @@ struct world {
 	atomic_int	nr_wild_ops;		/* of the present wild team */
 	bool		is_ours;		/* no other machine load */
 	atomic_int	is_late;		/* the round is about to end */
+	atomic_int	has_fault;		/* any process found one */
 };
 
 static struct world *world;
@@ -203,6 +204,15 @@ static inline void count(enum tally what)
 	atomic_fetch_add_explicit(&world->tally[what], 1, memory_order_relaxed);
 }
 
+/*
+ * The harness of a kernel counts failures for each process. So a check in any
+ * process notes them for the test's own, in the block that follows the check.
+ */
+static inline void note_fault(void)
+{
+	atomic_store(&world->has_fault, 1);
+}
+
 /* Reports a result that is ruled out; also in a child of a team. */
 static void __attribute__((format(printf, 2, 3)))
 foul(const struct player *p, const char *fmt, ...)
@@ -216,6 +226,7 @@ foul(const struct player *p, const char *fmt, ...)
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	EXPECT_TRUE(false) {
+		note_fault();
 		TH_LOG("round %u, %s player %u, operation %u (%s): %s",
 		       world->round, p->team->is_wild ? "wild" : "tame", p->nr,
 		       p->nr_op, p->op, text);

@@ -243,7 +243,8 @@ static inline void nudge(struct team *team, struct dice *d)
 			pthread_kill(p->thread, SIGUSR2);
 	} else {
 		woken = dev_wake(fdno_fd(0), lot, nr);
-		EXPECT_LE(0, woken);
+		EXPECT_LE(0, woken)
+			note_fault();
 		atomic_fetch_add(&team->said, woken);
 	}
 }
@@ -259,10 +260,14 @@ static inline void check_books(struct team *team)
 		wait_parked(&team->home, lot, 0);
 	/* A killed thread that had joined may not be gone yet. */
 	UNTIL(!nr_running(&team->home) && !nr_blocked(&team->home));
-	EXPECT_EQ(0, nr_idle_workers(&team->home));
-	EXPECT_LE(seen, said + (long)atomic_load(&team->unsaid));
-	EXPECT_LE(said, seen + (long)atomic_load(&team->lost));
-	EXPECT_EQ(0, fdinfo(getpid(), fdno_fd(0), "parked"));
+	EXPECT_EQ(0, nr_idle_workers(&team->home))
+		note_fault();
+	EXPECT_LE(seen, said + (long)atomic_load(&team->unsaid))
+		note_fault();
+	EXPECT_LE(said, seen + (long)atomic_load(&team->lost))
+		note_fault();
+	EXPECT_EQ(0, fdinfo(getpid(), fdno_fd(0), "parked"))
+		note_fault();
 }
 
 static inline void tame_main(int post, uint64_t seed)
@@ -355,7 +360,8 @@ static inline void wait_wild(pid_t pid)
 		;
 	/* The report of the program run by exec; any other end is allowed. */
 	if (WIFEXITED(status))
-		EXPECT_EQ(0, WEXITSTATUS(status));
+		EXPECT_EQ(0, WEXITSTATUS(status))
+			note_fault();
 }
 
 /* Waits until the team is ready, or has ended before. */

@@ -84,7 +84,8 @@ static void wait_end(pid_t pid)
 		}
 		sleep_ns(NSEC_PER_MSEC);
 	}
-	EXPECT_EQ(0, status);
+	EXPECT_EQ(0, status)
+		note_fault();
 }
 
 static void print_children(void)
@@ -278,6 +279,7 @@ static void play_round(uint64_t seed, uint32_t round)
 	play_teams(&d);
 	set_features(~0UL);
 	EXPECT_TRUE(nr_open_becomes(before)) {
+		note_fault();
 		TH_LOG("round %u: %d references are left, %d before", round,
 		       nr_open(), before);
 	}
@@ -309,7 +311,7 @@ static void play(uint64_t seed, uint32_t first, uint64_t ns)
 
 	TH_LOG("MOD_FUZZ_SEED=%llu MOD_FUZZ_ROUND=%u",
 	       (unsigned long long)seed, first);
-	for (; __test_passed(_metadata) && now_ns() < end; round++) {
+	for (; !atomic_load(&world->has_fault) && now_ns() < end; round++) {
 		play_round(seed, round);
 		if (now_ns() < next)
 			continue;
@@ -317,6 +319,7 @@ static void play(uint64_t seed, uint32_t first, uint64_t ns)
 		say_progress(seed, round);
 	}
 	say_progress(seed, round - 1);
+	EXPECT_EQ(0, atomic_load(&world->has_fault));
 	EXPECT_LT(0, atomic_load(&world->tally[PARKS]));
 	EXPECT_LT(0, atomic_load(&world->tally[WAKES]));
 }
@@ -333,7 +336,7 @@ FIXTURE_SETUP(fuzz)
 	fuzz_begin(_metadata);
 	self->fd = dev_open();
 	if (self->fd == -ENOENT)
-		SKIP(return, "no " DEVICE);
+		SKIP_ALL("no " DEVICE);
 	ASSERT_LE(0, self->fd);
 	close(self->fd);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);

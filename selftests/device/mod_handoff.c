@@ -21,7 +21,7 @@ FIXTURE_SETUP(handoff)
 {
 	SPACE_SETUP(&self->s, 3);
 	if (!(dev_features(self->s.fd) & PARKLOT_FEAT_HANDOFF))
-		SKIP(return, "this kernel cannot hand off");
+		SKIP_ALL("this kernel cannot hand off");
 	self->entry[0].lot = 1;
 	self->entry[0].nr = 1;
 	self->both.wake.entries = (uintptr_t)self->entry;

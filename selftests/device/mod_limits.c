@@ -29,7 +29,7 @@ FIXTURE_SETUP(limits)
 {
 	self->fd = dev_open();
 	if (self->fd == -ENOENT)
-		SKIP(return, "no " DEVICE);
+		SKIP_ALL("no " DEVICE);
 	ASSERT_LE(0, self->fd);
 }
 

@@ -14,7 +14,7 @@ FIXTURE_SETUP(query)
 {
 	self->fd = dev_open();
 	if (self->fd == -ENOENT)
-		SKIP(return, "no " DEVICE);
+		SKIP_ALL("no " DEVICE);
 	ASSERT_LE(0, self->fd);
 }
 

@@ -42,7 +42,7 @@ FIXTURE_SETUP(reclaim)
 	int fd = dev_open();
 
 	if (fd == -ENOENT)
-		SKIP(return, "no " DEVICE);
+		SKIP_ALL("no " DEVICE);
 	ASSERT_LE(0, fd);
 	self->state = mmap(NULL, sizeof(*self->state), PROT_READ | PROT_WRITE,
 			   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -50,7 +50,7 @@ FIXTURE_SETUP(reclaim)
 	self->state->has_crew = dev_features(fd) & PARKLOT_FEAT_CREW;
 	close(fd);
 	if (!cgroup_make(&self->cgroup, "reclaim"))
-		SKIP(return, "no memory cgroup");
+		SKIP_ALL("no memory cgroup");
 }
 
 FIXTURE_TEARDOWN(reclaim)

@@ -28,7 +28,7 @@ FIXTURE_SETUP(trace)
 	SPACE_SETUP(&self->s, 8);
 	if (!put_text(TRACING "trace", "") ||
 	    !put_text(EVENTS "enable", "1"))
-		SKIP(return, "no tracing");
+		SKIP_ALL("no tracing");
 }
 
 FIXTURE_TEARDOWN(trace)

@@ -18,7 +18,7 @@ FIXTURE_SETUP(uring)
 {
 	SPACE_SETUP(&self->s, 2);
 	if (!(dev_features(self->s.fd) & PARKLOT_FEAT_URING))
-		SKIP(return, "this kernel has no such commands");
+		SKIP_ALL("this kernel has no such commands");
 	ASSERT_EQ(0, io_uring_queue_init(64, &self->ring, 0));
 }
 
