@@ -239,9 +239,10 @@ static void spawn_waits_until_its_deadline()
 		auto first = parklot::spawn([&] { pl_latch_wait(&latch); });
 		auto second = parklot::spawn([&] { pl_latch_wait(&latch); });
 
-		o.deadline = parklot::clock::now() + std::chrono::milliseconds(5);
+		o.deadline = parklot::clock::now() +
+			     std::chrono::milliseconds(5);
 		expect(error_of([&] { parklot::spawn(o, [] {}); }) == ETIMEDOUT,
-		       "the spawn waited in vain");
+		       "the wait for room ended");
 		o.deadline = parklot::clock::time_point();
 		expect(error_of([&] { parklot::spawn(o, [] {}); }) == ETIMEDOUT,
 		       "it does not wait at all");
