@@ -265,7 +265,8 @@ PL_API int pl_stat_worker(uint32_t i, struct pl_stat_worker *st);
  * @nr:     how many were measured since the last call with this struct
  * @p50_ns: ns: half of them waited for less; 0: none was measured
  * @p99_ns: ns: 99 of 100 waited for less; 0: none was measured
- * @waiting_ns: ns: for so long one waits that has not run yet; 0: none does
+ * @waiting_ns: ns: for so long one waits that has not run yet; 0: none that is
+ *          watched does, and one is watched at a time
  * @seen:   the library's
  */
 struct pl_queue_delay {

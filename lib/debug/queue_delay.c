@@ -73,7 +73,7 @@ int pl_queue_delay(struct pl_queue_delay *qd)
 	uint64_t bin[BINS] = { 0 };
 	uint64_t since, now;
 
-	if (!qd || qd->size != sizeof(*qd))
+	if (!qd || qd->size < sizeof(*qd))
 		return -EINVAL;
 	if (!outside || pl__rt_enter()) {
 		queue_delay_sum(bin);
