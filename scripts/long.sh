@@ -190,13 +190,12 @@ part_fuzz-7.2() {
 	part_fuzz
 }
 
-# The device as patches for the kernel, of 6.1 as well; built there, as a module
-# and built in, and booted.
+# The device as patches for the kernel: built there, as a module and built in,
+# and booted.
 part_series-built() {
 	local test tests=()
 
 	scripts/setup kernels
-	scripts/test/test-series "$O/check/series-6.1" 6.1
 	for test in close crew crew_block fault handoff input map owner park \
 		poll query setup uring wake wake_park; do
 		tests+=("$O/vm/selftests/mod_$test")
