@@ -97,6 +97,14 @@ static inline struct pl_stat rt_stat(void)
 	return st;
 }
 
+/* Also those that are surplus. */
+static inline bool is_all_parked(void)
+{
+	struct pl_stat st = rt_stat();
+
+	return st.workers_parked == st.workers;
+}
+
 /* CPU time of all workers, also of those that have ended. */
 static inline uint64_t rt_cpu_ns(void)
 {

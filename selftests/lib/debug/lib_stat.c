@@ -135,8 +135,7 @@ TEST_F(stat, gauges_count_live_tasks_and_timers)
 	for (i = 0; i < 20; i++)
 		spawn(wait_long_on_word, NULL);
 	ASSERT_TRUE(UNTIL(nr_waiters(&word) == 50));
-	ASSERT_TRUE(UNTIL(rt_stat().workers_parked == rt_stat().workers &&
-			  rt_stat().workers_blocked == 0));
+	ASSERT_TRUE(UNTIL(is_all_parked() && rt_stat().workers_blocked == 0));
 	st = rt_stat();
 	EXPECT_EQ(50, st.tasks_alive);
 	EXPECT_EQ(20, st.timers_alive);

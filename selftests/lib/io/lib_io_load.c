@@ -379,13 +379,6 @@ static void hold(void *arg)
 	EXPECT_TRUE(UNTIL_BUSY(m->may_go));
 }
 
-static bool is_all_parked(void)
-{
-	struct pl_stat st = rt_stat();
-
-	return st.workers_parked == st.workers;
-}
-
 /*
  * The one worker that there was has two to run at once when it looks.  One that
  * got no processor for long may have been taken for blocked, so that there are

@@ -381,8 +381,7 @@ TEST_F(runtime, busy_worker_is_enough_for_one_task)
 	ASSERT_TRUE(UNTIL(rt_stat().parks));
 	for (i = 0; i < 100; i++) {
 		run_in_task(count, NULL);
-		ASSERT_TRUE(UNTIL(rt_stat().workers_parked ==
-				  rt_stat().workers));
+		ASSERT_TRUE(UNTIL(is_all_parked()));
 	}
 	/*
 	 * It may be seen on its way to sleep, and another is started; now and

@@ -288,7 +288,7 @@ TEST_F(limit, waiting_task_leaves_its_worker_to_others)
 	EXPECT_EQ(0, pl_spawn(NULL, stay_until_open, NULL, NULL));
 	EXPECT_EQ(0, pl_spawn(NULL, spawn_one_waiting, &ret, NULL));
 	ASSERT_TRUE(UNTIL(rt_stat().spawns_waited == 1));
-	EXPECT_TRUE(UNTIL(rt_stat().workers_parked == rt_stat().workers));
+	EXPECT_TRUE(UNTIL(is_all_parked()));
 	EXPECT_EQ(0, nr_done);
 	open_gate();
 	EXPECT_TRUE(UNTIL(nr_ran == 2));
@@ -296,16 +296,22 @@ TEST_F(limit, waiting_task_leaves_its_worker_to_others)
 	EXPECT_EQ(0, rt_stat().spawns_refused);
 }
 
+/* A thread waits to spawn a task, for the end of the one that stays. */
+static void start_waiting_thread(pthread_t *thread, int *ret)
+{
+	start_limited(1, 1);
+	EXPECT_EQ(0, pl_spawn(NULL, stay_until_open, NULL, NULL));
+	ASSERT_EQ(0, pthread_create(thread, NULL, spawn_one_waiting_thread,
+				    ret));
+	ASSERT_TRUE(UNTIL(pl__nr_waiting(&pl__rt.task_limit.nr) == 1));
+}
+
 TEST_F(limit, waiting_thread_blocks_until_a_task_ends)
 {
 	pthread_t thread;
 	int ret = 1;
 
-	start_limited(1, 1);
-	EXPECT_EQ(0, pl_spawn(NULL, stay_until_open, NULL, NULL));
-	ASSERT_EQ(0, pthread_create(&thread, NULL, spawn_one_waiting_thread,
-				    &ret));
-	ASSERT_TRUE(UNTIL(pl__nr_waiting(&pl__rt.task_limit.nr) == 1));
+	start_waiting_thread(&thread, &ret);
 	EXPECT_EQ(0, nr_done);
 	open_gate();
 	pthread_join(thread, NULL);
@@ -337,7 +343,7 @@ static void spawn_many_from_everywhere(uint32_t flags)
 	run_in_task(spawn_many_waiting, &flags);
 	ASSERT_TRUE(UNTIL(!rt_stat().tasks_alive));
 	run_as(PL_STACK_WORKER, spawn_many_waiting, &flags);
-	ASSERT_TRUE(UNTIL(rt_stat().workers_parked == rt_stat().workers));
+	ASSERT_TRUE(UNTIL(is_all_parked()));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, spawn_many_waiting_thread,
 				    &flags));
 	pthread_join(thread, NULL);
@@ -416,11 +422,7 @@ TEST_F(limit, stop_ends_the_wait_of_a_thread)
 	pthread_t thread;
 	int ret = 1;
 
-	start_limited(1, 1);
-	EXPECT_EQ(0, pl_spawn(NULL, stay_until_open, NULL, NULL));
-	ASSERT_EQ(0, pthread_create(&thread, NULL, spawn_one_waiting_thread,
-				    &ret));
-	ASSERT_TRUE(UNTIL(pl__nr_waiting(&pl__rt.task_limit.nr) == 1));
+	start_waiting_thread(&thread, &ret);
 	EXPECT_EQ(0, pl_runtime_stop());
 	pthread_join(thread, NULL);
 	EXPECT_EQ(-ECANCELED, ret);

@@ -193,7 +193,7 @@ TEST_F(hogs, stalled_worker_counts_as_running_again_after_its_task)
 	EXPECT_TRUE(UNTIL(rt_stat().workers_stalled));
 	end_hogs();
 	EXPECT_TRUE(UNTIL(!rt_stat().workers_stalled));
-	EXPECT_TRUE(UNTIL(rt_stat().workers_parked == rt_stat().workers));
+	EXPECT_TRUE(UNTIL(is_all_parked()));
 	spawn_tiny(100);
 	EXPECT_TRUE(UNTIL(nr_ran == 101));
 }

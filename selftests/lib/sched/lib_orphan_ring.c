@@ -121,7 +121,7 @@ static void touch(void *arg)
 /* The requests were submitted when this returns, as their worker sleeps. */
 static void park_worker(void)
 {
-	ASSERT_TRUE(UNTIL(rt_stat().workers_parked == rt_stat().workers));
+	ASSERT_TRUE(UNTIL(is_all_parked()));
 }
 
 static void hold_up_in_read(void)

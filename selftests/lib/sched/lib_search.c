@@ -89,7 +89,7 @@ static bool is_all_listed(void)
 	return nr == NR_WORKERS && !is_any_lot_locked();
 }
 
-static bool is_all_parked(void)
+static bool is_ready_to_hold(void)
 {
 	return rt_stat().workers_parked == NR_WORKERS &&
 	       !atomic_load(&pl__rt.nr_searching) && is_all_listed();
@@ -98,9 +98,9 @@ static bool is_all_parked(void)
 /* Holds the worker that parked last most likely, and so is woken next. */
 static void hold_last_parked(void)
 {
-	ASSERT_TRUE(UNTIL(is_all_parked()));
+	ASSERT_TRUE(UNTIL(is_ready_to_hold()));
 	run_in_task(note_thread, NULL);
-	ASSERT_TRUE(UNTIL(is_all_parked()));
+	ASSERT_TRUE(UNTIL(is_ready_to_hold()));
 	atomic_store(&may_go, 0);
 	ASSERT_EQ(0, pthread_kill(last_ran, SIGUSR1));
 	ASSERT_TRUE(UNTIL(is_held));
@@ -110,7 +110,7 @@ static void release_held(void)
 {
 	atomic_store(&may_go, 1);
 	ASSERT_TRUE(UNTIL(!is_held));
-	ASSERT_TRUE(UNTIL(is_all_parked()));
+	ASSERT_TRUE(UNTIL(is_ready_to_hold()));
 }
 
 /* One more task each time; true once the first has run. */

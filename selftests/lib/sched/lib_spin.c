@@ -42,7 +42,7 @@ static int spawn_in_turn(int nr)
 
 static void all_park(void)
 {
-	ASSERT_TRUE(UNTIL(rt_stat().workers_parked == rt_stat().workers));
+	ASSERT_TRUE(UNTIL(is_all_parked()));
 }
 
 static void start_to_spin(const char *us)

@@ -349,8 +349,7 @@ TEST_F(sysmon, parking_worker_does_not_count_as_blocked)
 						     (200 * 1000)));
 		spawn_tiny(1);
 		ASSERT_TRUE(UNTIL(rt_stat().tasks_alive == 0));
-		ASSERT_TRUE(UNTIL(rt_stat().workers_parked ==
-				  rt_stat().workers));
+		ASSERT_TRUE(UNTIL(is_all_parked()));
 		ASSERT_TRUE(UNTIL(rt_stat().workers_blocked == 0));
 	}
 }
@@ -380,7 +379,7 @@ TEST_F(sysmon, racing_workers_are_counted_once)
 		spawn_as(i % 8 ? PL_STACK_NORMAL : PL_STACK_WORKER,
 			 block_shortly, (void *)(uintptr_t)(i + 1));
 	EXPECT_TRUE(UNTIL_NO_MORE(nr_ran == nr, rt_stat().switches));
-	EXPECT_TRUE(UNTIL(rt_stat().workers_parked == rt_stat().workers));
+	EXPECT_TRUE(UNTIL(is_all_parked()));
 	/* Sysmon counts first, and may find then that it was too late. */
 	EXPECT_TRUE(UNTIL(rt_stat().workers_blocked == 0));
 	EXPECT_TRUE(UNTIL(atomic_load(&pl__rt.nr_seen) == 0));

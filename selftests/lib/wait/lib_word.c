@@ -409,8 +409,7 @@ TEST_F(word, waker_waits_for_no_timer_of_the_waiter)
 		EXPECT_EQ(1, pl_word_wake(&word, 1));
 		join(t);
 		unlock_all_timers();
-		ASSERT_TRUE(UNTIL(rt_stat().workers_parked ==
-				  rt_stat().workers));
+		ASSERT_TRUE(UNTIL(is_all_parked()));
 	}
 }
 
