@@ -9,8 +9,6 @@
 #include "ctx/self.h"
 #include "base/sys.h"
 
-#include <string.h>
-
 #define BINS	PL__LATENCY_BINS
 
 _Static_assert(ARRAY_SIZE(((struct pl_queue_delay *)0)->seen) == BINS,
