@@ -6,6 +6,7 @@
 
 #include "expect.hpp"
 
+#include <atomic>
 #include <cstdlib>
 #include <deque>
 #include <new>
@@ -142,7 +143,7 @@ static void wait_for_ends_at_its_time()
 }
 
 struct counter {
-	int	&nr;
+	std::atomic<int>	&nr;
 
 	~counter()
 	{
@@ -150,7 +151,7 @@ struct counter {
 	}
 };
 
-static void leave(int &nr)
+static void leave(std::atomic<int> &nr)
 {
 	counter c{nr};
 
@@ -159,7 +160,7 @@ static void leave(int &nr)
 
 static void exit_unwinds()
 {
-	int nr = 0;
+	std::atomic<int> nr = 0;
 	auto nothing = parklot::spawn([&] { leave(nr); });
 	auto number = parklot::spawn([&] { leave(nr); return 1; });
 
@@ -191,7 +192,7 @@ static void detached_run()
 	std::string text = "a text that takes memory of its own";
 	long a = 1, b = 2, c = 3;
 	pl_latch *to = &latch;
-	static int nr_unwound;
+	static std::atomic<int> nr_unwound;
 
 	parklot::detach([to] { pl_latch_done(to); });
 	parklot::detach([=] {
@@ -413,7 +414,7 @@ static void scope_waits_for_its_children()
 }
 
 /* How many frames in a scope were unwound. */
-static int nr_in_scope;
+static std::atomic<int> nr_in_scope;
 
 static void sleep_for_ever(std::atomic<int> &nr)
 {
