@@ -7,6 +7,9 @@
 
 #include "rt.h"
 
+#include <sys/socket.h>
+#include <sys/uio.h>
+
 #include <sys/uio.h>
 
 RT_FIXTURE(opts)
@@ -194,6 +197,77 @@ TEST_F(opts, null_is_invalid)
 	EXPECT_EQ(-EINVAL, pl_stat_read(NULL));
 	EXPECT_EQ(-EINVAL, pl_stat_worker(0, NULL));
 	EXPECT_EQ(-EINVAL, pl_io_wait(NULL, 0));
+}
+
+TEST_F(opts, null_is_invalid_wherever_it_stands)
+{
+	struct pl_scope s = PL_SCOPE_INIT;
+	struct pl_mutex m = PL_MUTEX_INIT;
+	struct pl_cond c = PL_COND_INIT;
+	struct pl_once o = PL_ONCE_INIT;
+	struct pl_word w = { 0 };
+	pl_task_t t;
+
+	EXPECT_EQ(-EINVAL, pl_cond_wait(&c, NULL));
+	EXPECT_EQ(-EINVAL, pl_cond_wait_until(&c, NULL, 0));
+	EXPECT_EQ(-EINVAL, pl_cond_wait_until(NULL, &m, 0));
+	EXPECT_EQ(-EINVAL, pl_sem_wait_until(NULL, 0));
+	EXPECT_EQ(-EINVAL, pl_latch_init(NULL, 1));
+	EXPECT_EQ(-EINVAL, pl_latch_add(NULL, 1));
+	EXPECT_EQ(-EINVAL, pl_latch_done(NULL));
+	EXPECT_EQ(-EINVAL, pl_latch_wait_until(NULL, 0));
+	EXPECT_EQ(-EINVAL, pl_barrier_init(NULL, 1));
+	EXPECT_EQ(-EINVAL, pl_once(&o, NULL, NULL));
+	EXPECT_EQ(-EINVAL, pl_chan_send_until(NULL, NULL, 0));
+	EXPECT_EQ(-EINVAL, pl_chan_recv_until(NULL, NULL, 0));
+	EXPECT_EQ(-EINVAL, pl_chan_trysend(NULL, NULL));
+	EXPECT_EQ(-EINVAL, pl_chan_tryrecv(NULL, NULL));
+	EXPECT_EQ(-EINVAL, pl_chan_select(NULL, 1, 0));
+	EXPECT_EQ(-EINVAL, pl_queue_push_urgent(NULL, NULL));
+	EXPECT_EQ(-EINVAL, pl_word_requeue(NULL, &w, 1, 1));
+	EXPECT_EQ(-EINVAL, pl_word_requeue(&w, NULL, 1, 1));
+	EXPECT_EQ(-EINVAL, pl_spawn_many(&t, 1, NULL, NULL, NULL));
+	EXPECT_EQ(-EINVAL, pl_blocking(NULL, NULL));
+	EXPECT_EQ(-EINVAL, pl_queue_delay(NULL));
+	EXPECT_EQ(-EINVAL, pl_poll_many(NULL, 1, 0));
+	EXPECT_EQ(-EINVAL, pl_hook_add(NULL, NULL, NULL));
+	EXPECT_EQ(-EINVAL, pl_scope_cancel(NULL, -ECANCELED));
+	EXPECT_EQ(-EINVAL, pl_scope_error(NULL));
+	EXPECT_EQ(-EINVAL, pl_scope_leave(NULL));
+	EXPECT_EQ(-EINVAL, pl_scope_spawn(NULL, NULL, NULL, NULL, NULL));
+	ASSERT_EQ(0, pl_scope_enter(&s, PL_FOREVER, 0));
+	EXPECT_EQ(-EINVAL, pl_scope_spawn(&s, NULL, NULL, NULL, NULL));
+	EXPECT_EQ(0, pl_scope_leave(&s));
+}
+
+static void use_no_memory(void *arg)
+{
+	struct iovec iov = { NULL, 1 };
+	int fds[2];
+
+	(void)arg;
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, fds));
+	ASSERT_EQ(3, write(fds[1], "abc", 3));
+	EXPECT_EQ(-EFAULT, pl_read(fds[0], NULL, 1));
+	EXPECT_EQ(-EFAULT, pl_write(fds[0], NULL, 1));
+	EXPECT_EQ(-EFAULT, pl_recv(fds[0], NULL, 1, 0));
+	EXPECT_EQ(-EFAULT, pl_send(fds[0], NULL, 1, 0));
+	EXPECT_EQ(-EFAULT, pl_readv(fds[0], &iov, 1));
+	EXPECT_EQ(-EFAULT, pl_readv(fds[0], NULL, 1));
+	EXPECT_EQ(-EFAULT, pl_writev(fds[0], NULL, 1));
+	EXPECT_EQ(-EFAULT, pl_recvmsg(fds[0], NULL, 0));
+	EXPECT_EQ(-EFAULT, pl_sendmsg(fds[0], NULL, 0));
+	EXPECT_EQ(-EFAULT, pl_connect(fds[0], NULL, 16));
+	close(fds[0]);
+	close(fds[1]);
+}
+
+TEST_F(opts, null_of_io_is_a_fault)
+{
+	run_in_task(use_no_memory, NULL);
+	setenv("PARKLOT_IO", "poll", 1);
+	ASSERT_EQ(0, pl_runtime_stop());
+	run_in_task(use_no_memory, NULL);
 }
 
 /* ---- version ---- */
