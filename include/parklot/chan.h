@@ -90,29 +90,24 @@ enum pl_chan_op {
 
 /**
  * struct pl_chan_case - a send or receive that pl_chan_select() may choose
- * @ch:      the channel; NULL: never ready
- * @item:    to be sent; or received: set if this case is chosen
- * @op:      enum pl_chan_op
- * @result:  set if this case is chosen: 0, or -EPIPE
- * @waiting: the library's
+ * @ch:       the channel; NULL: never ready
+ * @item:     to be sent; or received: set if this case is chosen
+ * @op:       enum pl_chan_op
+ * @result:   set if this case is chosen: 0, or -EPIPE
+ * @reserved: the library's
  */
 struct pl_chan_case {
 	struct pl_chan		*ch;
 	void			*item;
 	uint32_t		op;
 	int32_t			result;
-	struct {
-		struct pl_chan_case	*next, *prev;
-		void			*call;
-		uint32_t		nth_lock, nth_turn;
-		uint32_t		is_listed, reserved;
-	} waiting;
+	uint64_t		reserved[5];
 };
 
 #define PL_CHAN_CASE_RECV(ch) \
-	{ (ch), NULL, PL_CHAN_RECV, 0, { NULL, NULL, NULL, 0, 0, 0, 0 } }
+	{ (ch), NULL, PL_CHAN_RECV, 0, { 0 } }
 #define PL_CHAN_CASE_SEND(ch, item) \
-	{ (ch), (item), PL_CHAN_SEND, 0, { NULL, NULL, NULL, 0, 0, 0, 0 } }
+	{ (ch), (item), PL_CHAN_SEND, 0, { 0 } }
 
 /**
  * pl_chan_select() - wait for the first of several cases, and carry it out

@@ -7,37 +7,38 @@
 
 static void chan_append(struct pl__chan_queue *q, struct pl_chan_case *c)
 {
-	c->waiting.next = NULL;
-	c->waiting.prev = q->last;
+	pl__chan_waiting(c)->next = NULL;
+	pl__chan_waiting(c)->prev = q->last;
 	if (q->last)
-		q->last->waiting.next = c;
+		pl__chan_waiting(q->last)->next = c;
 	else
 		q->first = c;
 	q->last = c;
-	c->waiting.is_listed = true;
+	pl__chan_waiting(c)->is_listed = true;
 }
 
 static void chan_dequeue(struct pl_chan_case *c)
 {
 	struct pl__chan_queue *q = &c->ch->waiting[c->op];
-	struct pl_chan_case *next = c->waiting.next, *prev = c->waiting.prev;
+	struct pl_chan_case *next = pl__chan_waiting(c)->next;
+	struct pl_chan_case *prev = pl__chan_waiting(c)->prev;
 
-	if (!c->waiting.is_listed)
+	if (!pl__chan_waiting(c)->is_listed)
 		return;
 	if (prev)
-		prev->waiting.next = next;
+		pl__chan_waiting(prev)->next = next;
 	else
 		q->first = next;
 	if (next)
-		next->waiting.prev = prev;
+		pl__chan_waiting(next)->prev = prev;
 	else
 		q->last = prev;
-	c->waiting.is_listed = false;
+	pl__chan_waiting(c)->is_listed = false;
 }
 
 void pl__chan_list(struct pl_chan_case *c, struct pl__chan_call *call)
 {
-	c->waiting.call = call;
+	pl__chan_waiting(c)->call = call;
 	chan_append(&c->ch->waiting[c->op], c);
 }
 
@@ -63,7 +64,7 @@ static struct pl_chan_case *claim(struct pl_chan *ch, enum pl_chan_op op)
 	size_t i;
 
 	while ((c = ch->waiting[op].first)) {
-		call = c->waiting.call;
+		call = pl__chan_waiting(c)->call;
 		chan_dequeue(c);
 		/* [chan-a] pairs with [chan-a] in pl__chan_wait(). */
 		if (!chan_move(call, PL__CHAN_CLAIMED))
@@ -80,7 +81,7 @@ static struct pl_chan_case *claim(struct pl_chan *ch, enum pl_chan_op op)
 
 void pl__chan_wake(struct pl_chan_case *peer)
 {
-	struct pl__chan_call *call = peer->waiting.call;
+	struct pl__chan_call *call = pl__chan_waiting(peer)->call;
 
 	PL_INJECT("claimed");
 	/* [chan-b] pairs with [chan-b] in pl__chan_wait(). */
@@ -300,7 +301,7 @@ static struct pl_chan_case *claim_all(struct pl_chan *ch)
 		c->result = -EPIPE;
 		if (c->op == PL_CHAN_RECV)
 			c->item = NULL;
-		c->waiting.next = all;
+		pl__chan_waiting(c)->next = all;
 		all = c;
 	}
 	return all;
@@ -320,7 +321,7 @@ int pl_chan_close(struct pl_chan *ch)
 	pl__unlock(&ch->lock);
 
 	for (; all; all = next) {
-		next = all->waiting.next;
+		next = pl__chan_waiting(all)->next;
 		pl__chan_wake(all);
 	}
 	return was_closed ? -EPIPE : 0;

@@ -72,6 +72,25 @@ struct pl__chan_call {
 	struct pl_chan_case	*chosen;	/* C */
 };
 
+/* What a case has in its reserved space.  L: of its channel. */
+struct pl__chan_waiting {
+	struct pl_chan_case	*next, *prev;	/* L */
+	struct pl__chan_call	*call;		/* I */
+	uint32_t		nth_lock, nth_turn;
+	bool			is_listed;	/* L */
+} __attribute__((may_alias));
+
+_Static_assert(sizeof(struct pl__chan_waiting) <=
+	       sizeof(((struct pl_chan_case *)NULL)->reserved),
+	       "fits what the header reserves");
+_Static_assert(sizeof(struct pl_chan_case) == 64, "programs have arrays");
+
+static inline struct pl__chan_waiting *
+pl__chan_waiting(struct pl_chan_case *c)
+{
+	return (struct pl__chan_waiting *)c->reserved;
+}
+
 /*
  * Carries out @c without waiting: 0, -EPIPE, or -EAGAIN.  The caller wakes
  * *@peer, unless NULL, by pl__chan_wake() after it has dropped all locks; L.

@@ -13,6 +13,16 @@
  */
 #include "sync/chan.h"
 
+static uint32_t *select_lock(struct pl_chan_case *cases, size_t n)
+{
+	return &pl__chan_waiting(&cases[n])->nth_lock;
+}
+
+static uint32_t *select_turn(struct pl_chan_case *cases, size_t n)
+{
+	return &pl__chan_waiting(&cases[n])->nth_turn;
+}
+
 /* Shell sort; for few cases it is an insertion sort. */
 static void order_locks(struct pl_chan_case *cases, size_t nr)
 {
@@ -20,18 +30,18 @@ static void order_locks(struct pl_chan_case *cases, size_t nr)
 	size_t gap, i, k;
 
 	for (i = 0; i < nr; i++)
-		cases[i].waiting.nth_lock = (uint32_t)i;
+		*select_lock(cases, i) = (uint32_t)i;
 	for (gap = nr / 2; gap; gap /= 2) {
 		for (i = gap; i < nr; i++) {
-			nth = cases[i].waiting.nth_lock;
+			nth = *select_lock(cases, i);
 			for (k = i; k >= gap; k -= gap) {
-				prev = cases[k - gap].waiting.nth_lock;
+				prev = *select_lock(cases, k - gap);
 				if ((uintptr_t)cases[prev].ch <=
 				    (uintptr_t)cases[nth].ch)
 					break;
-				cases[k].waiting.nth_lock = prev;
+				*select_lock(cases, k) = prev;
 			}
-			cases[k].waiting.nth_lock = nth;
+			*select_lock(cases, k) = nth;
 		}
 	}
 }
@@ -42,9 +52,9 @@ static void order_locks(struct pl_chan_case *cases, size_t nr)
  */
 static struct pl_chan *nth_to_lock(struct pl_chan_case *cases, size_t n)
 {
-	struct pl_chan *ch = cases[cases[n].waiting.nth_lock].ch;
+	struct pl_chan *ch = cases[*select_lock(cases, n)].ch;
 
-	if (n && cases[cases[n - 1].waiting.nth_lock].ch == ch)
+	if (n && cases[*select_lock(cases, n - 1)].ch == ch)
 		return NULL;
 	return ch;
 }
@@ -88,16 +98,16 @@ static uint64_t select_next_random(struct pl_chan *ch)
 static int try_in_turn(struct pl_chan_case *cases, size_t nr,
 		       struct pl_chan_case **peer)
 {
-	struct pl_chan *any = cases[cases[nr - 1].waiting.nth_lock].ch;
+	struct pl_chan *any = cases[*select_lock(cases, nr - 1)].ch;
 	struct pl_chan_case *c;
 	size_t i, k;
 
 	for (i = 0; i < nr; i++)
-		cases[i].waiting.nth_turn = (uint32_t)i;
+		*select_turn(cases, i) = (uint32_t)i;
 	for (i = 0; i < nr && any; i++) {
 		k = i + select_next_random(any) % (nr - i);
-		c = &cases[cases[k].waiting.nth_turn];
-		cases[k].waiting.nth_turn = cases[i].waiting.nth_turn;
+		c = &cases[*select_turn(cases, k)];
+		*select_turn(cases, k) = *select_turn(cases, i);
 		if (!c->ch)
 			continue;
 		c->result = pl__chan_try(c, peer);

@@ -38,7 +38,7 @@ static int nr_listed(enum pl_chan_op op)
 	int nr = 0;
 
 	pl__lock(&chan->lock);
-	for (c = chan->waiting[op].first; c; c = c->waiting.next)
+	for (c = chan->waiting[op].first; c; c = pl__chan_waiting(c)->next)
 		nr++;
 	pl__unlock(&chan->lock);
 	return nr;

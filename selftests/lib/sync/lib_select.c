@@ -40,7 +40,7 @@ static int nr_listed(struct pl_chan *ch, enum pl_chan_op op)
 	int nr = 0;
 
 	pl__lock(&ch->lock);
-	for (c = ch->waiting[op].first; c; c = c->waiting.next)
+	for (c = ch->waiting[op].first; c; c = pl__chan_waiting(c)->next)
 		nr++;
 	pl__unlock(&ch->lock);
 	return nr;
