@@ -248,7 +248,7 @@ int TaskGroup::join(bthread_t tid, void **value)
 	} while (err == -EINTR);
 	if (value)
 		*value = nullptr;
-	return -err;
+	return err == -ESRCH ? EINVAL : -err;
 }
 
 }  // namespace bthread

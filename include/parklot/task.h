@@ -107,8 +107,9 @@ PL_API void pl_exit(void);
  *
  * Any number of callers, any time; a handle stays good for ever.
  *
- * Return: 0, also when it ended long ago; -EDEADLK for oneself; -EINVAL for
- * 0; -EINTR, -ECANCELED.
+ * Return: 0, also when it ended long ago; -ESRCH if no task ever had this
+ * handle, as far as that can be told; -EDEADLK for oneself; -EINVAL for 0;
+ * -EINTR, -ECANCELED.
  */
 PL_API int pl_join(pl_task_t t);
 

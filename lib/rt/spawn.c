@@ -367,6 +367,8 @@ void pl__spawn_cancel(struct pl__task *t)
 	struct pl__worker *w = pl__self();
 	uint32_t version = load_relaxed(&t->version) + 1;
 
+	if (unlikely(!version))
+		store_relaxed(&pl__task_has_wrapped, true);
 	atomic_store(&t->state, (uint64_t)version << 32);
 	atomic_store(&t->version, version);
 	pl__slab_free(&pl__rt.tasks, w ? &w->tasks : NULL, t);

@@ -60,6 +60,25 @@ struct pl__task *pl__task_slot(pl_task_t h)
 	return pl__slab_get(&pl__rt.tasks, (uint32_t)h);
 }
 
+_Atomic bool pl__task_has_wrapped;
+
+int pl__task_was(struct pl__task *t, pl_task_t h)
+{
+	uint32_t version = pl__task_version(h);
+
+	if (!(version & 1))
+		return -ESRCH;
+	if (!t)
+		return (uint32_t)h < pl__rt.first_slot ? 0 : -ESRCH;
+	/*
+	 * Versions are released: behind one from after the wrap it is seen.
+	 */
+	if (version <= load_acquire(&t->version) ||
+	    load_relaxed(&pl__task_has_wrapped))
+		return 0;
+	return -ESRCH;
+}
+
 struct pl__task *pl__current(void)
 {
 	struct pl__worker *w = pl__self();

@@ -100,6 +100,12 @@ int pl__tasks_init(void);
 /* The slot of @h, even if the task has ended; NULL: @h never was a handle. */
 struct pl__task *pl__task_slot(pl_task_t h);
 
+/* Of @h, which leads to @t and no living task: 0, or -ESRCH: to none ever. */
+int pl__task_was(struct pl__task *t, pl_task_t h);
+
+/* A: set before the version of a slot becomes 0 again: larger may be older. */
+extern _Atomic bool pl__task_has_wrapped;
+
 static inline uint32_t pl__task_version(pl_task_t h)
 {
 	return (uint32_t)(h >> 32);

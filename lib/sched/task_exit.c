@@ -62,6 +62,8 @@ struct pl__task *pl__task_end(struct pl__worker *w, struct pl__task *t)
 	if (unlikely(pl__has_hooks()))
 		pl__hooks_drop();
 	counter_inc_release(&w->stat.ended);
+	if (unlikely(!version))
+		store_relaxed(&pl__task_has_wrapped, true);
 	store_release(&t->state, (uint64_t)version << 32);
 	store_release(&t->version, version);
 	PL_INJECT("join-b");

@@ -73,7 +73,7 @@ int pl_join_until(pl_task_t h, uint64_t deadline_ns)
 		if (ret == -EAGAIN)
 			ret = is_alive(t, h) ? pl__wait_pending() : 0;
 	}
-	return ret;
+	return ret ? ret : pl__task_was(t, h);
 }
 
 int pl_join(pl_task_t h)

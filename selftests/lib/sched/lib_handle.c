@@ -31,14 +31,18 @@ TEST_F(handle, handle_0_is_invalid)
 	mixed_run(1, 1, no_task_is_invalid, NULL);
 }
 
-static void look_at_stale(void *arg)
+static void look_at(pl_task_t t, int join_says)
 {
-	pl_task_t t = *(pl_task_t *)arg;
-
-	EXPECT_EQ(0, pl_join(t));
+	EXPECT_EQ(join_says, pl_join(t));
+	EXPECT_EQ(join_says, pl_join_until(t, 0));
 	EXPECT_EQ(-ESRCH, pl_interrupt(t));
 	EXPECT_EQ(-ESRCH, pl_cancel(t));
 	EXPECT_EQ(0, pl_sleep(1));
+}
+
+static void look_at_stale(void *arg)
+{
+	look_at(*(pl_task_t *)arg, 0);
 }
 
 TEST_F(handle, stale_handle_is_refused)
@@ -50,16 +54,27 @@ TEST_F(handle, stale_handle_is_refused)
 	run_in_task(look_at_stale, &t);
 }
 
-TEST_F(handle, invented_handle_is_stale)
+static void look_at_invented(void *arg)
 {
-	pl_task_t t = 0x7fffffff00000001ULL;
+	look_at(*(pl_task_t *)arg, -ESRCH);
+}
 
-	run_in_task(nothing, NULL);
-	look_at_stale(&t);
-	t = 0xffffffffffffffffULL;
-	look_at_stale(&t);
-	t = 1;
-	look_at_stale(&t);
+TEST_F(handle, invented_handle_is_of_no_task)
+{
+	/* No such slot, with versions that are odd and even; even of slot 0. */
+	static pl_task_t invented[] = {
+		0x7fffffff00000001ULL, 0xffffffffffffffffULL, 1,
+		0x1ffffffffULL, 0x200000000ULL,
+	};
+	pl_task_t next = spawn(nothing, NULL) + (2ULL << 32);
+	size_t i;
+
+	join(next - (2ULL << 32));
+	for (i = 0; i < ARRAY_SIZE(invented); i++) {
+		look_at_invented(&invented[i]);
+		run_in_task(look_at_invented, &invented[i]);
+	}
+	look_at_invented(&next);
 }
 
 static int compare_handles(const void *a, const void *b)
