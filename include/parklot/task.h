@@ -99,7 +99,12 @@ PL_API int pl_spawn_many(pl_task_t *out, size_t nr, void (*fn)(void *arg),
  */
 PL_API int pl_flush(void);
 
-/** pl_exit() - end the calling task; outside a task it does nothing */
+/**
+ * pl_exit() - end the calling task; outside a task it does nothing
+ *
+ * Nothing is unwound: no destructor of C++ runs, and no cleanup handler.  A
+ * task of <parklot.hpp> ends by parklot::this_task::exit().
+ */
 PL_API void pl_exit(void);
 
 /**
