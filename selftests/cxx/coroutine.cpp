@@ -8,6 +8,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <unistd.h>
 
 #ifndef PARKLOT_HAS_COROUTINES
 # error "this compiler has no coroutines"
@@ -76,6 +77,36 @@ static job goes_on_in_the_task(pl_latch *end)
 	pl_latch_done(end);
 }
 
+/* I/O is awaited by a task that makes it; the thread goes on meanwhile. */
+static job read_twice(int fd, pl_latch *end)
+{
+	char buf[8];
+	auto read = [&] { return pl_read(fd, buf, sizeof(buf)); };
+	auto first = parklot::spawn(read);
+	ssize_t n = co_await first;
+
+	expect(n == 3 && std::string(buf, 3) == "one", "I/O is awaited");
+	auto second = parklot::spawn(read);
+	n = co_await second;
+	expect(!n, "and its end");
+	pl_latch_done(end);
+}
+
+static void awaits_io()
+{
+	pl_latch end = PL_LATCH_INIT(1);
+	int fds[2];
+
+	expect(!pipe(fds), "there is a pipe");
+	read_twice(fds[0], &end);
+	expect(pl_latch_wait_until(&end, pl_now() + 1000000) == -ETIMEDOUT,
+	       "nothing was written yet");
+	expect(write(fds[1], "one", 3) == 3, "something is");
+	close(fds[1]);
+	expect(!pl_latch_wait(&end), "the coroutine has ended");
+	close(fds[0]);
+}
+
 int main()
 {
 	pl_latch end = PL_LATCH_INIT(2 * NR_ROUNDS + 1);
@@ -85,6 +116,7 @@ int main()
 		catch_it(&end);
 	}
 	goes_on_in_the_task(&end);
+	awaits_io();
 	expect(!pl_latch_wait(&end), "all coroutines have ended");
 	expect(!pl_runtime_stop(), "the runtime stops");
 	return failed();
