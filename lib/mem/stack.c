@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
-#include "mem/stack.h"
+#include "mem/stack_pool.h"
 #include "base/atfork.h"
 #include "mem/valgrind.h"
-#include "base/list.h"
 #include "base/sys.h"
 
 #include <sys/mman.h>
@@ -20,40 +19,6 @@
 #define CACHE_NR_MAX	32
 #define WARM_NR_MAX	1024		/* with more, aging gives some back */
 #define WARM_BYTES	(256UL << 20)	/* or with more than these */
-#define NR_AT_ONCE	16		/* stacks trimmed under one lock */
-#define BYTES_AT_ONCE	(4UL << 20)	/* or stacks of so many bytes */
-#define NR_A_STEP	512		/* stacks per step of aging */
-#define STEP_NS		(1000 * 1000)
-
-/* L: the pool's lock is held.  I: set at init, then read-only. */
-struct pl__stack_area {
-	struct pl__list		list;		/* L: in areas or full */
-	char			*base;		/* I */
-	uint64_t		idle;	/* L: a bit for each idle stack */
-	uint64_t		dirty;	/* L: idle stacks that have memory */
-	uint64_t		guarded; /* I: stacks with a guard */
-	/* I: valgrind's ids, under valgrind only */
-	uint32_t		valgrind[];
-};
-
-struct pl__stack_pool {
-	struct pl__lock		lock __pl_cacheline;
-	struct pl__stack	*warm;		/* L: stacks, last put first */
-	_Atomic uint32_t	nr_warm; /* changed under lock; read without */
-	uint32_t		nr_low;	/* L: least nr_warm since last aging */
-	/* aging thread: warm ones to give back */
-	uint32_t		nr_unused;
-	struct pl__list		areas;	/* L: with idle stacks; dirty first */
-	struct pl__list		full;		/* L: without idle stacks */
-	size_t			size; /* I: bytes of a stack, of its guard */
-	uint32_t		cls;		/* I: enum pl_stack */
-	uint32_t		nr_per_area;	/* I */
-	/* I: most stacks in a worker's cache */
-	uint32_t		nr_cached;
-	/* I: with more warm stacks, aging gives some back */
-	uint32_t		nr_warm_max;
-	uint32_t		nr_at_once; /* I: trimmed under one lock */
-};
 
 static size_t page_size = 4096;
 static enum pl__stack_guard forced;
@@ -128,38 +93,14 @@ void pl__stack_check_canary(const struct pl__stack *st)
 
 /* ---- areas ---- */
 
-/* Of a stack with its guard, which is as wide. */
-static size_t slot_size(const struct pl__stack_pool *p)
-{
-	return 2 * p->size;
-}
-
-/* The lowest byte of the guard of stack @i. */
-static char *slot_at(const struct pl__stack_pool *p,
-		     const struct pl__stack_area *a, uint32_t i)
-{
-	return a->base + i * slot_size(p);
-}
-
-static size_t area_size(const struct pl__stack_pool *p)
-{
-	return slot_size(p) * p->nr_per_area;
-}
-
-static uint64_t all_of(const struct pl__stack_pool *p)
-{
-	return p->nr_per_area == 64 ? UINT64_MAX :
-				      (1ULL << p->nr_per_area) - 1;
-}
-
 static void area_add_to_valgrind(struct pl__stack_pool *p,
 				 struct pl__stack_area *a)
 {
 	uint32_t i;
 
 	for (i = 0; i < p->nr_per_area; i++)
-		a->valgrind[i] = pl__valgrind_add(slot_at(p, a, i) + p->size,
-						  p->size);
+		a->valgrind[i] = pl__valgrind_add(pl__stack_slot_at(p, a, i) +
+						  p->size, p->size);
 }
 
 static struct pl__stack_area *area_new(struct pl__stack_pool *p)
@@ -171,7 +112,7 @@ static struct pl__stack_area *area_new(struct pl__stack_pool *p)
 
 	if (!a)
 		return NULL;
-	a->base = pl__map(area_size(p));
+	a->base = pl__map(pl__stack_area_size(p));
 	if (!a->base) {
 		pl__free(a);
 		return NULL;
@@ -179,20 +120,20 @@ static struct pl__stack_area *area_new(struct pl__stack_pool *p)
 	/*
 	 * Each task is to use single pages; a huge page would serve 500 tasks.
 	 */
-	pl__advise(a->base, area_size(p), MADV_NOHUGEPAGE);
+	pl__advise(a->base, pl__stack_area_size(p), MADV_NOHUGEPAGE);
 	for (i = 0; i < p->nr_per_area; i++) {
-		if (guard(slot_at(p, a, i), p->size))
+		if (guard(pl__stack_slot_at(p, a, i), p->size))
 			a->guarded |= 1ULL << i;
 		else
 			atomic_fetch_add(&nr_unguarded, 1);
 	}
 	if (on_valgrind)
 		area_add_to_valgrind(p, a);
-	a->idle = all_of(p);
+	a->idle = pl__stack_all_of(p);
 	return a;
 }
 
-static void area_free(struct pl__stack_pool *p, struct pl__stack_area *a)
+void pl__stack_area_free(struct pl__stack_pool *p, struct pl__stack_area *a)
 {
 	uint64_t guards = (uint64_t)__builtin_popcountll(a->guarded);
 	uint32_t i;
@@ -202,14 +143,14 @@ static void area_free(struct pl__stack_pool *p, struct pl__stack_area *a)
 	if (is_by_mprotect())
 		atomic_fetch_add(&mprotects_left, (int64_t)guards);
 	atomic_fetch_sub(&nr_unguarded, p->nr_per_area - guards);
-	pl__unmap(a->base, area_size(p));
+	pl__unmap(a->base, pl__stack_area_size(p));
 	pl__free(a);
 }
 
 static struct pl__stack *stack_at(struct pl__stack_pool *p,
 				  struct pl__stack_area *a, uint32_t i)
 {
-	char *base = slot_at(p, a, i) + p->size;
+	char *base = pl__stack_slot_at(p, a, i) + p->size;
 	struct pl__stack *st;
 
 	st = (struct pl__stack *)(base + p->size) - 1;
@@ -268,19 +209,34 @@ static void take_warm(struct pl__stack_pool *p)
 		p->nr_low = nr;
 }
 
+/*
+ * True: there is neither a warm stack nor memory for an area, but some are
+ * being cleaned.
+ */
+static bool get_some(struct pl__stack_pool *p, struct pl__stack **st,
+		     struct pl__stack_area **a, uint32_t *i)
+{
+	bool is_to_wait;
+
+	pl__lock(&p->lock);
+	*st = p->warm;
+	if (*st)
+		take_warm(p);
+	else
+		*a = get_cold(p, i);
+	is_to_wait = !*st && !*a && p->nr_cleaning;
+	pl__unlock(&p->lock);
+	return is_to_wait;
+}
+
 static struct pl__stack *pool_get(struct pl__stack_pool *p)
 {
 	struct pl__stack_area *a = NULL;
 	struct pl__stack *st;
 	uint32_t i = 0;
 
-	pl__lock(&p->lock);
-	st = p->warm;
-	if (st)
-		take_warm(p);
-	else
-		a = get_cold(p, &i);
-	pl__unlock(&p->lock);
+	while (unlikely(get_some(p, &st, &a, &i)))
+		pl__sched_yield();
 	/*
 	 * The first page of the stack is faulted in here, with the lock
 	 * dropped.
@@ -369,174 +325,13 @@ struct pl__stack *pl__stack_get(struct pl__stacks *s,
 	return likely(st) ? st : get_trimmed(s, c, cls);
 }
 
-/* ---- giving back ---- */
-
-/*
- * Each of these does a little under the lock and returns whether to go on, so
- * that a thread that wants a stack meanwhile waits for microseconds.  A stack
- * is always in the warm list or in its area: a thread that looks for one must
- * not miss it.
- */
-
-/*
- * Gives up to @most warm stacks to their areas, where each is a bit; returns
- * how many.
- */
-static uint32_t cool_down_some(struct pl__stack_pool *p, uint32_t most)
-{
-	struct pl__stack_area *a;
-	struct pl__stack *st;
-	uint32_t nr = 0;
-
-	pl__lock(&p->lock);
-	for (st = p->warm; st && nr < most; st = st->next, nr++) {
-		a = st->area;
-		a->idle |= 1ULL << st->index;
-		a->dirty |= 1ULL << st->index;
-		list_del_init(&a->list);
-		list_add(&a->list, &p->areas);
-	}
-	p->warm = st;
-	store_relaxed(&p->nr_warm, load_relaxed(&p->nr_warm) - nr);
-	pl__unlock(&p->lock);
-	return nr;
-}
-
-/*
- * What lies below a stack without a guard may have been written to by a frame
- * that stepped over the canary.
- */
-static int stack_clean(struct pl__stack_pool *p, struct pl__stack_area *a,
-		       uint32_t i)
-{
-	if (a->guarded & 1ULL << i)
-		return pl__advise(slot_at(p, a, i) + p->size, p->size,
-				  MADV_DONTNEED);
-	return pl__advise(slot_at(p, a, i), slot_size(p), MADV_DONTNEED);
-}
-
-static size_t clean_some(struct pl__stack_pool *p, struct pl__stack_area *a)
-{
-	size_t given = 0;
-	uint32_t i, nr;
-
-	for (nr = 0; a->dirty && nr < p->nr_at_once; nr++) {
-		i = (uint32_t)__builtin_ctzll(a->dirty);
-		a->dirty &= a->dirty - 1;
-		if (!stack_clean(p, a, i))
-			given += p->size;
-	}
-	if (!a->dirty) {
-		list_del_init(&a->list);
-		list_add_tail(&a->list, &p->areas);
-	}
-	return given;
-}
-
-/*
- * Unmaps an area without used stacks, or gives back the memory of idle stacks
- * in another.
- */
-static bool trim_some(struct pl__stack_pool *p, size_t *given)
-{
-	struct pl__stack_area *a, *unused = NULL;
-
-	pl__lock(&p->lock);
-	a = list_entry(p->areas.next, struct pl__stack_area, list);
-	if (list_empty(&p->areas) || !a->dirty) {
-		pl__unlock(&p->lock);
-		return false;
-	}
-	if (a->idle == all_of(p)) {
-		list_del_init(&a->list);
-		unused = a;
-	} else {
-		*given += clean_some(p, a);
-	}
-	pl__unlock(&p->lock);
-
-	if (unused) {
-		area_free(p, unused);
-		*given += area_size(p);
-	}
-	return true;
-}
-
-bool pl__stacks_is_trim_due(struct pl__stacks *s)
-{
-	uint32_t cls;
-
-	for (cls = 0; cls < PL__STACK_CLASSES; cls++)
-		if (load_relaxed(&s->pools[cls].nr_warm) >
-		    s->pools[cls].nr_warm_max)
-			return true;
-	return false;
-}
-
-size_t pl__stacks_trim(struct pl__stacks *s)
-{
-	size_t given = 0;
-	uint32_t cls;
-
-	for (cls = 0; cls < PL__STACK_CLASSES; cls++) {
-		while (cool_down_some(&s->pools[cls], NR_AT_ONCE))
-			;
-		while (trim_some(&s->pools[cls], &given))
-			;
-	}
-	return given;
-}
-
-/* Stacks that were warm all the time since the last look were of no use. */
-static void stack_look(struct pl__stack_pool *p)
-{
-	pl__lock(&p->lock);
-	p->nr_unused = p->nr_low > p->nr_warm_max ? p->nr_low : 0;
-	p->nr_low = load_relaxed(&p->nr_warm);
-	pl__unlock(&p->lock);
-}
-
-/* One step of aging; true: there is more to give back. */
-static bool age_some(struct pl__stack_pool *p)
-{
-	uint32_t nr, left = NR_A_STEP;
-	size_t given = 0;
-
-	while (p->nr_unused && left) {
-		nr = p->nr_unused < NR_AT_ONCE ? p->nr_unused : NR_AT_ONCE;
-		nr = cool_down_some(p, nr);
-		p->nr_unused = nr ? p->nr_unused - nr : 0;
-		left -= nr < left ? nr : left;
-	}
-	while (trim_some(p, &given))
-		;
-	return p->nr_unused;
-}
-
-uint64_t pl__stacks_age(struct pl__stacks *s, uint64_t now_ns)
-{
-	bool is_more = false;
-	uint32_t cls;
-
-	if (now_ns >= s->look_ns) {
-		s->look_ns = now_ns + PL__STACKS_AGE_NS;
-		for (cls = 0; cls < PL__STACK_CLASSES; cls++)
-			stack_look(&s->pools[cls]);
-	}
-	for (cls = 0; cls < PL__STACK_CLASSES; cls++)
-		is_more |= age_some(&s->pools[cls]);
-	if (is_more)
-		return STEP_NS;
-	return pl__stacks_is_trim_due(s) ? s->look_ns - now_ns : UINT64_MAX;
-}
+/* ---- all of a runtime ---- */
 
 uint64_t pl__stacks_unguarded(struct pl__stacks *s)
 {
 	(void)s;
 	return load_relaxed(&nr_unguarded);
 }
-
-/* ---- all pools of a runtime ---- */
 
 static void stack_atfork_child(void)
 {
@@ -555,13 +350,14 @@ static void pool_init(struct pl__stack_pool *p, uint32_t cls, size_t size)
 	size = (size + page_size - 1) & ~(page_size - 1);
 	p->cls = cls;
 	p->size = size;
-	p->nr_per_area = slot_size(p) < AREA_SIZE ?
-			 (uint32_t)(AREA_SIZE / slot_size(p)) : 1;
+	p->nr_per_area = pl__stack_slot_size(p) < AREA_SIZE ?
+			 (uint32_t)(AREA_SIZE / pl__stack_slot_size(p)) : 1;
 	if (p->nr_per_area > AREA_NR_MAX)
 		p->nr_per_area = AREA_NR_MAX;
 	p->nr_cached = 1 + stack_nr_in(CACHE_NR_MAX - 1, CACHE_BYTES, size);
 	p->nr_warm_max = stack_nr_in(WARM_NR_MAX, WARM_BYTES, size);
-	p->nr_at_once = 1 + stack_nr_in(NR_AT_ONCE - 1, BYTES_AT_ONCE, size);
+	p->nr_at_once = 1 + stack_nr_in(PL__STACK_AT_ONCE - 1,
+					PL__STACK_BYTES_AT_ONCE, size);
 	list_init(&p->areas);
 	list_init(&p->full);
 }
