@@ -66,7 +66,7 @@ void pl__spare_begin(struct pl__worker *w)
 {
 	_Atomic uint32_t *crew_word = load_relaxed(&w->crew_word);
 
-	w->is_spare = true;
+	store_relaxed(&w->is_spare, true);
 	if (crew_word)
 		store_relaxed(crew_word, 1);
 	atomic_fetch_add(&pl__rt.nr_blocked, 1);
@@ -79,7 +79,7 @@ void pl__spare_end(struct pl__worker *w)
 {
 	_Atomic uint32_t *crew_word = load_relaxed(&w->crew_word);
 
-	w->is_spare = false;
+	store_relaxed(&w->is_spare, false);
 	pl__unblocked(w);
 	if (crew_word)
 		store_relaxed(crew_word, 0);
@@ -156,7 +156,7 @@ bool pl__aside_put(struct pl__worker *w, struct pl__task *t)
 
 struct pl__task *pl__aside_take(struct pl__worker *w)
 {
-	bool was_spare = w->is_spare;
+	bool was_spare = load_relaxed(&w->is_spare);
 	struct pl__task *t;
 
 	if (!pl__aside_nr())

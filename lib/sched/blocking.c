@@ -12,7 +12,7 @@ static struct pl__worker *blocking_begin(void)
 {
 	struct pl__worker *w = pl__self();
 
-	if (!w || !w->current || w->is_spare)
+	if (!w || !w->current || load_relaxed(&w->is_spare))
 		return NULL;
 	w->nr_unsignalled = 0;
 	w->spare_task = NULL;
@@ -32,7 +32,7 @@ int pl_blocking(void (*fn)(void *arg), void *arg)
 	w = blocking_begin();
 	fn(arg);
 	/* If the task waited meanwhile, its worker is no spare any more. */
-	if (w && w == pl__self() && w->is_spare)
+	if (w && w == pl__self() && load_relaxed(&w->is_spare))
 		pl__spare_end(w);
 	return 0;
 }

@@ -194,7 +194,7 @@ static bool take_back_block(struct pl__worker *w)
 /* The run of a task is over: the worker is neither blocked nor a spare. */
 static __pl_noinline void back_from_block(struct pl__worker *w)
 {
-	if (w->is_spare) {
+	if (load_relaxed(&w->is_spare)) {
 		pl__spare_judge(w);
 		pl__spare_end(w);
 	} else if (take_back_block(w) && w->current) {
@@ -262,7 +262,7 @@ static __pl_always_inline struct pl__task *next_queued(struct pl__worker *w)
 /* A spare goes on as a spare unless too few others run. */
 static bool is_surplus_now(struct pl__worker *w)
 {
-	if (w->is_spare) {
+	if (load_relaxed(&w->is_spare)) {
 		pl__spare_judge(w);
 		if (load_relaxed(&w->duty) == PL__BLOCKED && !pl__is_short())
 			return true;
@@ -419,10 +419,10 @@ void pl_yield(void)
 		put_events_ahead(w);
 	next = pl__next_prepared(w);
 	/* A spare has nothing but its task and those that are set aside. */
-	if (!next && w->is_spare && !w->nr_ahead_of_yield &&
+	if (!next && load_relaxed(&w->is_spare) && !w->nr_ahead_of_yield &&
 	    !w->nr_events_ahead && !pl__aside_nr())
 		return;
-	if (!next && !w->is_spare && !pl__is_surplus()) {
+	if (!next && !load_relaxed(&w->is_spare) && !pl__is_surplus()) {
 		next = pl__steal(w, false);
 		if (next && !pl__task_prepare(w, next))
 			next = NULL;

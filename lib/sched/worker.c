@@ -24,7 +24,7 @@ static struct pl__task *worker_steal(struct pl__worker *w)
 {
 	struct pl__task *t = NULL;
 
-	while (!w->is_spare && !pl__is_surplus()) {
+	while (!load_relaxed(&w->is_spare) && !pl__is_surplus()) {
 		t = pl__steal(w, true);
 		if (!t || !pl__aside_put(w, t))
 			break;
@@ -38,7 +38,8 @@ static struct pl__task *worker_find_task(struct pl__worker *w)
 	struct pl__task *t;
 
 	/* Where none is surplus pl__next() does not ask for spares. */
-	if (unlikely(w->is_spare) && !pl__has_surplus_workers()) {
+	if (unlikely(load_relaxed(&w->is_spare)) &&
+	    !pl__has_surplus_workers()) {
 		pl__spare_judge(w);
 		pl__spare_end(w);
 	}
@@ -128,7 +129,7 @@ void pl__worker_runs(struct pl__worker *w)
  */
 static bool may_spin(struct pl__worker *w)
 {
-	if (!w->spin_ns || w->ring || w->is_spare ||
+	if (!w->spin_ns || w->ring || load_relaxed(&w->is_spare) ||
 	    pl__nr_running() + load_relaxed(&pl__rt.nr_stalled) >
 	    pl__rt.nr_cpus ||
 	    pl__is_surplus())
@@ -181,11 +182,11 @@ static void worker_started(struct pl__worker *w)
 /* A spare stays counted in nr_blocked until it is counted in nr_idle. */
 static void count_idle(struct pl__worker *w)
 {
-	bool was_spare = w->is_spare;
+	bool was_spare = load_relaxed(&w->is_spare);
 
 	if (was_spare)
 		atomic_fetch_add(&pl__rt.nr_idle, 1);
-	w->is_spare = false;
+	store_relaxed(&w->is_spare, false);
 	pl__worker_leaves(w, PL__IDLE);
 	/* [idle-a] pairs with [idle-b] in pl__notify_one(). */
 	if (!was_spare)
@@ -286,10 +287,10 @@ static void loop(struct pl__worker *w)
 
 void pl__worker_run(struct pl__worker *w)
 {
-	bool is_spare = w->is_spare;
+	bool is_spare = load_relaxed(&w->is_spare);
 
 	if (pl__rt.cfg.worker_start) {
-		w->is_spare = false;
+		store_relaxed(&w->is_spare, false);
 		pl__run_start_hook(w);
 		if (is_spare)
 			pl__spare_begin(w);

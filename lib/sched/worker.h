@@ -114,7 +114,7 @@ struct pl__worker {
 	bool			is_starting;	/* O: counted in nr_starting */
 	/* A: requests of other workers in flight that it has submitted */
 	_Atomic uint32_t	nr_for_others;
-	bool			is_spare;	/* O: see aside.h */
+	_Atomic bool		is_spare;	/* O writes: see aside.h */
 	int			ring_error;	/* O: -errno: it has no ring */
 	/* O: index of the next worker to steal from if stalled */
 	uint32_t		next_stalled;

@@ -27,7 +27,7 @@ static void worker_join_crew(struct pl__worker *w)
 {
 	_Atomic uint32_t *crew_word = pl__crew_join(&pl__rt.lots, w->index);
 
-	if (crew_word && w->is_spare)
+	if (crew_word && load_relaxed(&w->is_spare))
 		store_relaxed(crew_word, 1);
 	atomic_store(&w->crew_word, crew_word);
 }
