@@ -72,6 +72,7 @@
 #define LOOK_FIRST_NS	(50 * 1000ULL)
 #define LOOK_LAST_NS	(5 * 1000 * 1000ULL)
 #define LOOK_IO_NS	(1000 * 1000ULL) /* first interval if no task waits */
+#define LOOK_EACH_NS	(40 * 1000ULL)	/* blocked: so much for each worker */
 #define LAST_LOOKS	6	/* at blocked workers, at growing intervals */
 #define LOOK_COSTS	8	/* looks take at most this part of the time */
 
@@ -172,26 +173,33 @@ static uint64_t nr_sleeps_of(int tid)
 }
 
 /*
- * The worker uses as much as one that is not blocked, or did not sleep between
- * two looks.  A task that is woken now and then, to sleep again, leaves its
- * worker blocked.
+ * The worker uses as much as one that is not blocked, for long enough to tell,
+ * or did not sleep between two looks.  A task that is woken now and then, to
+ * sleep again, leaves its worker blocked.  A spare that did not sleep may wait
+ * for a processor: where these are short most of a crowd does, and each that
+ * counted as running would keep a worker from all other tasks.
+ *
+ * The more workers there are the more seldom each is looked at.
  */
 static bool is_back(struct pl__worker *w, uint64_t now)
 {
 	struct pl__sysmon_view *s = &w->sysmon;
-	bool is_same = s->tick == load_relaxed(&w->tick);
+	bool is_same = s->tick == load_relaxed(&w->tick), is_busy;
 	uint64_t cpu_ns, used_ns, nr_sleeps, ns = now - s->since_ns;
 	int tid = load_relaxed(&w->tid);
 
-	if (!tid)
+	if (!tid || ns < BLOCKED_NS ||
+	    ns < LOOK_EACH_NS * load_relaxed(&pl__rt.nr_started))
 		return false;
 	cpu_ns = pl__tid_cpu_ns(tid);
 	used_ns = cpu_ns - s->cpu_ns;
 	pl__since_ran_ms(w, cpu_ns, now);
 	note(w, now, cpu_ns);
-	if (!used_ns || pl__sysmon_is_asleep(w))
+	is_busy = is_same && used_ns * CPU_PART >= ns;
+	if (!used_ns || (!is_busy && load_relaxed(&w->is_spare)) ||
+	    pl__sysmon_is_asleep(w))
 		return false;
-	if (is_same && used_ns * CPU_PART >= ns)
+	if (is_busy)
 		return true;
 	nr_sleeps = nr_sleeps_of(tid);
 	is_same = s->nr_sleeps == nr_sleeps;

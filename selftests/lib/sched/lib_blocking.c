@@ -265,6 +265,90 @@ TEST_F(blocking, task_on_the_worker_stack_may_call)
 	EXPECT_TRUE(UNTIL(!rt_stat().workers_blocked));
 }
 
+/* ---- short of processors ---- */
+
+static atomic_int nr_turns;
+
+static void use_first_processor(void)
+{
+	cpu_set_t set, first;
+	int cpu = 0;
+
+	ASSERT_EQ(0, sched_getaffinity(0, sizeof(set), &set));
+	while (!CPU_ISSET(cpu, &set))
+		cpu++;
+	CPU_ZERO(&first);
+	CPU_SET(cpu, &first);
+	EXPECT_EQ(0, sched_setaffinity(0, sizeof(first), &first));
+}
+
+static void *keep_processor(void *arg)
+{
+	use_first_processor();
+	atomic_fetch_add(&nr_begun, 1);
+	while (!may_go)
+		;
+	return arg;
+}
+
+/* It never sleeps, and gives up its turn at once whenever it gets one. */
+static void give_up_turns(void *arg)
+{
+	(void)arg;
+	while (!may_go) {
+		sched_yield();
+		atomic_fetch_add(&nr_turns, 1);
+	}
+}
+
+static void call_give_up_turns(void *arg)
+{
+	EXPECT_EQ(0, setpriority(PRIO_PROCESS, (id_t)gettid(), 10));
+	use_first_processor();
+	EXPECT_EQ(0, pl_blocking(give_up_turns, arg));
+}
+
+/* So sysmon has to look. */
+static void keep_work_waiting(void *arg)
+{
+	(void)arg;
+	while (!may_go)
+		pl_yield();
+}
+
+static bool has_new_turn(void)
+{
+	static int last;
+	int nr = nr_turns;
+	bool is_new = nr != last;
+
+	last = nr;
+	return is_new;
+}
+
+TEST_F(blocking, worker_that_waits_for_a_processor_stays_counted)
+{
+	pl_task_t t[3];
+	pthread_t thread;
+	int i;
+
+	start_with(1, 3);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, keep_processor, NULL));
+	EXPECT_TRUE(UNTIL(nr_begun == 1));
+	t[0] = spawn(call_give_up_turns, NULL);
+	t[1] = spawn(keep_work_waiting, NULL);
+	t[2] = spawn(keep_work_waiting, NULL);
+	for (i = 0; i < 10; i++) {
+		EXPECT_TRUE(UNTIL(has_new_turn()));
+		EXPECT_LE(1, rt_stat().workers_blocked);
+		usleep(6000);
+	}
+	may_go = 1;
+	EXPECT_EQ(0, pthread_join(thread, NULL));
+	for (i = 0; i < 3; i++)
+		join(t[i]);
+}
+
 /* ---- outside, and errors ---- */
 
 TEST_F(blocking, thread_that_is_no_worker_only_calls)

@@ -73,49 +73,132 @@ TEST_F(crowd, tasks_of_a_routine_that_blocks_are_set_aside)
 
 /* ---- tasks that resume ---- */
 
-#define NR_LOOPS	60
+#define NR_AGAIN	40
+#define NR_ROUNDS	5
+
+/* By turns, so that no task takes the byte of another's round. */
+static int turnstiles[2][2];
+static atomic_int nr_in, nr_through;
+static struct pl_word nr_rounds;
+
+static void wait_and_block(void *arg)
+{
+	uint32_t round;
+	char c;
+
+	(void)arg;
+	for (round = 0; round < 2 * NR_ROUNDS; round++) {
+		while (atomic_load(&nr_rounds.value) == round)
+			pl_word_wait(&nr_rounds, round, PL_FOREVER);
+		atomic_fetch_add(&nr_in, 1);
+		EXPECT_EQ(1, read(turnstiles[round % 2][0], &c, 1));
+		atomic_fetch_add(&nr_through, 1);
+	}
+}
+
+/* They become ready together, and all are in their calls at a time. */
+static void let_crowd_through(void)
+{
+	uint32_t round = atomic_fetch_add(&nr_rounds.value, 1);
+	int nr = NR_AGAIN * ((int)round + 1);
+	char bytes[NR_AGAIN] = { 0 };
+
+	pl_word_wake(&nr_rounds, NR_AGAIN);
+	ASSERT_TRUE(UNTIL_NO_MORE(nr_in == nr, (uint64_t)nr_in));
+	ASSERT_EQ(NR_AGAIN, write(turnstiles[round % 2][1], bytes, NR_AGAIN));
+	ASSERT_TRUE(UNTIL_NO_MORE(nr_through == nr, (uint64_t)nr_through));
+}
+
+/* They are known by then: not each is found blocked again. */
+TEST_F(crowd, tasks_that_block_again_are_set_aside)
+{
+	static pl_task_t t[NR_AGAIN];
+	struct pl_stat before, after;
+	int i;
+
+	ASSERT_EQ(0, pipe2(turnstiles[0], O_CLOEXEC));
+	ASSERT_EQ(0, pipe2(turnstiles[1], O_CLOEXEC));
+	start_with(2, NR_AGAIN + 10);
+	spawn_crowd(t, NR_AGAIN, wait_and_block);
+	for (i = 0; i < NR_ROUNDS; i++)
+		let_crowd_through();
+	before = rt_stat();
+	for (i = 0; i < NR_ROUNDS; i++)
+		let_crowd_through();
+	join_crowd(t, NR_AGAIN);
+	after = rt_stat();
+	EXPECT_LE(NR_AGAIN * NR_ROUNDS / 2, after.set_aside - before.set_aside);
+	EXPECT_GE(NR_AGAIN * NR_ROUNDS / 4, after.blocks - before.blocks);
+}
+
+/* ---- what sysmon costs ---- */
+
+#define NR_SLEEPERS	400
 #define BLOCK_MS	20
+#define LOOK_APART_NS	(NR_SLEEPERS * 40 * NSEC_PER_USEC)
 
-static atomic_int nr_calls;
-
-static void yield_and_block(void *arg)
+static void sleep_again_and_again(void *arg)
 {
 	(void)arg;
-	while (!may_go) {
+	atomic_fetch_add(&nr_begun, 1);
+	while (!may_go)
 		usleep(BLOCK_MS * 1000);
-		atomic_fetch_add(&nr_calls, 1);
-		pl_yield();
-	}
 }
 
-static void call_alone(void)
+static void yield_until_gone(void *arg)
 {
-	uint64_t end = in_ms(500);
+	(void)arg;
+	while (!may_go)
+		pl_yield();
+}
+
+static struct pl__worker *any_spare(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < rt_stat().workers; i++)
+		if (load_relaxed(&pl__rt.workers[i]->is_spare))
+			return pl__rt.workers[i];
+	return NULL;
+}
+
+/* When sysmon last looked at @w, which it writes meanwhile. */
+__attribute__((noinline, no_sanitize_thread))
+static uint64_t last_look_ns(struct pl__worker *w)
+{
+	return *(volatile uint64_t *)&w->sysmon.since_ns;
+}
+
+static uint64_t nr_looks_until(struct pl__worker *w, uint64_t end)
+{
+	uint64_t last = last_look_ns(w), nr = 0, ns;
 
 	while (pl_now() < end) {
-		usleep(BLOCK_MS * 1000);
-		atomic_fetch_add(&nr_calls, 1);
+		breathe();
+		ns = last_look_ns(w);
+		nr += ns != last;
+		last = ns;
 	}
+	return nr;
 }
 
-/* A crowd calls as often, each, as a thread that has nothing else to do. */
-TEST_F(crowd, tasks_that_block_again_run_at_a_time)
+/* Work waits, so it looks all the time, but not at each of a large crowd. */
+TEST_F(crowd, sysmon_looks_at_each_of_a_crowd_more_seldom)
 {
-	static pl_task_t t[NR_LOOPS];
-	int alone;
+	static pl_task_t t[NR_SLEEPERS], busy[2];
+	struct pl__worker *w;
 
-	call_alone();
-	alone = nr_calls;
-	start_with(2, NR_LOOPS + 10);
-	spawn_crowd(t, NR_LOOPS, yield_and_block);
-	/* Until each is known to block. */
-	EXPECT_TRUE(UNTIL(nr_calls >= 10 * NR_LOOPS));
-	nr_calls = 0;
-	call_alone();
-	EXPECT_LE(NR_LOOPS * alone / 2, nr_calls);
-	EXPECT_LE(NR_LOOPS / 2, rt_stat().set_aside);
+	start_with(1, NR_SLEEPERS + 10);
+	spawn_crowd(t, NR_SLEEPERS, sleep_again_and_again);
+	EXPECT_TRUE(UNTIL(nr_begun == NR_SLEEPERS));
+	spawn_crowd(busy, 2, yield_until_gone);
+	w = any_spare();
+	ASSERT_NE(NULL, w);
+	EXPECT_GE(NSEC_PER_SEC / LOOK_APART_NS + 2,
+		  nr_looks_until(w, pl_now() + NSEC_PER_SEC));
 	may_go = 1;
-	join_crowd(t, NR_LOOPS);
+	join_crowd(busy, 2);
+	join_crowd(t, NR_SLEEPERS);
 }
 
 /* ---- a routine that does not block any more ---- */
@@ -151,13 +234,6 @@ TEST_F(crowd, routine_that_blocks_no_more_is_not_set_aside)
 }
 
 /* ---- max_workers ---- */
-
-static void yield_until_gone(void *arg)
-{
-	(void)arg;
-	while (!may_go)
-		pl_yield();
-}
 
 /* Two workers never run out of tasks, and a third is blocked. */
 TEST_F(crowd, set_aside_task_runs_beside_busy_workers)
