@@ -11,24 +11,35 @@
 /* A task that its thread left for less is not said to have blocked. */
 #define BLOCKED_NS_MIN	(50 * 1000ULL)
 
+/* Of so many taken one has not started yet, if any is there. */
+#define UNSTARTED_EVERY	4
+
 /* ---- the queue ---- */
 
 static void aside_push(struct pl__task *t)
 {
 	struct pl__aside *a = &pl__rt.aside;
 
-	t->link.next = NULL;
 	pl__lock(&a->lock);
-	if (a->last)
-		a->last->next = &t->link;
-	else
-		a->first = &t->link;
-	a->last = &t->link;
+	pl__fifo_append(t->stack ? &a->resumed : &a->unstarted, &t->link);
 	if (!load_relaxed(&a->nr))
 		store_relaxed(&a->taken_ns, pl__now_ns());
 	atomic_fetch_add(&a->nr, 1);
 	pl__unlock(&a->lock);
 	atomic_fetch_add_explicit(&a->nr_put, 1, memory_order_relaxed);
+}
+
+/* Locked.  Those that were started go first, but not at each turn. */
+static struct pl__link *aside_next(struct pl__aside *a)
+{
+	bool is_started_first = ++a->turn % UNSTARTED_EVERY;
+	struct pl__fifo *first, *second;
+	struct pl__link *l;
+
+	first = is_started_first ? &a->resumed : &a->unstarted;
+	second = is_started_first ? &a->unstarted : &a->resumed;
+	l = pl__fifo_take(first);
+	return l ? l : pl__fifo_take(second);
 }
 
 static struct pl__task *aside_pop(void)
@@ -39,11 +50,8 @@ static struct pl__task *aside_pop(void)
 	if (!pl__aside_nr())
 		return NULL;
 	pl__lock(&a->lock);
-	l = a->first;
+	l = aside_next(a);
 	if (l) {
-		a->first = l->next;
-		if (!a->first)
-			a->last = NULL;
 		atomic_fetch_sub(&a->nr, 1);
 		store_relaxed(&a->taken_ns, pl__now_ns());
 	}

@@ -4,6 +4,8 @@
  *
  * A task that is expected to block (forecast.h) is set aside: it goes to one
  * queue of its own, first in, first out, so that no other task waits behind it.
+ * Those that have run before overtake those that have not started, to which
+ * every 4th turn belongs.
  * A *spare* takes it from there: a worker that counts as blocked from before it
  * takes the task, so that `target` others run beside it whether it blocks or
  * not.  A worker becomes a spare if it finds nothing else to do.  Spares are

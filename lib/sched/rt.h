@@ -22,6 +22,7 @@
 #ifndef PL_RT_H
 #define PL_RT_H
 
+#include "ds/fifo.h"
 #include "sched/worker.h"
 #include "time/timer.h"
 
@@ -56,8 +57,9 @@ struct pl__task_limit {
 struct pl__aside {
 	struct pl__lock		lock;
 	_Atomic uint32_t	nr;	/* changed under lock; read without */
-	struct pl__link		*first;		/* L: the oldest */
-	struct pl__link		*last;		/* L: the newest */
+	uint32_t		turn;		/* L: tasks taken */
+	struct pl__fifo		resumed;	/* L */
+	struct pl__fifo		unstarted;	/* L */
 	_Atomic uint64_t	taken_ns;	/* L writes: last task taken */
 	_Atomic uint64_t	nr_put;		/* tasks that were set aside */
 	_Atomic uint64_t	nr_spares;	/* spares that were started */

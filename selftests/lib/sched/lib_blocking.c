@@ -120,6 +120,67 @@ TEST_F(blocking, tasks_that_are_spawned_to_block_delay_no_others)
 		join(t[i]);
 }
 
+/* ---- in turn ---- */
+
+#define NR_UNSTARTED	200
+
+static struct pl_sem resume;
+static atomic_int nr_placed, resumed_place;
+
+/* A call that blocks comes first, or it were not set aside again. */
+static void wait_and_take_place(void *arg)
+{
+	(void)arg;
+	usleep(1000);
+	EXPECT_EQ(0, pl_sem_wait(&resume));
+	resumed_place = atomic_fetch_add(&nr_placed, 1) + 1;
+}
+
+static void take_place(void *arg)
+{
+	(void)arg;
+	atomic_fetch_add(&nr_placed, 1);
+}
+
+static void yield_until_over(void *arg)
+{
+	(void)arg;
+	while (!may_go)
+		pl_yield();
+}
+
+/* The only spare is blocked until all are set aside; the other is busy. */
+TEST_F(blocking, task_that_resumes_overtakes_those_that_have_not_started)
+{
+	static pl_task_t t[NR_UNSTARTED];
+	pl_task_t busy[2], resumed, blocked;
+	int i;
+
+	EXPECT_EQ(0, pl_sem_init(&resume, 0));
+	make_gate();
+	start_with(1, 2);
+	resumed = spawn_blocking(wait_and_take_place, NULL);
+	EXPECT_TRUE(UNTIL(rt_stat().set_aside == 1 && is_all_parked()));
+	blocked = spawn_blocking(read_gate, NULL);
+	EXPECT_TRUE(UNTIL(nr_begun == 1));
+	for (i = 0; i < 2; i++)
+		busy[i] = spawn(yield_until_over, NULL);
+	for (i = 0; i < NR_UNSTARTED; i++)
+		t[i] = spawn_blocking(take_place, NULL);
+	EXPECT_EQ(0, pl_sem_post(&resume, 1));
+	EXPECT_TRUE(UNTIL(rt_stat().set_aside == NR_UNSTARTED + 3));
+	open_gate();
+	EXPECT_TRUE(UNTIL(nr_placed == NR_UNSTARTED + 1));
+	EXPECT_GE(NR_UNSTARTED / 2, resumed_place);
+	may_go = 1;
+	join(resumed);
+	join(blocked);
+	for (i = 0; i < 2; i++)
+		join(busy[i]);
+	for (i = 0; i < NR_UNSTARTED; i++)
+		join(t[i]);
+}
+
 /* All workers there may be are to run: there are no spares. */
 TEST_F(blocking, task_that_is_spawned_to_block_runs_without_spares)
 {
