@@ -70,8 +70,11 @@ enum pl__lot_reason pl__lot_park_polling(struct pl__lots *lots, uint32_t i,
 
 uint32_t pl__lots_signal(struct pl__lots *lots, uint32_t first, uint32_t nr)
 {
-	uint32_t i;
+	uint32_t woken = lots->ops->wake(lots, first, nr), i;
 
+	if (woken == nr)
+		return woken;
+	PL_INJECT("lot-pub");
 	/*
 	 * [lot-pub]: a worker that looked before this finds seq changed, or is
 	 * counted in nr_parked below.
@@ -79,7 +82,7 @@ uint32_t pl__lots_signal(struct pl__lots *lots, uint32_t first, uint32_t nr)
 	for (i = 0; i < lots->nr; i++)
 		atomic_fetch_add(lots->lot[i].seq, 2);
 	PL_INJECT("lot-pub");
-	return lots->ops->wake(lots, first, nr);
+	return woken + lots->ops->wake(lots, first, nr - woken);
 }
 
 void pl__lots_stop(struct pl__lots *lots)

@@ -9,15 +9,18 @@
  *
  *	worker				signaller
  *	seq = peek()			queue a task
- *	look in every queue		seq += 2		[lot-pub]
- *	list, nr_parked++	[lot-a]	if (nr_parked)		[lot-b]
- *	if (seq unchanged)	[lot-c]		unlist, nr_parked--, wake
- *		sleep
+ *	look in every queue		if (a sleeper is listed)
+ *	list, nr_parked++	[lot-a]		unlist, nr_parked--, wake; done
+ *	if (seq unchanged)	[lot-c]	seq += 2		[lot-pub]
+ *		sleep			if (nr_parked)		[lot-b]
+ *						unlist, nr_parked--, wake
  *
  * Invariant: no signal is lost between a worker's last look and its sleep.
  * Each side writes its own word, then reads the other's, and all four accesses
  * are seq_cst: either the worker finds seq changed or the signaller finds
- * nr_parked.  Otherwise the worker sleeps while the task waits.
+ * nr_parked.  Otherwise the worker sleeps while the task waits.  A signaller
+ * that has woken a sleeper leaves seq as it is: the sleeper looks for the task,
+ * and the workers about to sleep need not look again.
  *
  * The signaller takes nr_parked down, not the sleeper, so that the next
  * signaller reads the exact number at once.  A worker that it counts as woken
@@ -138,8 +141,10 @@ bool pl__lot_unlist(struct pl__lots *lots, uint32_t i,
 		    struct pl__lot_entry *e);
 
 /*
- * Signals every lot, from @first on, and wakes up to @nr workers.  Returns how
- * many were asleep or about to sleep.  Makes no system call if none is parked.
+ * Wakes up to @nr workers, of lot @first and then of others.  If fewer sleep it
+ * signals every lot, so that workers about to sleep look again, and wakes those
+ * that sleep by then.  Returns how many were asleep or about to sleep.  Makes
+ * no system call if none is parked.
  */
 uint32_t pl__lots_signal(struct pl__lots *lots, uint32_t first, uint32_t nr);
 

@@ -37,14 +37,12 @@ inline aside_notify()
 	d_step {
 		if
 		:: seen > 0 && is_any_idle ->
-			changed[0] = true;
-			changed[1] = true;
 			if
 			:: listed[0] -> listed[0] = false; woken[0] = true;
 				seen--
 			:: !listed[0] && listed[1] -> listed[1] = false;
 				woken[1] = true; seen--
-			:: else
+			:: else -> changed[0] = true; changed[1] = true
 			fi
 		:: else
 		fi

@@ -57,18 +57,16 @@ inline look_at_counts()
 		  (nr_idle > 0 || alive < NR_WORKERS))
 }
 
-/* The lots' signal: seq moves on, even if no worker sleeps yet. */
+/* The lots' signal: seq moves on if no worker sleeps yet. */
 inline wake()
 {
 	d_step {
-		changed[0] = true;
-		changed[1] = true;
 		if
 		:: listed[0] -> listed[0] = false; woken[0] = true;
 			notified = true
 		:: !listed[0] && listed[1] -> listed[1] = false;
 			woken[1] = true; notified = true
-		:: else
+		:: else -> changed[0] = true; changed[1] = true
 		fi
 	}
 }

@@ -16,6 +16,8 @@
  * MUTANT 5: seq is peeked at after the look into the queues
  * MUTANT 6: a refused worker removes itself, although a signaller did
  * MUTANT 7: the stop bit is set without waking any worker
+ * MUTANT 8: a signaller that wakes none does not move seq
+ * MUTANT 9: a signaller that wakes none does not look again after it moved seq
  */
 #ifndef MUTANT
 #define MUTANT 0
@@ -132,12 +134,19 @@ proctype signaller()
 #else
 	queued++;
 #endif
+	wake(1);
+	if
+	:: i == 0 ->
 #if MUTANT == 2
-	late_seq++;
-#else
-	seq++;			/* [lot-pub] */
+		late_seq++;
+#elif MUTANT != 8
+		seq++;			/* [lot-pub] */
 #endif
-	wake(1)
+#if MUTANT != 9
+		wake(1)
+#endif
+	:: else
+	fi
 }
 
 proctype stopper()

@@ -66,29 +66,39 @@ inline look()
 	od
 }
 
-/* notify_slow(): seq moves on, even if no worker sleeps yet. */
+inline wake()
+{
+	d_step {
+		do
+		:: i < NR_WORKERS && !listed[i] -> i++
+		:: else -> break
+		od;
+		notified = (i < NR_WORKERS);
+		if
+		:: notified -> listed[i] = false; woken[i] = true
+		:: else
+		fi;
+		i = 0
+	}
+}
+
+/* notify_slow(): seq moves on if no worker sleeps yet. */
 inline wake_or_start()
 {
 	!starting || nr_idle > 0;
 	if
 	:: nr_idle > 0 ->
-		d_step {
-			changed[0] = true;
-			changed[1] = true;
-			changed[2] = true
-		};
-		d_step {
-			do
-			:: i < NR_WORKERS && !listed[i] -> i++
-			:: else -> break
-			od;
-			notified = (i < NR_WORKERS);
-			if
-			:: notified -> listed[i] = false; woken[i] = true
-			:: else
-			fi;
-			i = 0
-		}
+		wake();
+		if
+		:: !notified ->
+			d_step {
+				changed[0] = true;
+				changed[1] = true;
+				changed[2] = true
+			};
+			wake()
+		:: else
+		fi
 	:: atomic { nr_idle == 0 && nr_started < NR_WORKERS && !starting ->
 		    starting = true; nr_created++; notified = true };
 		atomic { starting = false; nr_started++ }

@@ -50,10 +50,9 @@ inline recheck()
 		if
 		:: is_notify_due ->
 			d_step {
-				changed = true;
 				if
 				:: listed -> listed = false; woken = true
-				:: else
+				:: else -> changed = true
 				fi
 			}
 		:: else

@@ -37,29 +37,39 @@ bool listed[NR_WORKERS], woken[NR_WORKERS];
 #define is_notify_due	(nr_running < target && nr_idle > 0)
 #define all_begun	(nr_begun == NR_TASKS)
 
+inline wake()
+{
+	d_step {
+		i = 0;
+		do
+		:: i < NR_WORKERS && !listed[i] -> i++
+		:: else -> break
+		od;
+		notified = (i < NR_WORKERS);
+		if
+		:: notified -> listed[i] = false; woken[i] = true
+		:: else
+		fi;
+		i = 0
+	}
+}
+
 /* pl__notify_if_work(): one step a look, as each is one load. */
 inline notify_if_work()
 {
 	do
 	:: queue > 0 && is_notify_due ->
-		d_step {
-			changed[0] = true;
-			changed[1] = true;
-			changed[2] = true
-		};
-		d_step {
-			i = 0;
-			do
-			:: i < NR_WORKERS && !listed[i] -> i++
-			:: else -> break
-			od;
-			notified = (i < NR_WORKERS);
-			if
-			:: notified -> listed[i] = false; woken[i] = true
-			:: else
-			fi;
-			i = 0
-		};
+		wake();
+		if
+		:: !notified ->
+			d_step {
+				changed[0] = true;
+				changed[1] = true;
+				changed[2] = true
+			};
+			wake()
+		:: else
+		fi;
 		if
 		:: notified -> break
 		:: else

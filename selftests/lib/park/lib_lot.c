@@ -144,6 +144,26 @@ TEST_F(lot, signal_without_sleepers_wakes_none)
 	EXPECT_EQ(0, lots->nr_empty);
 }
 
+TEST_F(lot, signal_that_wakes_as_many_moves_no_sequence)
+{
+	struct pl__lots *lots = &self->lots;
+	uint32_t seq[NR_LOTS];
+	int i;
+
+	for (i = 0; i < NR_LOTS; i++)
+		seq[i] = pl__lot_peek(lots, (uint32_t)i);
+	for (i = 0; i < 3; i++)
+		park_one(lots, i, 1);
+	EXPECT_EQ(1, pl__lots_signal(lots, 0, 1));
+	EXPECT_EQ(1, pl__lots_signal(lots, 1, 1));
+	for (i = 0; i < NR_LOTS; i++)
+		EXPECT_EQ(seq[i], pl__lot_peek(lots, (uint32_t)i));
+	EXPECT_EQ(1, pl__lots_signal(lots, 0, 2));
+	for (i = 0; i < NR_LOTS; i++)
+		EXPECT_EQ(seq[i] + 2, pl__lot_peek(lots, (uint32_t)i));
+	join_parkers(3);
+}
+
 TEST_F(lot, park_with_another_sequence_does_not_sleep)
 {
 	struct pl__lots *lots = &self->lots;
