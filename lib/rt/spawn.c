@@ -232,7 +232,7 @@ static int spawn_entered(pl_task_t *out, size_t nr, const struct spawn_args *o,
 	if (o->flags & PL_SPAWN_NOSIGNAL)
 		pl__self_add_unsignalled((uint32_t)i);
 	else if (i)
-		pl__notify_one();
+		pl__notify_many((uint32_t)i);
 	return i ? (int)i : ret;
 }
 
@@ -306,13 +306,13 @@ int pl_flush(void)
 		w->nr_unsignalled = 0;
 		if (nr) {
 			counter_inc(&w->stat.signals);
-			pl__notify_one();
+			pl__notify_many(nr);
 		}
 		return (int)nr;
 	}
 	nr = pl__self_take_unsignalled();
 	if (nr && pl__rt_enter()) {
-		pl__notify_one();
+		pl__notify_many(nr);
 		pl__rt_exit();
 	}
 	return (int)nr;

@@ -207,36 +207,6 @@ struct pl__task *pl__aside_take_overdue(struct pl__worker *w)
 
 /* ---- notification ---- */
 
-/*
- * Wakes up to @nr workers, each of which counts in nr_searching, and which
- * rechecks every queue when it stops searching.
- */
-static uint32_t aside_wake(struct pl__worker *w, uint32_t nr)
-{
-	uint32_t idle = load_relaxed(&pl__rt.nr_idle);
-	uint32_t lot = w ? w->lot : pl__self_number() % pl__rt.cfg.nr_lots;
-	uint32_t woken;
-
-	if (nr > idle)
-		nr = idle;
-	if (!nr)
-		return 0;
-	pl__search_begin_more(nr);
-	woken = pl__lots_signal(&pl__rt.lots, lot, nr);
-	if (w)
-		counter_add(&w->stat.wakes, woken);
-	else
-		atomic_fetch_add(&pl__rt.wakes_outside, woken);
-	if (woken == nr)
-		return woken;
-	/* [search-a] pairs with [search-b] in pl__notify_one(). */
-	pl__search_end(nr - woken);
-	pl__full_barrier();
-	if (pl__work_anywhere())
-		pl__notify_one();
-	return woken;
-}
-
 static uint32_t aside_nr_awaited(void)
 {
 	return load_relaxed(&pl__rt.nr_searching) +
@@ -253,7 +223,7 @@ void pl__aside_notify(struct pl__worker *w)
 	nr = pl__aside_nr();
 	awaited = aside_nr_awaited();
 	if (nr > awaited)
-		aside_wake(w, nr - awaited);
+		pl__wake_idle(w, nr - awaited);
 	while (pl__aside_nr() > aside_nr_awaited() &&
 	       load_relaxed(&pl__rt.nr_starting) < PL__ASIDE_STARTERS)
 		if (pl__worker_start_spare())

@@ -104,18 +104,20 @@ static bool is_notify_due(void)
 					       pl__is_start_due();
 }
 
-static bool notify_lot(struct pl__worker *w)
+/* Returns how many of @nr it has woken. */
+static uint32_t notify_lot(struct pl__worker *w, uint32_t nr)
 {
 	uint32_t lot = w ? w->lot : pl__self_number() % pl__rt.cfg.nr_lots;
+	uint32_t woken = pl__lots_signal(&pl__rt.lots, lot, nr);
 
-	if (!pl__lots_signal(&pl__rt.lots, lot, 1))
-		return false;
+	if (!woken)
+		return 0;
 	PL_PROBE1(wake, lot);
 	if (w)
-		counter_inc(&w->stat.wakes);
+		counter_add(&w->stat.wakes, woken);
 	else
-		atomic_fetch_add(&pl__rt.wakes_outside, 1);
-	return true;
+		atomic_fetch_add(&pl__rt.wakes_outside, woken);
+	return woken;
 }
 
 /*
@@ -151,7 +153,7 @@ static __pl_noinline void notify_slow(struct pl__worker *w)
 		PL_INJECT("search-b");
 		idle = load_relaxed(&pl__rt.nr_idle);
 		if (idle)
-			ret = notify_lot(w) ? 0 : -EAGAIN;
+			ret = notify_lot(w, 1) ? 0 : -EAGAIN;
 		else
 			ret = pl__worker_start(true);
 		if (!ret)
@@ -174,6 +176,53 @@ void pl__notify_one(void)
 		return;
 	if (is_notify_due() || (pl__sysmon_notify() && is_notify_due()))
 		notify_slow(pl__self());
+}
+
+void pl__wake_idle(struct pl__worker *w, uint32_t nr)
+{
+	uint32_t idle = load_relaxed(&pl__rt.nr_idle), woken;
+
+	if (nr > idle)
+		nr = idle;
+	if (!nr)
+		return;
+	pl__search_begin_more(nr);
+	woken = notify_lot(w, nr);
+	if (woken == nr)
+		return;
+	/* [search-a] pairs with [search-b] in pl__notify_one(). */
+	pl__search_end(nr - woken);
+	pl__full_barrier();
+	if (pl__work_anywhere())
+		pl__notify_one();
+}
+
+/* How many idle workers may run; those that search run soon. */
+static uint32_t nr_missing(void)
+{
+	uint32_t others = load_relaxed(&pl__rt.target) + pl__nr_not_running();
+	uint32_t nr = load_relaxed(&pl__rt.nr_alive) +
+		      load_relaxed(&pl__rt.nr_searching);
+
+	return others > nr ? others - nr : 0;
+}
+
+static __pl_noinline void notify_several(uint32_t nr)
+{
+	uint32_t missing;
+
+	/* [idle-b] pairs with [idle-a]: for nr_idle. */
+	pl__full_barrier();
+	PL_INJECT("idle-b");
+	missing = load_relaxed(&pl__rt.nr_idle) ? nr_missing() : 0;
+	pl__wake_idle(pl__self(), nr < missing ? nr : missing);
+}
+
+void pl__notify_many(uint32_t nr)
+{
+	if (nr > 1)
+		notify_several(nr);
+	pl__notify_one();
 }
 
 void pl__notify_if_work(void)

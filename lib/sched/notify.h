@@ -14,8 +14,10 @@
  * nr_idle; otherwise the worker parks, the submitter wakes none, and the task
  * waits.
  *
- * At most one worker searches.  A submitter that notifies raises nr_searching
- * for the worker that it wakes.  A submitter that sees a searcher does not
+ * At most one worker searches; but a submitter of several tasks wakes as many
+ * workers at once, and then each of these does.  A submitter that notifies
+ * raises nr_searching for the workers that it wakes, before that, and takes it
+ * down for those that did not sleep.  A submitter that sees a searcher does not
  * notify; so a worker that stops searching rechecks every queue, and notifies
  * again if there is more, on behalf of all submitters that left their tasks to
  * it.
@@ -66,13 +68,25 @@ void pl__search_check(uint64_t now);
 void pl__notify_one(void);
 
 /*
+ * Called after @nr tasks were queued: wakes as many idle workers at once, if so
+ * few run.  Others, such as have no thread yet, are notified one by one.
+ */
+void pl__notify_many(uint32_t nr);
+
+/*
+ * @w, the caller or NULL, wakes up to @nr idle workers, each of which counts in
+ * nr_searching, and looks in every queue when it stops searching.
+ */
+struct pl__worker;
+void pl__wake_idle(struct pl__worker *w, uint32_t nr);
+
+/*
  * Notifies if any task waits: others may have left more to the caller than it
  * takes.
  */
 void pl__notify_if_work(void);
 
 /* The caller stops searching; it has to look in every queue afterwards. */
-struct pl__worker;
 void pl__stop_searching(struct pl__worker *w);
 
 /* Wakes all parked workers; each looks for a task, and parks again. */

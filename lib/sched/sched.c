@@ -175,9 +175,11 @@ static __pl_noinline struct pl__task *next_of_others(struct pl__worker *w)
 
 static void flush_unsignalled(struct pl__worker *w)
 {
+	uint32_t nr = w->nr_unsignalled;
+
 	w->nr_unsignalled = 0;
 	counter_inc(&w->stat.signals);
-	pl__notify_one();
+	pl__notify_many(nr);
 }
 
 /* True: sysmon saw that the task which the worker leaves blocked it. */

@@ -134,8 +134,9 @@ static bool may_spin(struct pl__worker *w)
 	    pl__rt.nr_cpus ||
 	    pl__is_surplus())
 		return false;
+	/* Of several that were woken at once, one spins. */
 	if (w->is_searching)
-		return true;
+		return load_relaxed(&pl__rt.nr_searching) <= 1;
 	w->is_searching = pl__search_begin();
 	return w->is_searching;
 }

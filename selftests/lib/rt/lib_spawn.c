@@ -6,6 +6,7 @@
 #include "kselftest_harness.h"
 
 #include "rt.h"
+#include "sched/sched.h"
 
 RT_FIXTURE(spawn)
 
@@ -69,6 +70,88 @@ TEST_F(spawn, batch_by_a_thread_returns_its_count)
 TEST_F(spawn, batch_on_the_worker_stack_returns_its_count)
 {
 	run_as(PL_STACK_WORKER, spawn_many, NULL);
+}
+
+/* ---- many, for as many workers ---- */
+
+#define NR_AT_ONCE	8	/* workers */
+
+static atomic_int nr_at_once, nr_through;
+
+static void run_at_once(void *arg)
+{
+	atomic_fetch_add(&nr_at_once, 1);
+	EXPECT_TRUE(UNTIL_BUSY(nr_at_once >= NR_AT_ONCE));
+	atomic_fetch_add(&nr_through, 1);
+	(void)arg;
+}
+
+static uint64_t nr_wakes_by_caller(void)
+{
+	struct pl__worker *w = pl__self();
+
+	return w ? atomic_load(&w->stat.wakes) :
+		   atomic_load(&pl__rt.wakes_outside);
+}
+
+/* How many workers the call itself has woken. */
+static uint64_t wakes_of_a_batch(int nr)
+{
+	uint64_t before;
+
+	atomic_store(&nr_at_once, NR_AT_ONCE - nr);
+	atomic_store(&nr_through, 0);
+	before = nr_wakes_by_caller();
+	EXPECT_EQ(nr, pl_spawn_many(NULL, (size_t)nr, run_at_once, NULL, NULL));
+	return nr_wakes_by_caller() - before;
+}
+
+static bool are_others_parked(void *arg)
+{
+	struct pl_stat st = rt_stat();
+
+	return st.workers == NR_AT_ONCE &&
+	       st.workers_parked == NR_AT_ONCE - (arg != NULL);
+}
+
+/*
+ * A worker that counts as parked may not sleep yet: some batch out of several
+ * finds all asleep.
+ */
+static void wake_all_at_once(void *arg)
+{
+	int nr = arg ? NR_AT_ONCE - 1 : NR_AT_ONCE, i;
+	uint64_t most = 0, nr_woken;
+
+	for (i = 0; i < 20 && most < (uint64_t)nr; i++) {
+		EXPECT_TRUE(UNTIL_BUSY(are_others_parked(arg)));
+		spin_ns(200 * NSEC_PER_USEC);
+		nr_woken = wakes_of_a_batch(nr);
+		most = nr_woken > most ? nr_woken : most;
+		EXPECT_TRUE(UNTIL_BUSY(nr_through == nr));
+	}
+	EXPECT_EQ((uint64_t)nr, most);
+}
+
+static void start_at_once(void)
+{
+	start_with(NR_AT_ONCE, NR_AT_ONCE);
+	wakes_of_a_batch(NR_AT_ONCE);
+	EXPECT_TRUE(UNTIL(nr_through == NR_AT_ONCE));
+}
+
+TEST_F(spawn, batch_by_a_thread_wakes_a_worker_for_each_task)
+{
+	start_at_once();
+	wake_all_at_once(NULL);
+}
+
+TEST_F(spawn, batch_by_a_task_wakes_a_worker_for_each_task)
+{
+	bool by_task = true;
+
+	start_at_once();
+	run_in_task(wake_all_at_once, &by_task);
 }
 
 /* Of all workers, since the task may move. */
