@@ -18,6 +18,7 @@
 #define LOOK_NS		500
 #define SPIN_NS		50000
 #define DEFER_NS	1500
+#define NR_LONES	16
 
 struct queue {
 	uint8_t task[QUEUE_MAX];
@@ -31,7 +32,10 @@ static struct {
 	uint8_t depth;			/* of the task that it runs */
 	bool is_searching;
 	double spin_end;
-	unsigned int deferred_top, deferred_bottom;	/* as it was then */
+	unsigned int nr_lones;
+	struct {
+		unsigned int victim, top, bottom;	/* as it was then */
+	} lones[NR_LONES];
 } state[WORKERS_MAX];
 static unsigned int parked[WORKERS_MAX], nr_parked;
 static bool has_searcher, is_ramp;
@@ -144,7 +148,7 @@ static inline void begin_search(struct actor *a)
 {
 	state[a->nr].visited = 0;
 	state[a->nr].first = random_below(sim.nr_workers);
-	state[a->nr].deferred_bottom = UINT32_MAX;
+	state[a->nr].nr_lones = 0;
 	begin(a, path_of("nothing"), 0, search);
 }
 
@@ -177,20 +181,18 @@ static inline void steal(struct actor *a, unsigned int victim)
 }
 
 /* The lone task of a worker that runs is left to it for a moment. */
-static inline bool is_deferred(struct actor *a, unsigned int victim)
+static inline bool is_left_to_owner(struct actor *a, unsigned int victim)
 {
-	struct queue *q = &queues[victim];
-	bool was_seen = state[a->nr].deferred_bottom == q->bottom &&
-			state[a->nr].deferred_top == q->top;
+	unsigned int nr = state[a->nr].nr_lones;
 
 	if (queue_len(victim) != 1 || sim.actors[victim].is_blocked)
 		return false;
-	if (state[a->nr].deferred_bottom != UINT32_MAX) {
-		state[a->nr].deferred_bottom = UINT32_MAX;
-		return !was_seen;
+	if (nr < NR_LONES) {
+		state[a->nr].lones[nr].victim = victim;
+		state[a->nr].lones[nr].top = queues[victim].top;
+		state[a->nr].lones[nr].bottom = queues[victim].bottom;
+		state[a->nr].nr_lones++;
 	}
-	state[a->nr].deferred_bottom = q->bottom;
-	state[a->nr].deferred_top = q->top;
 	return true;
 }
 
@@ -252,23 +254,39 @@ static inline void spin_or_park(struct actor *a)
 	begin(a, path_of("nothing"), LOOK_NS, spin);
 }
 
+/* After all others, and a moment: the first that has not changed. */
+static inline void steal_lone(struct actor *a)
+{
+	unsigned int i, victim;
+
+	for (i = 0; i < state[a->nr].nr_lones; i++) {
+		victim = state[a->nr].lones[i].victim;
+		visit_copy(a, line_of("queue"), victim, false);
+		if (queues[victim].top != state[a->nr].lones[i].top ||
+		    queues[victim].bottom != state[a->nr].lones[i].bottom)
+			continue;
+		steal(a, victim);
+		return;
+	}
+	spin_or_park(a);
+}
+
 /* One victim. */
 static inline void search(struct actor *a)
 {
 	unsigned int nr = state[a->nr].visited, victim;
 
 	if (nr == sim.nr_workers) {
-		spin_or_park(a);
+		if (state[a->nr].nr_lones)
+			begin(a, path_of("nothing"), DEFER_NS, steal_lone);
+		else
+			spin_or_park(a);
 		return;
 	}
 	victim = (state[a->nr].first + nr) % sim.nr_workers;
 	if (victim != a->nr) {
 		visit_copy(a, line_of("queue"), victim, false);
-		if (is_deferred(a, victim)) {
-			begin(a, path_of("nothing"), DEFER_NS, search);
-			return;
-		}
-		if (queue_len(victim)) {
+		if (queue_len(victim) && !is_left_to_owner(a, victim)) {
 			steal(a, victim);
 			return;
 		}

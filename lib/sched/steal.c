@@ -4,8 +4,10 @@
  *
  * The lone task in the deque of a running worker was most likely queued a
  * moment ago by a task that is about to wait for it; its owner runs it next,
- * where its data is in the caches.  So an idle thief defers the steal for a
- * moment.  (Go does so with the task that a P runs next.)
+ * where its data is in the caches.  So an idle thief defers the steal: only if
+ * it finds nothing else it watches all such tasks together for a moment, and
+ * takes one of which the deque has not changed.  (Go does so with the task that
+ * a P runs next, on its last round, one P after the other.)
  */
 #include "sched/orphan_ring.h"
 #include "sched/relief.h"
@@ -15,6 +17,7 @@
 
 #define NR_STEAL_MORE	8
 #define STEAL_DEFER_NS	1500
+#define NR_LONES	16
 
 static struct pl__worker *worker_of(uint32_t i)
 {
@@ -97,30 +100,81 @@ static void steal_more(struct pl__worker *w, struct pl__worker *victim)
 	pl__notify_one();
 }
 
-/* The deque did not change for a while, though its owner may run. */
-static bool is_deque_unchanged(struct pl__deque *d)
+/* ---- lone tasks ---- */
+
+struct lone {
+	struct pl__worker	*victim;
+	int64_t			top, bottom;	/* of its deque */
+};
+
+/* Those that a thief has come by, and has left to their owners. */
+struct lones {
+	bool			has_time;	/* for the watch */
+	uint32_t		nr;
+	struct lone		lone[NR_LONES];
+};
+
+static void note_lone(struct lones *l, struct pl__worker *victim)
 {
-	int64_t top = load_relaxed(&d->top), bottom = load_relaxed(&d->bottom);
+	struct lone *lone = &l->lone[l->nr++];
+
+	lone->victim = victim;
+	lone->top = load_relaxed(&victim->deque.top);
+	lone->bottom = load_relaxed(&victim->deque.bottom);
+}
+
+/*
+ * @l, or NULL: takes a lone task at once.  Of more than it can note the thief
+ * leaves the rest to others.
+ */
+static bool is_left_to_owner(struct lones *l, struct pl__worker *victim)
+{
+	if (!l || !l->has_time || pl__deque_len(&victim->deque) != 1 ||
+	    pl__nr_blocked() || load_relaxed(&pl__rt.nr_stalled))
+		return false;
+	if (l->nr < NR_LONES)
+		note_lone(l, victim);
+	return true;
+}
+
+static struct pl__task *steal_if_unchanged(struct pl__worker *w,
+					   struct lone *lone)
+{
+	struct pl__deque *d = &lone->victim->deque;
+	struct pl__task *t;
+
+	/* Changed: the owner runs. */
+	if (load_relaxed(&d->top) != lone->top ||
+	    load_relaxed(&d->bottom) != lone->bottom)
+		return NULL;
+	t = pl__steal_to_run(w, d);
+	if (t)
+		counter_inc(&w->stat.steals);
+	return t;
+}
+
+/* Watches all of them at once. */
+static struct pl__task *steal_lone(struct pl__worker *w, struct lones *l)
+{
 	uint64_t end = pl__now_ns() + STEAL_DEFER_NS;
+	struct pl__task *t = NULL;
+	uint32_t i;
 
 	do {
 		pl__cpu_relax();
 	} while (pl__now_ns() < end);
-	return load_relaxed(&d->top) == top &&
-	       load_relaxed(&d->bottom) == bottom;
+	for (i = 0; i < l->nr && !t; i++)
+		t = steal_if_unchanged(w, &l->lone[i]);
+	return t;
 }
 
-static bool is_steal_deferred(struct pl__deque *d)
-{
-	return pl__deque_len(d) == 1 && !pl__nr_blocked() &&
-	       !load_relaxed(&pl__rt.nr_stalled) &&
-	       !is_deque_unchanged(d);
-}
+/* ---- any task ---- */
 
 static struct pl__task *steal_spawned(struct pl__worker *w,
-				      struct pl__worker *victim, bool has_time)
+				      struct pl__worker *victim,
+				      struct lones *l)
 {
-	return has_time && is_steal_deferred(&victim->deque) ?
+	return is_left_to_owner(l, victim) ?
 	       NULL : pl__steal_to_run(w, &victim->deque);
 }
 
@@ -159,7 +213,7 @@ static struct pl__task *steal_by_look(struct pl__worker *w,
  * and again: so every second time what was spawned comes before these.
  */
 static struct pl__task *steal_one(struct pl__worker *w,
-				  struct pl__worker *victim, bool has_time)
+				  struct pl__worker *victim, struct lones *l)
 {
 	bool look_first = w->nr_thefts++ % 2;
 	struct pl__task *t = steal_event(w, victim);
@@ -167,7 +221,7 @@ static struct pl__task *steal_one(struct pl__worker *w,
 	if (!t && look_first)
 		t = steal_by_look(w, victim);
 	if (!t)
-		t = steal_spawned(w, victim, has_time);
+		t = steal_spawned(w, victim, l);
 	if (!t && !look_first)
 		t = steal_by_look(w, victim);
 	if (t)
@@ -176,37 +230,51 @@ static struct pl__task *steal_one(struct pl__worker *w,
 }
 
 static struct pl__task *steal_from(struct pl__worker *w,
-				   struct pl__worker *victim, bool has_time)
+				   struct pl__worker *victim, struct lones *l)
 {
-	struct pl__task *t = steal_one(w, victim, has_time);
+	struct pl__task *t = steal_one(w, victim, l);
 
 	if (t)
 		steal_more(w, victim);
 	return t;
 }
 
-/* Visits all other workers once, from a random one on. */
-struct pl__task *pl__steal(struct pl__worker *w, bool has_time)
+static struct pl__task *steal_from_any(struct pl__worker *w, struct lones *l)
 {
-	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
-	uint32_t first = steal_next_random(w);
+	uint32_t nr = load_acquire(&pl__rt.nr_started), i, left;
+	struct pl__task *t = NULL;
 	struct pl__worker *victim;
-	struct pl__task *t;
 
 	/* No worker exists yet while the first one is being started. */
-	for (i = 0; i < nr; i++) {
-		victim = worker_of((uint32_t)(first + (uint64_t)i) % nr);
-		t = victim == w ? NULL : steal_from(w, victim, has_time);
-		if (!t)
-			continue;
-		/*
-		 * Requests that wait to be submitted wait no longer than this.
-		 */
-		if (w->ring)
-			pl__ring_poll(w->ring);
-		return t;
+	if (nr < 2)
+		return NULL;
+	i = steal_next_random(w) % nr;
+	for (left = nr; left && !t; left--) {
+		victim = worker_of(i);
+		i = i + 1 < nr ? i + 1 : 0;
+		t = victim == w ? NULL : steal_from(w, victim, l);
 	}
-	return NULL;
+	return t;
+}
+
+/*
+ * Visits all other workers once, from a random one on; those with a lone task
+ * once more, if it finds nothing else.
+ */
+struct pl__task *pl__steal(struct pl__worker *w, bool has_time)
+{
+	struct lones lones;
+	struct pl__task *t;
+
+	lones.has_time = has_time;
+	lones.nr = 0;
+	t = steal_from_any(w, &lones);
+	if (!t && lones.nr)
+		t = steal_lone(w, &lones);
+	/* Requests that wait to be submitted wait no longer than this. */
+	if (t && w->ring)
+		pl__ring_poll(w->ring);
+	return t;
 }
 
 /* A number that changes with the tasks which @w took. */
@@ -227,5 +295,5 @@ struct pl__task *pl__steal_from_stalled(struct pl__worker *w)
 		i = i + 1 < nr ? i + 1 : 0;
 	w->next_stalled = i;
 	w->stalled_moves = nr_moves(worker_of(i));
-	return is_stalled ? steal_one(w, v, false) : NULL;
+	return is_stalled ? steal_one(w, v, NULL) : NULL;
 }

@@ -6,6 +6,7 @@
 
 #include "rt.h"
 #include "run_at_once.h"
+#include "sched/rt.h"
 
 #include <sys/socket.h>
 
@@ -291,6 +292,46 @@ TEST_F(workers, target_by_a_thread_during_stop_is_refused)
 	EXPECT_EQ(-ECANCELED, ret);
 	is_over = 1;
 	pthread_join(thread, NULL);
+}
+
+/* ---- lone tasks ---- */
+
+#define NR_LONES	20	/* more than a thief watches at a time */
+#define ROUNDS_MAX	1024	/* of a thief, until it takes any lone task */
+
+/* Looks for a task, by all workers. */
+static uint32_t nr_looks(void)
+{
+	uint32_t nr = 0, i;
+
+	for (i = 0; i < atomic_load(&pl__rt.nr_started); i++)
+		nr += atomic_load(&pl__rt.workers[i]->tick);
+	return nr;
+}
+
+static void hold_with_lone_task(void *arg)
+{
+	atomic_fetch_add(&nr_begun, 1);
+	EXPECT_TRUE(UNTIL_BUSY(nr_begun == NR_LONES));
+	EXPECT_EQ(0, pl_spawn(NULL, count, arg, NULL));
+	EXPECT_TRUE(UNTIL_BUSY(nr_ran == NR_LONES));
+}
+
+TEST_F(workers, lone_tasks_behind_long_ones_are_stolen)
+{
+	struct pl_config cfg = PL_CONFIG_INIT;
+	uint32_t before;
+	int i;
+
+	cfg.nr_workers = cfg.max_workers = NR_LONES + 1;
+	cfg.stall_ns = PL_FOREVER;	/* a stalled worker's are not left */
+	ASSERT_EQ(0, pl_runtime_start(&cfg));
+	for (i = 0; i < NR_LONES; i++)
+		ASSERT_EQ(0, pl_spawn(NULL, hold_with_lone_task, NULL, NULL));
+	ASSERT_TRUE(UNTIL(nr_begun == NR_LONES));
+	before = nr_looks();
+	EXPECT_TRUE(UNTIL(nr_ran == NR_LONES));
+	EXPECT_GT(ROUNDS_MAX, nr_looks() - before);
 }
 
 TEST_HARNESS_MAIN
