@@ -338,15 +338,13 @@ void pl__thread_slack(uint64_t ns)
 	prctl(PR_SET_TIMERSLACK, ns, 0, 0, 0);
 }
 
-unsigned int pl__nr_cpus_allowed(void)
+int pl__affinity_get(struct pl__cpu_set *out)
 {
-	cpu_set_t set;
-	int nr;
+	long ret;
 
-	if (CALL(sched_getaffinity(0, sizeof(set), &set)))
-		return 1;
-	nr = CPU_COUNT(&set);
-	return nr > 0 ? (unsigned int)nr : 1;
+	memset(out, 0, sizeof(*out));
+	ret = CALL(syscall(SYS_sched_getaffinity, 0, sizeof(*out), out));
+	return ret < 0 ? (int)ret : 0;
 }
 
 void pl__die_by(int sig)

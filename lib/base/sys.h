@@ -9,6 +9,7 @@
 #ifndef PL_SYS_H
 #define PL_SYS_H
 
+#include "base/cpu_set.h"
 #include "base/fault.h"
 
 #include <pthread.h>
@@ -93,7 +94,12 @@ int pl__signal_handle(int sig, const struct sigaction *sa);
 
 void pl__thread_name(const char *name);
 void pl__thread_slack(uint64_t ns);
-unsigned int pl__nr_cpus_allowed(void);
+
+/*
+ * The CPUs on which the calling thread may run, those that are online; -errno:
+ * the kernel does not say.
+ */
+int pl__affinity_get(struct pl__cpu_set *out);
 
 /* Dies as if the signal had no handler. */
 void __attribute__((noreturn)) pl__die_by(int sig);

@@ -81,9 +81,19 @@ static unsigned int least_of_line(unsigned int nr, char *line)
 	return nr;
 }
 
+static unsigned int nr_allowed(void)
+{
+	struct pl__cpu_set set;
+	unsigned int nr = 0;
+
+	if (!pl__affinity_get(&set))
+		nr = pl__cpu_set_count(&set);
+	return nr ? nr : 1;
+}
+
 unsigned int pl__cpus_usable(void)
 {
-	unsigned int nr = pl__nr_cpus_allowed();
+	unsigned int nr = nr_allowed();
 	char text[4096], *line, *save = NULL;
 
 	if (pl__read_file("/proc/self/cgroup", text, sizeof(text)) <= 0)
