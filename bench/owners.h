@@ -102,6 +102,7 @@ static inline void put_counts(struct pl__rt *rt)
 	PUT(rt, nr_alive, "process", "rt");
 	PUT(rt, target, "process", "rt");
 	PUT(rt, sysmon, "process", "rt");
+	PUT(rt, levels, "process", "rt");
 	PUT(rt, nr_idle, "process", "rt");
 	PUT(rt, nr_searching, "process", "rt");
 	PUT(rt, nr_blocked, "process", "rt");
@@ -189,6 +190,7 @@ static inline void put_owners(void)
 			put_worker(rt->workers[i]);
 	put_counts(rt);
 	put_lots(&rt->lots);
+	put_heap(rt->locations, "process", "rt.locations");
 	put_slab(&rt->tasks, "task", "rt.tasks");
 	put_heap(rt->stacks.pools, "process", "stack_pool");
 	put_timers(rt->timers);

@@ -347,6 +347,13 @@ int pl__affinity_get(struct pl__cpu_set *out)
 	return ret < 0 ? (int)ret : 0;
 }
 
+uint32_t pl__cpu_now(void)
+{
+	long cpu = CALL(sched_getcpu());
+
+	return cpu >= 0 && cpu < PL__CPUS_MAX ? (uint32_t)cpu : PL__CPUS_MAX;
+}
+
 void pl__die_by(int sig)
 {
 	signal(sig, SIG_DFL);

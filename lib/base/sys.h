@@ -100,6 +100,8 @@ void pl__thread_slack(uint64_t ns);
  * the kernel does not say.
  */
 int pl__affinity_get(struct pl__cpu_set *out);
+/* That on which it runs at this moment, or PL__CPUS_MAX. */
+uint32_t pl__cpu_now(void);
 
 /* Dies as if the signal had no handler. */
 void __attribute__((noreturn)) pl__die_by(int sig);

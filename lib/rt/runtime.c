@@ -27,6 +27,7 @@
 #include "debug/dump_signal.h"
 #include "base/atfork.h"
 #include "base/inject.h"
+#include "sched/location.h"
 #include "sched/sysmon_sleep.h"
 #include "ring/ring.h"
 #include "debug/stat_export.h"
@@ -86,6 +87,27 @@ static int check_wait(const struct pl__rt *rt)
 	return lacks ? -EOPNOTSUPP : 0;
 }
 
+/* For as many workers as there may be, and their locations. */
+static int slots_init(struct pl__rt *rt)
+{
+	int ret;
+
+	rt->workers = pl__alloc(rt->cfg.max_workers * sizeof(*rt->workers));
+	if (!rt->workers)
+		return -ENOMEM;
+	ret = pl__locations_start();
+	if (ret)
+		pl__free(rt->workers);
+	return ret;
+}
+
+static void slots_fini(struct pl__rt *rt)
+{
+	pl__locations_stop();
+	pl__free(rt->workers);
+	rt->workers = NULL;
+}
+
 static int start_workers(struct pl__rt *rt)
 {
 	uint32_t i;
@@ -137,12 +159,12 @@ static int runtime_start(struct pl__rt *rt, const struct pl_config *cfg)
 	store_relaxed(&rt->target, rt->cfg.nr_workers);
 	rt->stall_ns = rt->cfg.stall_ns;
 	pl__task_limit_start();
-	rt->workers = pl__alloc(rt->cfg.max_workers * sizeof(*rt->workers));
-	if (!rt->workers)
-		return -ENOMEM;
+	ret = slots_init(rt);
+	if (ret)
+		return ret;
 	ret = pl__stacks_init(&rt->stacks, rt->cfg.stack_size);
 	if (ret)
-		goto err_workers;
+		goto err_slots;
 	ret = open_lots(rt);
 	if (ret)
 		goto err_stacks;
@@ -180,8 +202,8 @@ err_lots:
 	rt->backend = PL_BACKEND_AUTO;
 err_stacks:
 	pl__stacks_fini(&rt->stacks);
-err_workers:
-	pl__free(rt->workers);
+err_slots:
+	slots_fini(rt);
 	return ret;
 }
 
@@ -333,8 +355,7 @@ static bool finish(struct pl__rt *rt, uint64_t deadline_ns)
 	rt->timers = NULL;
 	pl__lots_fini(&rt->lots);
 	pl__stacks_fini(&rt->stacks);
-	pl__free(rt->workers);
-	rt->workers = NULL;
+	slots_fini(rt);
 	rt->backend = PL_BACKEND_AUTO;
 	store_relaxed(&rt->nr_idle, 0);
 	store_relaxed(&rt->nr_searching, 0);
@@ -485,6 +506,7 @@ static void runtime_atfork_child(void)
 
 	close_all(&pl__rt);
 	disown(pl__rt.workers);
+	disown(pl__rt.locations);
 	disown(pl__rt.lots.lot);
 	disown(pl__rt.timers);
 	disown(pl__rt.stacks.pools);

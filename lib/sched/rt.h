@@ -99,6 +99,8 @@ struct pl__rt {
 	uint32_t		io;		/* R: enum pl_io, configured */
 	uint32_t		wait; /* R: enum pl_wait, configured */
 	bool			has_sysmon;	/* R: sysmon runs */
+	/* R: cfg.max_workers of them, by index; workers write: location.h */
+	_Atomic uint64_t	*locations;
 
 	_Atomic uint32_t	state __pl_cacheline;	/* enum pl__rt_state */
 	_Atomic uint32_t	nr_started;	/* workers[0 .. nr_started) */
@@ -106,6 +108,8 @@ struct pl__rt {
 	_Atomic uint32_t	target;		/* workers meant to run */
 	_Atomic uint32_t	sysmon;		/* enum pl__sysmon_state */
 	_Atomic uint32_t	gates;		/* PL__GATE_* */
+	/* bits of enum pl__level; 0: flat; sysmon writes: location.h */
+	_Atomic uint32_t	levels;
 
 	_Atomic uint32_t	nr_idle __pl_cacheline;
 	_Atomic uint32_t	nr_searching;	/* see notify.h */

@@ -9,9 +9,11 @@
  * takes one of which the deque has not changed.  (Go does so with the task that
  * a P runs next, on its last round, one P after the other.)
  */
+#include "sched/location.h"
 #include "sched/orphan_ring.h"
 #include "sched/relief.h"
 #include "sched/sched.h"
+#include "sched/victim.h"
 #include "ring/ring.h"
 #include "base/sys.h"
 
@@ -239,6 +241,20 @@ static struct pl__task *steal_from(struct pl__worker *w,
 	return t;
 }
 
+static struct pl__task *steal_near_first(struct pl__worker *w,
+					 struct lones *l, uint32_t nr)
+{
+	struct pl__task *t = NULL;
+	struct pl__victims v;
+	uint32_t i;
+
+	pl__victims_begin(&v, w->index, pl__location_note(w), nr,
+			  steal_next_random(w));
+	while (!t && (i = pl__victims_next(&v)) != PL__NO_VICTIM)
+		t = steal_from(w, worker_of(i), l);
+	return t;
+}
+
 static struct pl__task *steal_from_any(struct pl__worker *w, struct lones *l)
 {
 	uint32_t nr = load_acquire(&pl__rt.nr_started), i, left;
@@ -248,6 +264,8 @@ static struct pl__task *steal_from_any(struct pl__worker *w, struct lones *l)
 	/* No worker exists yet while the first one is being started. */
 	if (nr < 2)
 		return NULL;
+	if (unlikely(load_relaxed(&pl__rt.levels)))
+		return steal_near_first(w, l, nr);
 	i = steal_next_random(w) % nr;
 	for (left = nr; left && !t; left--) {
 		victim = worker_of(i);
@@ -258,8 +276,8 @@ static struct pl__task *steal_from_any(struct pl__worker *w, struct lones *l)
 }
 
 /*
- * Visits all other workers once, from a random one on; those with a lone task
- * once more, if it finds nothing else.
+ * Visits all other workers once, from a random one on, or the near ones first,
+ * see victim.h; those with a lone task once more, if it finds nothing else.
  */
 struct pl__task *pl__steal(struct pl__worker *w, bool has_time)
 {

@@ -58,6 +58,7 @@
  *		nr_blocked--  [duty-a]
  */
 #include "sched/sched.h"
+#include "sched/location.h"
 #include "sched/orphan_ring.h"
 #include "sched/relief.h"
 #include "sched/since.h"
@@ -475,6 +476,7 @@ static void sysmon_look(void)
 	uint32_t nr_marked =
 		sysmon_look_at_all(now) + pl__orphan_ring_scan(now);
 
+	pl__locations_follow(now);
 	has_work = pl__work_anywhere();
 	nr_marked += pl__relief_scan(now, has_work);
 	if (has_work) {
