@@ -11,7 +11,7 @@ boot_tests() {
 	local kernel=$1 test copies=() factor=${BOOT_FACTOR:-4}
 	local reload=/vm/parklot.ko
 	local options=(${BOOT_MODULE:+--module "$BOOT_MODULE"}
-		${SMP:+--smp "$SMP"}
+		${SMP:+--smp "$SMP"} ${NUMA:+--numa "$NUMA"}
 		${BOOT_SAVE:+--save "$BOOT_SAVE" "$COVERAGE_GUEST"})
 	shift
 

@@ -225,6 +225,27 @@ part_vm-processors() {
 	return "$status"
 }
 
+# The library's tests on many processors of two nodes, on the device: thieves
+# tell near workers from far ones there. Sixteen share what the machine has too.
+part_vm-processors-lib() {
+	local kernel smp status=0
+
+	mk vm VARIANT=static lib-tests
+	export NUMA=${NUMA:-2} LIB_TEST_SCALE=${LIB_TEST_SCALE:-10}
+	export BOOT_MODULE BOOT_FACTOR=16 BOOT_TIMEOUT=10800
+	for kernel in ${KERNEL:-6.12 7.2}; do
+		BOOT_MODULE=$(selftests/vm/build "$kernel" \
+			"$O/check/processors-lib-$kernel")
+		for smp in ${SMP:-8 16}; do
+			progress "$kernel: $smp processors"
+			# shellcheck disable=SC2046 # words are meant
+			SMP=$smp boot_tests "$kernel" $(programs vm lib) ||
+				status=$?
+		done
+	done
+	return "$status"
+}
+
 part_repeat-native() {
 	local nr
 

@@ -97,6 +97,20 @@ qemu_machine() {
 		"${QEMU_CLOCK[@]}")
 }
 
+# qemu_numa NODES SMP MEM: after qemu_machine; each node is a socket with as many
+# processors of two threads as the others, if they are even.
+qemu_numa() {
+	local nr=$(($2 / $1)) threads=1 i
+
+	((nr % 2)) || threads=2
+	QEMU_ARGS+=(-smp
+		"$2,sockets=$1,cores=$((nr / threads)),threads=$threads")
+	for ((i = 0; i < $1; i++)); do
+		QEMU_ARGS+=(-object "memory-backend-ram,id=node$i,size=$(($3 / $1))M"
+			-numa "node,nodeid=$i,memdev=node$i,cpus=$((i * nr))-$((i * nr + nr - 1))")
+	done
+}
+
 # On a loaded machine, a guest that waits for ten ticks may not see them, and
 # would conclude that its timer does not work.
 qemu_amd64() {
