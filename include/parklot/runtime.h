@@ -58,11 +58,14 @@ enum pl_wait {
  *		PL_FOREVER: never
  * @max_tasks:	most tasks that are alive at a time: beyond it a spawn is
  *		refused, or waits with PL_SPAWN_WAIT; 0: no limit but memory
- * @reserved:	0
+ * @pin_workers: 1: bind worker i to the i-th of the CPUs on which the process
+ *		may run, taking one CPU of each core first, near ones one after
+ *		the other; workers beyond these to none.  Follows when those
+ *		CPUs change.  0: the kernel places workers
  *
  * PARKLOT_BACKEND=auto|module|futex, PARKLOT_WORKERS=N, PARKLOT_MAX_WORKERS=N,
- * PARKLOT_MAX_TASKS=N and PARKLOT_DUMP_SIGNAL=USR2 in the environment override
- * the fields of these names.
+ * PARKLOT_MAX_TASKS=N, PARKLOT_PIN=0|1 and PARKLOT_DUMP_SIGNAL=USR2 in the
+ * environment override the fields of these names.
  * PARKLOT_IO=auto|uring|poll chooses how tasks wait for input and output,
  * PARKLOT_WAIT=auto|eventfd|futex|park how a worker sleeps meanwhile.
  */
@@ -81,7 +84,7 @@ struct pl_config {
 	void		*worker_start_arg;
 	uint64_t	stall_ns;
 	uint32_t	max_tasks;
-	uint32_t	reserved;
+	uint32_t	pin_workers;
 };
 
 #define PL_CONFIG_INIT		PL__SIZED(struct pl_config)

@@ -347,6 +347,21 @@ int pl__affinity_get(struct pl__cpu_set *out)
 	return ret < 0 ? (int)ret : 0;
 }
 
+int pl__affinity_set(int tid, const struct pl__cpu_set *set)
+{
+	return (int)CALL(syscall(SYS_sched_setaffinity, tid, sizeof(*set),
+				 set));
+}
+
+/* No thread can run on no CPU. */
+int pl__affinity_probe(void)
+{
+	static const struct pl__cpu_set none;
+	int ret = pl__affinity_set(0, &none);
+
+	return ret == -EINVAL ? 0 : ret;
+}
+
 uint32_t pl__cpu_now(void)
 {
 	long cpu = CALL(sched_getcpu());

@@ -100,6 +100,10 @@ void pl__thread_slack(uint64_t ns);
  * the kernel does not say.
  */
 int pl__affinity_get(struct pl__cpu_set *out);
+/* A thread of the process may run on @set; @tid 0: the caller. */
+int pl__affinity_set(int tid, const struct pl__cpu_set *set);
+/* Changes nothing; -errno: pl__affinity_set() is forbidden. */
+int pl__affinity_probe(void);
 /* That on which it runs at this moment, or PL__CPUS_MAX. */
 uint32_t pl__cpu_now(void);
 

@@ -196,7 +196,7 @@ static bool is_sane(const struct pl_config *c)
 	       c->nr_lots <= PL__LOTS_MAX &&
 	       c->nr_timer_buckets <= PL__TIMER_BUCKETS_MAX &&
 	       c->backend <= PL_BACKEND_FUTEX && !c->flags &&
-	       may_be_caught(c->dump_signal) && !c->reserved;
+	       may_be_caught(c->dump_signal) && c->pin_workers <= 1;
 }
 
 static void set_defaults(struct pl_config *c)
@@ -255,6 +255,8 @@ int pl__config_resolve(const struct pl_config *cfg, struct pl_config *out)
 	if (!ret)
 		ret = env_number("PARKLOT_MAX_TASKS", 0, UINT32_MAX,
 				 &out->max_tasks);
+	if (!ret)
+		ret = env_number("PARKLOT_PIN", 0, 1, &out->pin_workers);
 	if (!ret)
 		ret = env_stall(&out->stall_ns);
 	if (!ret)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 #include "rt/cpus.h"
 #include "base/sys.h"
+#include "sched/pin.h"
 
 #include <string.h>
 
@@ -81,12 +82,13 @@ static unsigned int least_of_line(unsigned int nr, char *line)
 	return nr;
 }
 
+/* The caller may be a worker that is pinned to one. */
 static unsigned int nr_allowed(void)
 {
+	unsigned int nr = pl__pin_nr_cpus();
 	struct pl__cpu_set set;
-	unsigned int nr = 0;
 
-	if (!pl__affinity_get(&set))
+	if (!nr && !pl__affinity_get(&set))
 		nr = pl__cpu_set_count(&set);
 	return nr ? nr : 1;
 }

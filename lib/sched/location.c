@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 #include "sched/location.h"
+#include "sched/pin.h"
 
 #include <string.h>
 
@@ -23,6 +24,7 @@ int pl__locations_start(void)
 {
 	uint32_t nr = pl__rt.cfg.max_workers, i;
 	struct pl__cpu_set cpus;
+	int ret;
 
 	pl__rt.locations = pl__alloc(nr * sizeof(*pl__rt.locations));
 	if (!pl__rt.locations)
@@ -33,11 +35,15 @@ int pl__locations_start(void)
 		memset(&cpus, 0, sizeof(cpus));
 	locations_read(&cpus);
 	followed_ns = pl__now_ns();
-	return 0;
+	ret = pl__pin_start(&topology);
+	if (ret)
+		pl__locations_stop();
+	return ret;
 }
 
 void pl__locations_stop(void)
 {
+	pl__pin_stop();
 	pl__free(pl__rt.locations);
 	pl__rt.locations = NULL;
 }
@@ -52,6 +58,11 @@ void pl__locations_follow(uint64_t now)
 	if (!pl__affinity_get(&cpus) &&
 	    memcmp(&cpus, &topology.cpus, sizeof(cpus)))
 		locations_read(&cpus);
+	/*
+	 * Also without a change: what bound sysmon's thread to other CPUs may
+	 * have come to a worker's after that was pinned anew.
+	 */
+	pl__pin_all(&topology);
 }
 
 uint64_t pl__location_note(struct pl__worker *w)

@@ -19,13 +19,13 @@
 #include "base/topology.h"
 #include "sched/rt.h"
 
-/* The runtime starts; 0 or -ENOMEM. */
+/* The runtime starts; 0, -ENOMEM, or an error of pl__pin_start(). */
 int pl__locations_start(void);
 void pl__locations_stop(void);
 
 /*
  * sysmon, at each look: once a second reads the topology again if the CPUs have
- * changed.
+ * changed, and pins workers anew.
  */
 void pl__locations_follow(uint64_t now);
 

@@ -7,6 +7,7 @@
  * runtime joins the last.  So at most one ended thread is not joined.
  */
 #include "sched/orphan_ring.h"
+#include "sched/pin.h"
 #include "sched/sched.h"
 #include "base/inject.h"
 #include "ring/ring.h"
@@ -42,11 +43,12 @@ static void *worker_main(void *arg)
 	 * Waits until the starter has counted this worker and dropped the lock.
 	 */
 	pl__lock(&pl__rt.start_lock);
+	store_relaxed(&w->tid, pl__thread_id());
+	pl__pin_worker(w);
 	pl__unlock(&pl__rt.start_lock);
 
 	snprintf(name, sizeof(name), "pl-worker/%u", w->index);
 	pl__thread_name(name);
-	store_relaxed(&w->tid, pl__thread_id());
 	w->errno_at = pl__errno_at();
 	pl__self_set(w);
 	pl__self_is_own();

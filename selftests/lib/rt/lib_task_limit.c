@@ -102,14 +102,6 @@ TEST_F(limit, environment_overrides_the_configuration)
 	EXPECT_EQ(-EINVAL, pl_runtime_start(NULL));
 }
 
-TEST_F(limit, reserved_field_of_the_configuration_is_refused)
-{
-	struct pl_config cfg = PL_CONFIG_INIT;
-
-	cfg.reserved = 1;
-	EXPECT_EQ(-EINVAL, pl_runtime_start(&cfg));
-}
-
 /* ---- refused ---- */
 
 static void fill_up(void *arg)
