@@ -82,7 +82,6 @@ static inline void put_worker(struct pl__worker *w)
 	snprintf(owner, sizeof(owner), "%u", w->index);
 	put_range(w, sizeof(*w), owner, "worker");
 	PUT(w, stat, owner, "worker");
-	PUT(w, inbox, owner, "worker");
 	PUT(w, park, owner, "worker");
 	PUT(w, sysmon, owner, "worker");
 	put_deque(&w->deque, owner);
@@ -115,6 +114,7 @@ static inline void put_counts(struct pl__rt *rt)
 	PUT(rt, nr_notifying_all, "process", "rt");
 	PUT(rt, search_ns, "process", "rt");
 	PUT(rt, sampled_ns, "process", "rt");
+	PUT(rt, inboxes, "process", "rt");
 	PUT(rt, inside, "process", "rt");
 	PUT(rt, ended_word, "process", "rt");
 	PUT(rt, spawned_outside, "process", "rt");

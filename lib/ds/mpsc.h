@@ -67,13 +67,18 @@ static inline bool pl__inbox_empty(struct pl__inbox *i)
 	return !load_relaxed(&i->head);
 }
 
-/** pl__inbox_take() - all entries, the newest first; NULL: none */
+/**
+ * pl__inbox_take() - all entries, the newest first; NULL: none
+ *
+ * A release, too: a thread that acquires the head of an empty inbox sees what
+ * the taker did before.
+ */
 static inline struct pl__link *pl__inbox_take(struct pl__inbox *i)
 {
 	if (pl__inbox_empty(i))
 		return NULL;
 	/* [mpsc-a] pairs with pl__inbox_push_list(). */
-	return atomic_exchange_explicit(&i->head, NULL, memory_order_acquire);
+	return atomic_exchange_explicit(&i->head, NULL, memory_order_acq_rel);
 }
 
 #endif /* PL_MPSC_H */

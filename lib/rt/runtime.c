@@ -27,6 +27,7 @@
 #include "debug/dump_signal.h"
 #include "base/atfork.h"
 #include "base/inject.h"
+#include "sched/inbox.h"
 #include "sched/location.h"
 #include "sched/sysmon_sleep.h"
 #include "ring/ring.h"
@@ -159,6 +160,7 @@ static int runtime_start(struct pl__rt *rt, const struct pl_config *cfg)
 	store_relaxed(&rt->target, rt->cfg.nr_workers);
 	rt->stall_ns = rt->cfg.stall_ns;
 	pl__task_limit_start();
+	pl__inboxes_start(rt->cfg.nr_workers);
 	ret = slots_init(rt);
 	if (ret)
 		return ret;

@@ -3,6 +3,7 @@
 #include "base/inject.h"
 #include "base/sys.h"
 #include "ring/ring.h"
+#include "sched/inbox.h"
 #include "sched/sched.h"
 
 #include <sys/resource.h>
@@ -120,9 +121,9 @@ void pl__spare_judge(struct pl__worker *w)
 
 static bool has_nothing_else(struct pl__worker *w)
 {
-	return !w->is_spare && !pl__aside_nr() && !w->nr_unsignalled &&
-	       pl__deque_empty(&w->deque) && pl__deque_empty(&w->events) &&
-	       pl__inbox_empty(&w->inbox) &&
+	return !load_relaxed(&w->is_spare) && !pl__aside_nr() &&
+	       !w->nr_unsignalled && pl__deque_empty(&w->deque) &&
+	       pl__deque_empty(&w->events) && pl__inboxes_empty() &&
 	       !(w->ring && pl__ring_is_busy(w->ring));
 }
 

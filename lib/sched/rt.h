@@ -81,6 +81,13 @@ struct pl__stripe {
 	_Atomic uint32_t	nr;
 } __pl_cacheline;
 
+/* At most so many inboxes, see inbox.h. */
+#define PL__NR_INBOXES		8
+
+struct pl__inbox_line {
+	struct pl__inbox	inbox;	/* A */
+} __pl_cacheline;
+
 /* The only instance.  R: written only while the runtime starts and stops. */
 struct pl__rt {
 	struct pl_config	cfg;		/* R: resolved */
@@ -99,6 +106,7 @@ struct pl__rt {
 	uint32_t		io;		/* R: enum pl_io, configured */
 	uint32_t		wait; /* R: enum pl_wait, configured */
 	bool			has_sysmon;	/* R: sysmon runs */
+	uint32_t		nr_inboxes;	/* R: inboxes in use */
 	/* R: cfg.max_workers of them, by index; workers write: location.h */
 	_Atomic uint64_t	*locations;
 
@@ -125,6 +133,8 @@ struct pl__rt {
 	_Atomic uint32_t	nr_notifying_all;
 	/* ns: when nr_searching last rose from 0, or a little before */
 	_Atomic uint64_t	search_ns;
+
+	struct pl__inbox_line	inboxes[PL__NR_INBOXES];
 
 	/* Ordinary threads that are inside of the runtime at this moment. */
 	struct pl__stripe	inside[PL__NR_STRIPES];

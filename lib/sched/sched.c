@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+#include "sched/inbox.h"
 #include "sched/leave.h"
 #include "sched/relief.h"
 #include "base/inject.h"
@@ -16,7 +17,7 @@ static __pl_noinline void queue_own_slow(struct pl__worker *w,
 					 struct pl__task *t)
 {
 	if (!pl__deque_push(d, t))
-		pl__inbox_push(&w->inbox, &t->link);
+		pl__inbox_push(w->inbox, &t->link);
 }
 
 void pl__queue_own(struct pl__worker *w, struct pl__deque *d,
@@ -27,17 +28,12 @@ void pl__queue_own(struct pl__worker *w, struct pl__deque *d,
 }
 
 /*
- * A thread sends all tasks that it makes ready to the inbox of one worker, so
- * that their order is kept and the cache line stays near.  Threads are
- * numbered, so that the inboxes share the load.  (bthread takes a random worker
- * each time.)
+ * A thread sends all tasks that it makes ready to one inbox, so that their
+ * order is kept and the cache line stays near.
  */
 static void queue_outside(struct pl__link *newest, struct pl__link *oldest)
 {
-	uint32_t nr = load_acquire(&pl__rt.nr_started);
-	struct pl__worker *w = pl__rt.workers[pl__self_number() % nr];
-
-	pl__inbox_push_list(&w->inbox, newest, oldest);
+	pl__inbox_push_list(pl__inbox_of(pl__self_number()), newest, oldest);
 }
 
 void pl__ready_quietly(struct pl__task *t)
@@ -59,7 +55,7 @@ static uint32_t event_mask_of(struct pl__worker *w)
 	       load_relaxed(&pl__rt.nr_stalled) ? 0 : PL__EVENT_EVERY - 1;
 }
 
-static void queue_event(struct pl__worker *w, struct pl__task *t)
+void pl__queue_event(struct pl__worker *w, struct pl__task *t)
 {
 	pl__queue_own(w, &w->events, t);
 	w->event_mask &= PL__EVENT_EVERY - 1;
@@ -70,7 +66,7 @@ void pl__ready_event(struct pl__task *t)
 	struct pl__worker *w = pl__self();
 
 	if (w)
-		queue_event(w, t);
+		pl__queue_event(w, t);
 	else
 		queue_outside(&t->link, &t->link);
 }
@@ -89,48 +85,9 @@ void pl__ready(struct pl__task *t)
 
 /* ---- what next ---- */
 
-static struct pl__link *reverse(struct pl__link *l)
-{
-	struct pl__link *head = NULL, *next;
-
-	for (; l; l = next) {
-		next = l->next;
-		l->next = head;
-		head = l;
-	}
-	return head;
-}
-
 /*
- * Pushes the oldest first.  Between the inbox and the event queue no thief sees
- * the tasks; so the caller notifies afterwards.
- */
-static __pl_noinline void drain_taken(struct pl__worker *w,
-				      struct pl__link *newest)
-{
-	bool is_one = !newest->next;
-	struct pl__link *l, *next;
-
-	PL_INJECT("drain");
-	for (l = reverse(newest); l; l = next) {
-		next = l->next;
-		queue_event(w, container_of(l, struct pl__task, link));
-	}
-	if (!is_one)
-		pl__notify_one();
-}
-
-void pl__drain(struct pl__worker *w, struct pl__inbox *from)
-{
-	struct pl__link *newest = pl__inbox_take(from);
-
-	if (newest)
-		drain_taken(w, newest);
-}
-
-/*
- * Makes a worker look at its inbox and its ring, then notifies once for what it
- * does not take itself.
+ * Makes a worker look at its ring and the inboxes, then notifies once for what
+ * it does not take itself.
  */
 static void look_around(struct pl__worker *w,
 			uint32_t (*look)(struct pl__ring *r))
@@ -142,7 +99,7 @@ static void look_around(struct pl__worker *w,
 		nr = look(w->ring);
 		w->is_reaping = false;
 	}
-	pl__drain(w, &w->inbox);
+	pl__inboxes_drain(w);
 	if (w->event_mask != PL__NO_EVENTS || !pl__deque_empty(&w->unstarted))
 		w->event_mask = event_mask_of(w);
 	if (nr && pl__deque_len(&w->deque) + pl__deque_len(&w->events) > 1)
@@ -415,7 +372,7 @@ void pl_yield(void)
 		pl__sched_yield();
 		return;
 	}
-	pl__drain(w, &w->inbox);
+	pl__inbox_drain(w, w->inbox);
 	w->nr_ahead_of_yield = pl__deque_len(&w->deque);
 	if (unlikely(w->event_mask != PL__NO_EVENTS))
 		put_events_ahead(w);

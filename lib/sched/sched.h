@@ -37,9 +37,9 @@
 
 /*
  * Every 32nd task is the oldest of the deque, after the worker has looked at
- * its completions and its inbox.  Every second of these is instead stolen from
- * a stalled worker, if there is such a task.  So a task in the deque waits for
- * at most this number, or twice this number, times the length of the deque,
+ * its completions and the inboxes.  Every second of these is instead stolen
+ * from a stalled worker, if there is such a task.  So a task in the deque waits
+ * for at most this number, or twice this number, times the length of the deque,
  * however fast new tasks come on top.  parklot-scheduling(7) promises it.
  */
 #define PL__FAIR_EVERY	32	/* a power of 2 */
@@ -72,14 +72,14 @@ void pl__ready_chain(struct pl__link *newest, struct pl__link *oldest);
 void pl__queue_own(struct pl__worker *w, struct pl__deque *d,
 		   struct pl__task *t);
 
+/* Queues @t as an event of @w, the caller, without notifying. */
+void pl__queue_event(struct pl__worker *w, struct pl__task *t);
+
 /* The oldest event of @w, the caller; NULL: none. */
 struct pl__task *pl__next_event(struct pl__worker *w);
 
 /* The next ready task of worker @w itself; NULL: none, or @w is surplus. */
 struct pl__task *pl__next(struct pl__worker *w);
-
-/* Moves all of inbox @from, of @w or of a victim, to the events of @w. */
-void pl__drain(struct pl__worker *w, struct pl__inbox *from);
 
 /*
  * The loop runs @t, which is prepared, until a task switches back to the loop.

@@ -9,12 +9,14 @@
  * takes one of which the deque has not changed.  (Go does so with the task that
  * a P runs next, on its last round, one P after the other.)
  */
+#include "sched/inbox.h"
 #include "sched/location.h"
 #include "sched/orphan_ring.h"
 #include "sched/relief.h"
 #include "sched/sched.h"
 #include "sched/victim.h"
 #include "ring/ring.h"
+#include "base/inject.h"
 #include "base/sys.h"
 
 #define NR_STEAL_MORE	8
@@ -31,13 +33,14 @@ bool pl__work_anywhere(void)
 	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
 	bool is_held = pl__is_unstarted_held();
 
-	if (unlikely(pl__aside_nr()))
+	/* [inbox-b] pairs with [inbox-a] in inbox.c: a deque, then events. */
+	if (unlikely(pl__aside_nr()) || !pl__inboxes_empty())
 		return true;
+	PL_INJECT("inbox-b");
 	for (i = 0; i < nr; i++)
 		if (!pl__deque_empty(&worker_of(i)->deque) ||
 		    !pl__deque_empty(&worker_of(i)->events) ||
 		    (!is_held && !pl__deque_empty(&worker_of(i)->unstarted)) ||
-		    !pl__inbox_empty(&worker_of(i)->inbox) ||
 		    load_relaxed(&worker_of(i)->ring_state) == PL__ORPHAN_READY)
 			return true;
 	return false;
@@ -191,28 +194,20 @@ static struct pl__task *steal_event(struct pl__worker *w,
 	return t;
 }
 
-/* Makes what waits in the victim's inbox and ring events of the thief. */
+/* Makes the completions in the victim's ring events of the thief. */
 static struct pl__task *steal_by_look(struct pl__worker *w,
 				      struct pl__worker *victim)
 {
-	struct pl__task *t = NULL;
-
-	if (!pl__inbox_empty(&victim->inbox)) {
-		pl__drain(w, &victim->inbox);
-		t = pl__next_event(w);
-	}
-	if (!t &&
-	    unlikely(load_relaxed(&victim->ring_state) == PL__ORPHAN_READY)) {
-		pl__ring_reap_orphan(w, victim);
-		t = pl__next_event(w);
-	}
-	return t;
+	if (likely(load_relaxed(&victim->ring_state) != PL__ORPHAN_READY))
+		return NULL;
+	pl__ring_reap_orphan(w, victim);
+	return pl__next_event(w);
 }
 
 /*
  * Takes events first, as for these the victim's task did not ask.  A stalled
- * victim queues no more of them, but its inbox and its ring may fill up again
- * and again: so every second time what was spawned comes before these.
+ * victim queues no more of them, but its ring may fill up again and again: so
+ * every second time what was spawned comes before these.
  */
 static struct pl__task *steal_one(struct pl__worker *w,
 				  struct pl__worker *victim, struct lones *l)

@@ -94,6 +94,7 @@ struct pl__worker {
 	int			*errno_at;	/* O: errno of its thread */
 	struct pl__task		*for_loop; /* O: task for the loop to run */
 	struct pl__ring		*ring;		/* O: NULL before first I/O */
+	struct pl__inbox	*inbox;		/* I: in which it looks first */
 	_Atomic uint32_t	tick;		/* O writes: tasks taken */
 	_Atomic uint32_t	duty;		/* A: enum pl__duty */
 	/* O: ticks without these bits are an event's turn, see sched.c */
@@ -144,8 +145,8 @@ struct pl__worker {
 	struct pl__deque	deque __pl_cacheline;	/* O pushes, A */
 	struct pl__deque	events;	/* O pushes, A: oldest first */
 	struct pl__deque	unstarted; /* O pushes, A: see relief.h */
-	struct pl__inbox	inbox __pl_cacheline;	/* A */
-	_Atomic uint32_t	ring_state;	/* A: enum pl__ring_state */
+	/* A: enum pl__ring_state */
+	_Atomic uint32_t	ring_state __pl_cacheline;
 	struct pl__lot_entry	park __pl_cacheline;	/* of lib/park */
 	/* A: ring, as other threads read it */
 	_Atomic(struct pl__ring *) ring_seen;

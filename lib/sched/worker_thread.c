@@ -6,6 +6,7 @@
  * timeout.  The next thread that ends joins it; the thread that stops the
  * runtime joins the last.  So at most one ended thread is not joined.
  */
+#include "sched/inbox.h"
 #include "sched/orphan_ring.h"
 #include "sched/pin.h"
 #include "sched/sched.h"
@@ -80,6 +81,7 @@ static struct pl__worker *worker_new(uint32_t index)
 		goto err_events;
 	w->index = index;
 	w->lot = index % pl__rt.cfg.nr_lots;
+	w->inbox = pl__inbox_of(index);
 	w->rng = 0x9e3779b9U * (index + 1) | 1;
 	w->event_mask = PL__NO_EVENTS;
 	list_init(&w->park.list);

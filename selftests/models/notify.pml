@@ -2,7 +2,7 @@
 /*
  * notify: an idle worker is woken, or one is started, while tasks wait
  * (lib/sched/notify.h; pl__notify_one(), notify_slow() in notify.c;
- * pl__drain(), pl_yield() in sched.c; worker_find_task(), idle() in worker.c;
+ * pl__inboxes_drain(); pl_yield() in sched.c; worker_find_task(), idle() in worker.c;
  * pl__worker_look_and_park(), park_in_ring() in worker_park.c; start_next(),
  * worker_main() in worker_thread.c).
  *
@@ -39,7 +39,7 @@
 #define NR_WORKERS	3
 #define NR_TASKS	NR_WORKERS
 
-byte deque[NR_WORKERS], inbox[NR_WORKERS];
+byte deque[NR_WORKERS], inbox;
 byte nr_started = 1;
 byte nr_created = 1;		/* threads that run */
 bool starting;			/* start_lock held */
@@ -59,10 +59,11 @@ byte late_inbox, late_idle, late_searching;
 /* pl__work_anywhere() */
 inline look()
 {
+	found = (inbox > 0);
 	do
 	:: atomic { i == nr_started || found -> i = 0; break }
 	:: atomic { i < nr_started && !found ->
-		    found = (deque[i] + inbox[i] > 0); i++ }
+		    found = (deque[i] > 0); i++ }
 	od
 }
 
@@ -156,8 +157,9 @@ inline stop_searching()
 }
 
 /*
- * pl__next() and steal(): a task from a deque, the worker's own first, or else
- * from an inbox. All of an inbox goes to the worker's deque: pl__drain().
+ * pl__next() and steal(): a task from the worker's own deque, or else from the
+ * inbox, or else from another's deque. All of the inbox goes to the worker's
+ * deque; inbox.pml has a look there while the deque has a task.
  */
 inline next()
 {
@@ -165,8 +167,7 @@ inline next()
 		got = true;
 		if
 		:: deque[me] > 0 -> deque[me]--
-		:: deque[me] == 0 && inbox[me] > 0 ->
-			nr = inbox[me]; inbox[me] = 0
+		:: deque[me] == 0 && inbox > 0 -> nr = inbox; inbox = 0
 		:: else ->
 			i = 0;
 			do
@@ -175,17 +176,7 @@ inline next()
 			od;
 			if
 			:: i < nr_started -> deque[i]--
-			:: else ->
-				i = 0;
-				do
-				:: i < nr_started && inbox[i] == 0 -> i++
-				:: else -> break
-				od;
-				if
-				:: i < nr_started ->
-					nr = inbox[i]; inbox[i] = 0
-				:: else -> got = false
-				fi
+			:: else -> got = false
 			fi;
 			i = 0
 		fi
@@ -346,7 +337,7 @@ proctype spawner()
 #if MUTANT == 1
 	late_inbox = NR_TASKS;
 #else
-	inbox[0] = NR_TASKS;
+	inbox = NR_TASKS;
 #endif
 	notify()				/* [idle-b] */
 }
@@ -356,7 +347,7 @@ proctype spawner()
 active proctype memory()
 {
 end:	do
-	:: atomic { late_inbox > 0 -> inbox[0] = late_inbox;
+	:: atomic { late_inbox > 0 -> inbox = late_inbox;
 		    late_inbox = 0 }
 	:: atomic { late_idle > 0 -> nr_idle = nr_idle + late_idle;
 		    late_idle = 0 }

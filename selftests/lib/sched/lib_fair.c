@@ -236,7 +236,7 @@ static long longest_of(struct storm *s, void (*make_ready)(struct mark *m))
 	return most;
 }
 
-/* Once its inbox is looked at, then before what was ready then. */
+/* Once the inbox is looked at, then before what was ready then. */
 TEST_F(fair, task_woken_by_a_thread_runs_in_a_spawn_storm)
 {
 	struct storm s = { spawn_next, 2 };
@@ -282,6 +282,48 @@ TEST_F(fair, task_spawned_by_a_thread_runs_in_a_spawn_storm)
 		spawn_outside(&marks[0]);
 		ASSERT_TRUE(UNTIL(marks[0].nr_runs == 1));
 		EXPECT_GE(EVERY * (1 + 2 + 1), waited(&marks[0]));
+	}
+	ASSERT_TRUE(UNTIL(!nr_storms));
+}
+
+/* ---- from outside, beside a long task ---- */
+
+#define NR_THREADS	10
+
+static atomic_int is_holding;
+
+static void hold_on(void *arg)
+{
+	(void)arg;
+	atomic_store(&is_holding, 1);
+	EXPECT_TRUE(UNTIL_BUSY(is_over));
+}
+
+static void *spawn_by_thread(void *arg)
+{
+	spawn_outside(arg);
+	return NULL;
+}
+
+/*
+ * Threads are numbered one after the other: each worker is that of some, if it
+ * were for their numbers.
+ */
+TEST_F(fair, task_spawned_by_a_thread_does_not_wait_behind_a_long_one)
+{
+	pthread_t thread;
+	int i;
+
+	begin(2, NR_THREADS);
+	spawn(hold_on, NULL);
+	ASSERT_TRUE(UNTIL(is_holding));
+	begin_storm(spawn_next, 2);
+	for (i = 0; i < NR_THREADS; i++) {
+		ASSERT_EQ(0, pthread_create(&thread, NULL, spawn_by_thread,
+					    &marks[i]));
+		pthread_join(thread, NULL);
+		ASSERT_TRUE(UNTIL(marks[i].nr_runs == 1));
+		EXPECT_GE(EVERY * (1 + 2 + 1), waited(&marks[i]));
 	}
 	ASSERT_TRUE(UNTIL(!nr_storms));
 }

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+#include "sched/inbox.h"
+#include "base/inject.h"
+#include "sched/sched.h"
+
+#define WORKERS_OF_ONE	8	/* for so many workers one more inbox */
+
+void pl__inboxes_start(uint32_t nr_workers)
+{
+	uint32_t nr = 1 + nr_workers / WORKERS_OF_ONE, i;
+
+	pl__rt.nr_inboxes = nr < PL__NR_INBOXES ? nr : PL__NR_INBOXES;
+	for (i = 0; i < PL__NR_INBOXES; i++)
+		store_relaxed(&pl__rt.inboxes[i].inbox.head, NULL);
+}
+
+static struct pl__link *reverse(struct pl__link *l)
+{
+	struct pl__link *head = NULL, *next;
+
+	for (; l; l = next) {
+		next = l->next;
+		l->next = head;
+		head = l;
+	}
+	return head;
+}
+
+/*
+ * Pushes the oldest first.  Between the inbox and the event queue no thief sees
+ * the tasks; so the caller notifies afterwards, unless it is one, see inbox.h.
+ */
+__pl_noinline void pl__inbox_drain_all_of(struct pl__worker *w,
+					  struct pl__inbox *from)
+{
+	struct pl__link *newest = pl__inbox_take(from), *l, *next;
+	bool is_one;
+
+	if (!newest)
+		return;
+	is_one = !newest->next;
+	PL_INJECT("inbox-a");
+	/* [inbox-a] pairs with [inbox-b] in pl__work_anywhere(). */
+	for (l = reverse(newest); l; l = next) {
+		next = l->next;
+		pl__queue_event(w, container_of(l, struct pl__task, link));
+	}
+	if (!is_one)
+		pl__notify_one();
+}

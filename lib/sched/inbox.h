@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * inbox: tasks that threads other than workers have made ready
+ *
+ * They belong to no worker.  Every worker looks in all inboxes, between two
+ * tasks at times and when it has nothing else; so no task waits there for a
+ * worker that sleeps, or that is in a long task.  A thread uses one inbox, so
+ * that the order of its tasks is kept; there are several where there are many
+ * workers, as there will be many threads.  What a worker takes becomes its
+ * events, oldest first.
+ *
+ * A push is followed by the full barrier of pl__notify_one(), [idle-b] in
+ * notify.h, and an inbox is one of the queues in which an idle worker looks.
+ * The worker that takes a lone task may have an older one to run first:
+ *
+ *	worker				idle worker, about to park
+ *	list = exchange(inbox, NULL)	if (inbox) stay		[inbox-b]
+ *	events = list	[inbox-a]	if (deque) stay
+ *	take the oldest of the deque	if (events) stay
+ *
+ * Invariant: no worker parks while a task is in the events of one that runs
+ * another, unless it is notified for it.  If the idle worker finds the inbox
+ * emptied it finds what the deque had before that; or that has been taken, and
+ * it finds the events, in which it looks last.  Otherwise the task waits for
+ * the other one although a worker is idle.  Both of several tasks cannot be
+ * found by one look, so for these the worker notifies.
+ */
+#ifndef PL_INBOX_H
+#define PL_INBOX_H
+
+#include "sched/rt.h"
+
+/* The runtime starts, with so many workers and no task. */
+void pl__inboxes_start(uint32_t nr_workers);
+
+/* That of a thread or a worker, by its number. */
+static inline struct pl__inbox *pl__inbox_of(uint32_t number)
+{
+	return &pl__rt.inboxes[number % pl__rt.nr_inboxes].inbox;
+}
+
+/* The slow path of pl__inbox_drain(). */
+void pl__inbox_drain_all_of(struct pl__worker *w, struct pl__inbox *from);
+
+/* Moves all of inbox @from to the events of @w, the caller. */
+static inline void pl__inbox_drain(struct pl__worker *w, struct pl__inbox *from)
+{
+	if (!pl__inbox_empty(from))
+		pl__inbox_drain_all_of(w, from);
+}
+
+/* As pl__inbox_drain(), of each; most runtimes have one. */
+static inline void pl__inboxes_drain(struct pl__worker *w)
+{
+	uint32_t i;
+
+	pl__inbox_drain(w, &pl__rt.inboxes[0].inbox);
+	for (i = 1; unlikely(i < pl__rt.nr_inboxes); i++)
+		pl__inbox_drain(w, &pl__rt.inboxes[i].inbox);
+}
+
+/*
+ * A hint, unless the caller orders it against pushes.  What the worker that
+ * emptied an inbox did before is seen after this.
+ */
+static inline bool pl__inboxes_empty(void)
+{
+	uint32_t i;
+
+	if (load_acquire(&pl__rt.inboxes[0].inbox.head))
+		return false;
+	for (i = 1; unlikely(i < pl__rt.nr_inboxes); i++)
+		if (load_acquire(&pl__rt.inboxes[i].inbox.head))
+			return false;
+	return true;
+}
+
+#endif /* PL_INBOX_H */
