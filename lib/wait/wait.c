@@ -4,6 +4,7 @@
 #include "base/inject.h"
 #include "base/sys.h"
 #include "wait/bucket.h"
+#include "wait/wait_timer.h"
 
 #define EXPIRED_EVERY	16	/* a yield for so many; a power of 2 */
 
@@ -290,7 +291,7 @@ static bool may_time_out(struct pl__task *t, uint64_t nr)
 	return t->waiter.nr == nr;
 }
 
-static int pending_of(struct pl__task *t)
+int pl__wait_pending_of(struct pl__task *t)
 {
 	uint64_t state = atomic_load(&t->state);
 
@@ -311,7 +312,7 @@ int pl__wait_pending(void)
 		t = pl__self_thread();
 	if (!t)
 		return pl__rt_is_stopping() ? -ECANCELED : 0;
-	return pending_of(t);
+	return pl__wait_pending_of(t);
 }
 
 void pl__interrupt_restore(int reason)
@@ -324,19 +325,7 @@ void pl__interrupt_restore(int reason)
 
 /* ---- waiting ---- */
 
-/*
- * A timer carries the slot and the number of its wait, so that it may expire
- * late without harm to a later wait.
- */
-static void *timer_arg(struct pl__wait_entry *wt)
-{
-	uint64_t arg = task_of(wt)->obj.slot | (uint64_t)wt->nr << 32;
-
-	_Static_assert(sizeof(void *) == 8, "a slot and a number");
-	return (void *)(uintptr_t)arg;
-}
-
-static void time_out(void *arg)
+void pl__wait_time_out(void *arg)
 {
 	uint64_t a = (uintptr_t)arg;
 	struct pl__task *t = pl__slab_get(&pl__rt.tasks, (uint32_t)a);
@@ -359,7 +348,7 @@ static void wake_timed_out(void)
 
 void pl__wait_start(struct pl__timers *t)
 {
-	pl__timers_batch(t, time_out, wake_timed_out);
+	pl__timers_batch(t, pl__wait_time_out, wake_timed_out);
 }
 
 /* A wait, on the waiter's stack. */
@@ -380,11 +369,9 @@ struct wait {
  */
 static int wait_arm(struct wait *w, struct pl__bucket *b)
 {
-	struct pl__wait_entry *wt = &w->t->waiter;
 	struct pl__timer *timer = w->timer;
 
-	wt->timer = pl__timer_set(pl__rt.timers, timer, pl__self_number(),
-				  w->deadline_ns, time_out, timer_arg(wt));
+	pl__wait_timer_set(w->t, timer, w->deadline_ns);
 	w->timer = NULL;
 	/* [word-a] pairs with [word-b] in pl__wake(). */
 	pl__unlock(&b->lock);
@@ -408,7 +395,7 @@ static int wait_link(struct wait *w)
 	if (load_relaxed(w->word) != w->expected)
 		reason = -EAGAIN;
 	else if (!wt->uninterruptible)
-		reason = pending_of(w->t);
+		reason = pl__wait_pending_of(w->t);
 	wt->reason = reason;
 	wt->is_listed = !reason;
 	if (reason) {
@@ -452,13 +439,7 @@ static int wait_task(struct wait *wait)
 
 	pl__block(wait_link_after, wait);
 
-	w = pl__self();
-	if (wait->timer)
-		pl__timer_release(pl__rt.timers, &w->timers, wait->timer);
-	if (wt->timer && wt->reason != -ETIMEDOUT)
-		pl__timer_del(pl__rt.timers, wt->timer);
-	else if (wt->timer && !(w->nr_deadlines++ % PL__LATENCY_EVERY))
-		pl__latency_hist_add(&w->deadline_latency, wait->deadline_ns);
+	pl__wait_timer_end(wt, wait->timer, wait->deadline_ns);
 	return wt->reason;
 }
 

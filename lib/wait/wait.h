@@ -102,6 +102,9 @@ uint32_t pl__nr_waiting(_Atomic uint32_t *word);
  */
 int pl__wait_pending(void);
 
+/* The same for @t, which does not run. */
+int pl__wait_pending_of(struct pl__task *t);
+
 /* Blocking calls of a task, or thread, with this state return -ECANCELED. */
 static inline bool pl__state_is_cancelled(uint64_t state)
 {
@@ -115,6 +118,15 @@ static inline bool pl__state_is_cancelled(uint64_t state)
 static inline bool pl__state_is_interrupted(uint64_t state)
 {
 	return state & PL__TASK_INTERRUPTS && !(state & PL__TASK_SHIELDED);
+}
+
+/* A blocking call of @t would end; consumes nothing. */
+static inline bool pl__is_interrupted(struct pl__task *t)
+{
+	uint64_t state = atomic_load(&t->state);
+
+	return pl__state_is_cancelled(state) ||
+	       pl__state_is_interrupted(state);
 }
 
 /* True: the task was interrupted, and no longer is. */

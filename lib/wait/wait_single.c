@@ -2,15 +2,6 @@
 #include "wait/wait.h"
 #include "base/inject.h"
 
-/* As pending_of(), but consumes no interrupt. */
-static bool is_interrupted(const struct pl__wait_single_args *a)
-{
-	uint64_t state = atomic_load(&a->t->state);
-
-	return !a->uninterruptible && (pl__state_is_cancelled(state) ||
-				       pl__state_is_interrupted(state));
-}
-
 /* Once it is in its slot the task may run and end, so @arg is copied first. */
 void pl__wait_single_publish(void *arg)
 {
@@ -24,7 +15,7 @@ void pl__wait_single_publish(void *arg)
 	if (atomic_compare_exchange_strong(a.slot, &empty, (uintptr_t)wt)) {
 		PL_INJECT("single-a");
 		if (likely(load_acquire(a.word) == a.expected &&
-			   !is_interrupted(&a)))
+			   (a.uninterruptible || !pl__is_interrupted(a.t))))
 			return;
 		if (pl__wait_single_withdraw(a.slot, wt, -EAGAIN))
 			pl__ready(a.t);

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * wait_timer: the deadline of a task's wait
+ *
+ * The timer is reserved before the task switches away, and set before any other
+ * thread can end the wait, so that the waiter finds it; it is listed after.
+ */
+#ifndef PL_WAIT_TIMER_H
+#define PL_WAIT_TIMER_H
+
+#include "sched/task.h"
+#include "sched/worker.h"
+#include "time/timer.h"
+
+/* Called by the timer thread; @arg is that of pl__wait_timer_arg(). */
+void pl__wait_time_out(void *arg);
+
+/*
+ * A timer carries the slot and the number of its wait, so that it may expire
+ * late without harm to a later wait.
+ */
+static inline void *pl__wait_timer_arg(const struct pl__task *t)
+{
+	uint64_t arg = t->obj.slot | (uint64_t)t->waiter.nr << 32;
+
+	_Static_assert(sizeof(void *) == 8, "a slot and a number");
+	return (void *)(uintptr_t)arg;
+}
+
+/* Before another thread can end the wait of @t; pl__timer_list() follows. */
+static inline void pl__wait_timer_set(struct pl__task *t,
+				      struct pl__timer *timer,
+				      uint64_t deadline_ns)
+{
+	t->waiter.timer = pl__timer_set(pl__rt.timers, timer,
+					pl__self_number(), deadline_ns,
+					pl__wait_time_out,
+					pl__wait_timer_arg(t));
+}
+
+/* After the wait: @timer was reserved and not set, or is NULL. */
+static inline void pl__wait_timer_end(struct pl__wait_entry *wt,
+				      struct pl__timer *timer,
+				      uint64_t deadline_ns)
+{
+	struct pl__worker *w = pl__self();
+
+	if (timer)
+		pl__timer_release(pl__rt.timers, &w->timers, timer);
+	if (wt->timer && wt->reason != -ETIMEDOUT)
+		pl__timer_del(pl__rt.timers, wt->timer);
+	else if (wt->timer && !(w->nr_deadlines++ % PL__LATENCY_EVERY))
+		pl__latency_hist_add(&w->deadline_latency, deadline_ns);
+}
+
+#endif /* PL_WAIT_TIMER_H */
