@@ -112,13 +112,19 @@ def doing(worker):
     return ""
 
 
+def waited_at(word):
+    """The word, 0 for a task that does not wait; odd: in a slot for one."""
+    # lib/wait/wait_lone.h: 2 is awake, 3 asleep.
+    return word if not word & 2 else word & ~3 if word & 1 else 0
+
+
 class Task:
     def __init__(self, at, slot, workers):
         self.at = at
         self.slot = slot
         self.version = number(at["version"])
         self.is_thread = not self.version & 1
-        self.word = number(at["waiter"]["word"])
+        self.word = waited_at(number(at["waiter"]["word"]))
         self.stack = at["stack"]
         self.worker = workers.get(int(at.address))
 

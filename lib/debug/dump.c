@@ -18,6 +18,7 @@
 #include "base/sigsafe_buf.h"
 #include "debug/unwind.h"
 #include "ring/request.h"
+#include "wait/wait_lone.h"
 
 #include <liburing.h>
 #include <unistd.h>
@@ -58,9 +59,20 @@ static const char *const for_what[] = {
 
 /* ---- reading ---- */
 
+/* 0: it does not wait; odd: in a single-waiter slot. */
+static uintptr_t word_of_task(const struct pl__task *t)
+{
+	_Atomic uint32_t *word = load_relaxed(&t->waiter.word);
+
+	if (!pl__wait_is_lone(word))
+		return (uintptr_t)word;
+	return pl__wait_bits(word) == PL__WAIT_ASLEEP ?
+		(uintptr_t)pl__wait_with_bits(word, 0) : 0;
+}
+
 static uintptr_t word_of(const struct view *v)
 {
-	return (uintptr_t)load_relaxed(&v->t.waiter.word);
+	return word_of_task(&v->t);
 }
 
 static bool is_task(const struct view *v)
@@ -103,7 +115,7 @@ static bool is_as_it_was(const struct view *v)
 	return pl__read_own_mem(&now, v->at, sizeof(now)) &&
 	       load_relaxed(&now.version) == load_relaxed(&v->t.version) &&
 	       now.waiter.nr == v->t.waiter.nr && now.ctx.sp == v->t.ctx.sp &&
-	       (uintptr_t)load_relaxed(&now.waiter.word) == word_of(v);
+	       word_of_task(&now) == word_of(v);
 }
 
 static bool is_in_stack(const struct view *v, uintptr_t p)

@@ -21,7 +21,7 @@
 #include "rt/spawn.h"
 #include "sched/notify.h"
 #include "base/sys.h"
-#include "wait/wait.h"
+#include "wait/wait_lone.h"
 
 #include <liburing.h>
 #include <poll.h>
@@ -37,11 +37,19 @@ static void request_done(struct pl__ring_req *req, int res)
 {
 	struct pl__request *r = container_of(req, struct pl__request, req);
 	struct pl__worker *w = pl__self();
+	bool quiet = w && w->is_reaping;
+	struct pl__task *t = r->waiter;
 
 	r->res = res;
 	r->done_ns = req->nr % PL__LATENCY_EVERY ? 0 : pl__now_ns();
-	store_release(&r->done, 1);
-	pl__wake_by_event(&r->done, w && w->is_reaping);
+	if (unlikely(!t)) {
+		store_release(&r->done, 1);
+		pl__wake_by_event(&r->done, quiet);
+	} else if (pl__wait_lone_done(t)) {
+		pl__ready_event(t);
+		if (!quiet)
+			pl__notify_one();
+	}
 }
 
 static struct pl__ring *io_ring(struct pl__worker *w)
@@ -77,9 +85,12 @@ static int io_submit(struct pl__request *r, const struct io_op *a)
 		return -EOPNOTSUPP;
 	r->req.done = request_done;
 	store_relaxed(&r->done, 0);
+	r->waiter = pl__wait_lone_begin(&r->done);
 	ret = pl__ring_add(ring, &r->req, a->sqe);
 	if (!ret)
 		pl__sysmon_notify_io();
+	else if (r->waiter)
+		pl__wait_lone_end(r->waiter);
 	return ret;
 }
 
@@ -182,14 +193,23 @@ static void learn_from(const struct io_op *a, int res)
 
 static bool is_done(struct pl__request *r)
 {
-	return load_acquire(&r->done);
+	return likely(r->waiter) ? pl__wait_lone_is_done(r->waiter) :
+				   load_acquire(&r->done);
+}
+
+static inline int wait_for(struct pl__request *r, uint64_t deadline_ns,
+			   uint32_t flags)
+{
+	flags |= PL__FOR_IO;
+	return likely(r->waiter) ?
+		pl__wait_lone(r->waiter, deadline_ns, flags) :
+		pl__wait(&r->done, 0, deadline_ns, flags);
 }
 
 static void wait_uninterruptible(struct pl__request *r)
 {
 	while (!is_done(r))
-		pl__wait(&r->done, 0, PL_FOREVER,
-			PL__WAIT_UNINTERRUPTIBLE | PL__FOR_IO);
+		wait_for(r, PL_FOREVER, PL__WAIT_UNINTERRUPTIBLE);
 }
 
 static int io_wait_once(const struct io_op *a)
@@ -205,11 +225,11 @@ static int io_wait_once(const struct io_op *a)
 		return ret;
 
 	/*
-	 * A wake may be late, for a request that was at this address before:
-	 * then done() was not called, and the deadline still holds.
+	 * A wake may be late, for a request that was at this address before, or
+	 * a timer old: then done() was not called, and the deadline holds.
 	 */
 	do {
-		ret = pl__wait(&r.done, 0, a->deadline_ns, PL__FOR_IO);
+		ret = wait_for(&r, a->deadline_ns, 0);
 	} while (!is_done(&r) && (!ret || ret == -EAGAIN));
 	if (is_done(&r)) {
 		if (r.done_ns)

@@ -9,8 +9,12 @@
 
 #include "ring/ring.h"
 
+struct pl__task;
+
 struct pl__request {
 	struct pl__ring_req	req;
+	/* waits alone; NULL: the caller waits on the word */
+	struct pl__task		*waiter;
 	_Atomic uint32_t	done;
 	int			res;
 	uint64_t		done_ns;	/* ns; 0: not measured */

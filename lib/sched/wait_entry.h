@@ -42,7 +42,10 @@ struct pl__wait_entry {
 		struct pl__list	list;		/* B: in its bucket */
 		char		name[16]; /* O: the task's, before it runs */
 	};
-	/* B, A: the word waited on, or NULL; odd: a single-waiter slot */
+	/*
+	 * B, A: the word waited on, or NULL; low bits: 1 a single-waiter slot,
+	 * 2 or 3 wait_lone.h
+	 */
 	_Atomic(_Atomic uint32_t *) word;
 	union {
 		pl_timer_t	timer; /* B: a task's deadline, armed, or 0 */

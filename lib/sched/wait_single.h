@@ -45,11 +45,11 @@ static inline _Atomic uint32_t *pl__wait_slot_word(pl__wait_slot *slot)
 	return (_Atomic uint32_t *)((uintptr_t)slot | 1);
 }
 
-/* The slot that @word encodes; NULL: @word is a word. */
+/* The slot that @word encodes; NULL: @word is a word, or of wait_lone.h. */
 static inline pl__wait_slot *pl__wait_slot_of(_Atomic uint32_t *word)
 {
-	return (uintptr_t)word & 1 ? (pl__wait_slot *)((uintptr_t)word & ~1UL) :
-				     NULL;
+	return ((uintptr_t)word & 3) == 1 ?
+		(pl__wait_slot *)((uintptr_t)word & ~1UL) : NULL;
 }
 
 /* True: @wt was still in @slot; the caller has taken it out and wakes it. */

@@ -4,6 +4,7 @@
 #include "base/inject.h"
 #include "base/sys.h"
 #include "wait/bucket.h"
+#include "wait/wait_lone.h"
 #include "wait/wait_timer.h"
 
 #define EXPIRED_EVERY	16	/* a yield for so many; a power of 2 */
@@ -230,14 +231,23 @@ static void wake_one_taken(struct pl__wait_entry *wt)
 	wake_taken(&one);
 }
 
+/* Without a bucket: the waiter in a slot, or one that waits alone. */
+static bool take_out(struct pl__task *t, _Atomic uint32_t *word)
+{
+	if (pl__wait_is_lone(word))
+		return pl__wait_lone_take(&t->waiter, word);
+	return pl__wait_single_withdraw(pl__wait_slot_of(word), &t->waiter,
+					-EAGAIN);
+}
+
 /*
  * Takes the waiter out first, then asks @may; if that refuses, the waiter
- * checks its word again.
+ * checks its condition again.
  */
-static bool take_single(struct pl__task *t, pl__wait_slot *slot, int reason,
-			pl__wait_may_fn *may, uint64_t arg)
+static bool take_first(struct pl__task *t, _Atomic uint32_t *word, int reason,
+		       pl__wait_may_fn *may, uint64_t arg)
 {
-	if (!pl__wait_single_withdraw(slot, &t->waiter, -EAGAIN))
+	if (!take_out(t, word))
 		return false;
 	if (may(t, arg))
 		t->waiter.reason = reason;
@@ -261,9 +271,8 @@ static bool wait_take(struct pl__task *t, int reason, pl__wait_may_fn *may,
 		word = atomic_load(&wt->word);
 		if (!word)
 			return false;
-		if (pl__wait_slot_of(word))
-			return take_single(t, pl__wait_slot_of(word), reason,
-					   may, arg);
+		if (!pl__wait_has_bucket(word))
+			return take_first(t, word, reason, may, arg);
 		b = pl__bucket_lock(word);
 		PL_INJECT("intr-b");
 		same = atomic_load(&wt->word) == word;

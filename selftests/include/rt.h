@@ -19,7 +19,7 @@
 #include "parklot.h"
 #include "ring/ring.h"
 #include "rt/cpus.h"
-#include "wait/wait.h"
+#include "wait/wait_lone.h"
 
 #include <dirent.h>
 #include <pthread.h>
@@ -539,12 +539,24 @@ static inline void hold_stop_until(struct hold *h)
 	spawn(rt_hold, h);
 }
 
-/* Acts as a late waker of the object that lay where task @t waits now. */
+static inline bool may_not(struct pl__task *t, uint64_t arg)
+{
+	(void)t;
+	(void)arg;
+	return false;
+}
+
+/*
+ * Acts as a late waker of the object that lay where task @t waits now; or, if
+ * it waits alone, as the timer of an earlier wait.
+ */
 static inline void wake_late(pl_task_t t)
 {
 	_Atomic uint32_t *word = atomic_load(&pl__task_slot(t)->waiter.word);
 
-	if (word)
+	if (word && pl__wait_is_lone(word))
+		pl__wait_abort(pl__task_slot(t), 0, may_not, 0);
+	else if (word)
 		pl__wake(word, 1);
 }
 
