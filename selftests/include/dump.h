@@ -67,11 +67,6 @@ static inline void sleep_long(void *arg)
 	pl_sleep(3600 * NSEC_PER_SEC);
 }
 
-static inline bool is_waiting(pl_task_t t)
-{
-	return atomic_load(&pl__task_slot(t)->waiter.word);
-}
-
 static inline void cancel_and_join(pl_task_t *t, int nr)
 {
 	int i;

@@ -546,6 +546,14 @@ static inline bool may_not(struct pl__task *t, uint64_t arg)
 	return false;
 }
 
+/* Others can wake it: a task that waits alone has switched away by then. */
+static inline bool is_waiting(pl_task_t t)
+{
+	_Atomic uint32_t *word = atomic_load(&pl__task_slot(t)->waiter.word);
+
+	return word && pl__wait_bits(word) != PL__WAIT_AWAKE;
+}
+
 /*
  * Acts as a late waker of the object that lay where task @t waits now; or, if
  * it waits alone, as the timer of an earlier wait.

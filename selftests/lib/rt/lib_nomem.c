@@ -135,11 +135,6 @@ static const struct op noun_ops[] = {
 
 /* ---- trials ---- */
 
-static bool is_waiting(pl_task_t t)
-{
-	return atomic_load(&pl__task_slot(t)->waiter.word);
-}
-
 static void prepare(const struct op *op)
 {
 	if (op->from == NEW)

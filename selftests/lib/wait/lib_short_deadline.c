@@ -17,7 +17,7 @@ static struct pl_rwlock lock;
 static struct pl_word word;
 static struct pl_latch latch;
 static struct pl_chan *chan;
-static atomic_int is_waiting, is_ended;
+static atomic_int has_waiter, is_ended;
 static pl_task_t joined;
 
 /* One kind of wait: tried until @end has run. */
@@ -178,7 +178,7 @@ static void end_wait(void *arg)
 {
 	const struct kind *k = arg;
 
-	EXPECT_TRUE(UNTIL(is_waiting));
+	EXPECT_TRUE(UNTIL(has_waiter));
 	k->end();
 	is_ended = 1;
 }
@@ -190,7 +190,7 @@ static void wait_in_a_loop(void *arg)
 	uint32_t i = 0;
 	int ret;
 
-	is_waiting = 1;
+	has_waiter = 1;
 	do {
 		ret = k->wait(pl_now());
 		i++;
@@ -205,7 +205,7 @@ static void run_both(void *arg)
 {
 	pl_task_t waiter;
 
-	is_waiting = is_ended = 0;
+	has_waiter = is_ended = 0;
 	((const struct kind *)arg)->begin();
 	joined = spawn(end_wait, arg);
 	waiter = spawn(wait_in_a_loop, arg);
