@@ -122,6 +122,7 @@ static inline void put_counts(struct pl__rt *rt)
 	PUT(rt, wakes_outside, "process", "rt");
 	PUT(rt, stackless, "process", "rt");
 	PUT(rt, aside, "process", "rt");
+	PUT(rt, background, "process", "rt");
 	PUT(rt, start_lock, "process", "rt");
 }
 

@@ -49,6 +49,8 @@ static const struct help {
 	const char *name, *text;
 } helps[] = {
 	{ "all_blocked", "Times that all workers were blocked while tasks waited." },
+	{ "background_late", "Background tasks that ran though others were ready." },
+	{ "background_ready", "Background tasks that are ready and wait." },
 	{ "blocks", "Times that a worker was found blocked." },
 	{ "io_completed", "Requests to the kernel that are complete." },
 	{ "io_delay", "Time from seeing that I/O is complete until its task runs." },

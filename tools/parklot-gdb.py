@@ -167,6 +167,10 @@ class Task:
 
     @property
     def state(self):
+        is_background = bool(self.at["waiter"]["is_background"])
+        return self.does() + (", background" if is_background else "")
+
+    def does(self):
         if self.worker is not None:
             on = "running on worker %d" % self.worker
             does = "waits for " + self.what() if self.word else \

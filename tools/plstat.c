@@ -53,6 +53,8 @@ static const struct row rows[] = {
 	  { "blocks", "times all blocked" } },
 	{ "crowds", NULL, NULL, { "set_aside", "spares" },
 	  { "set aside", "spares started" } },
+	{ "background", "background_ready", "ready", { "background_late" },
+	  { "run before others" } },
 	{ "stalls", "workers_stalled", "stalled",
 	  { "stalls", "stalls_over" }, { "found", "over the target" } },
 	{ "timers", "timers_alive", "alive",

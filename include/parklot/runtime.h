@@ -230,6 +230,10 @@ struct pl_stat {
 	uint64_t	spares;	/* workers started ahead, to run these */
 	uint64_t	spawns_refused;	/* by max_tasks */
 	uint64_t	spawns_waited;	/* for max_tasks, by PL_SPAWN_WAIT */
+	/* background tasks that ran though others were ready */
+	uint64_t	background_late;
+	uint32_t	background_ready; /* background tasks that wait */
+	uint32_t	reserved;
 };
 
 #define PL_STAT_INIT		PL__SIZED(struct pl_stat)
@@ -290,8 +294,9 @@ struct pl_queue_delay {
  * one in 0.5 ms, but one of 256 at least; of other threads one of 16.  And one
  * of 16 tasks that waited for I/O, from when a worker saw that it is complete.
  * Not measured are tasks that another task, or a timer, wakes, and those with
- * PL_SPAWN_URGENT or PL_SPAWN_BLOCKING.  A task is measured when it runs; where
- * none runs, only @waiting_ns, of one new task, tells.
+ * PL_SPAWN_URGENT, PL_SPAWN_BLOCKING or PL_SPAWN_BACKGROUND.  A task is
+ * measured when it runs; where none runs, only @waiting_ns, of one new task,
+ * tells.
  *
  * Percentiles are rounded up to a power of 2, and are 1.07 s at most.  The
  * first call with a struct covers the time since the start of the runtime.  A

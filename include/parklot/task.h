@@ -23,6 +23,7 @@ enum pl_stack {
 #define PL_SPAWN_NOSIGNAL	(1U << 1) /* no notify before pl_flush() */
 #define PL_SPAWN_BLOCKING	(1U << 2) /* it will block in the kernel */
 #define PL_SPAWN_WAIT		(1U << 3) /* wait while there are max_tasks */
+#define PL_SPAWN_BACKGROUND	(1U << 4) /* when nothing else is ready */
 
 /**
  * struct pl_spawn_opts - how a task is spawned
@@ -61,6 +62,11 @@ struct pl_spawn_opts {
  * With PL_SPAWN_BLOCKING the task is set aside whenever it is ready, as one
  * that blocked before, see parklot(7); a worker is notified at once.
  *
+ * With PL_SPAWN_BACKGROUND the task runs when a worker has nothing else to do,
+ * each time that it is ready; its children are like any others.  Where other
+ * tasks are always ready, one background task runs in 10 ms all the same, see
+ * parklot-scheduling(7).
+ *
  * While the max_tasks of the configuration are alive the spawn is refused, or,
  * with PL_SPAWN_WAIT, waits until one has ended.  A spawn that comes meanwhile
  * may be first.  Unsignalled tasks of the caller are signalled before it waits.
@@ -68,8 +74,9 @@ struct pl_spawn_opts {
  * Context: any thread; with PL_SPAWN_WAIT it blocks.
  * Return: 0; -EAGAIN if max_tasks are alive, the task table is full, or a task
  * waits for a stack that could not be had; -ENOMEM; -ECANCELED from outside
- * tasks while the runtime stops; -EINVAL, also for both PL_SPAWN_URGENT and
- * PL_SPAWN_BLOCKING.  If it waits: also -ETIMEDOUT, -EINTR and -ECANCELED.
+ * tasks while the runtime stops; -EINVAL, also for two of PL_SPAWN_URGENT,
+ * PL_SPAWN_BLOCKING and PL_SPAWN_BACKGROUND.  If it waits: also -ETIMEDOUT,
+ * -EINTR and -ECANCELED.
  */
 PL_API int pl_spawn(pl_task_t *out, void (*fn)(void *arg), void *arg,
 		    const struct pl_spawn_opts *opts);

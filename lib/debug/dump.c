@@ -310,6 +310,8 @@ static void put_state(struct pl__sigsafe_buf *text, const struct view *v)
 	else if (v->worker < 0)
 		pl__sigsafe_put(text, v->t.stack ? " is ready" :
 						" has not started");
+	if (is_task(v) && state & PL__TASK_BACKGROUND)
+		pl__sigsafe_put(text, ", background");
 	if (is_task(v) &&
 	    state & (PL__TASK_CANCELLED | PL__TASK_SCOPE_CANCELLED))
 		pl__sigsafe_put(text, ", cancelled");

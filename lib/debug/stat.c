@@ -103,6 +103,7 @@ static void add_runtime(struct pl_stat *st)
 	st->blocks += atomic_load(&pl__rt.lots.nr_called);
 	st->set_aside += load_relaxed(&pl__rt.aside.nr_put);
 	st->spares += load_relaxed(&pl__rt.aside.nr_spares);
+	st->background_late += load_relaxed(&pl__rt.background.nr_late);
 	st->spawns_refused += load_relaxed(&pl__rt.task_limit.nr_refused);
 	st->spawns_waited += load_relaxed(&pl__rt.task_limit.nr_waited);
 	add_timers(st);
@@ -132,6 +133,7 @@ static void set_gauges(struct pl_stat *st)
 	st->workers = load_relaxed(&pl__rt.nr_alive);
 	st->workers_parked = load_relaxed(&pl__rt.nr_idle);
 	st->workers_blocked = pl__nr_blocked();
+	st->background_ready = load_relaxed(&pl__rt.background.nr);
 	st->workers_stalled = load_relaxed(&pl__rt.nr_stalled);
 	st->workers_running = minus(st->workers, st->workers_parked +
 					(uint64_t)st->workers_blocked);

@@ -62,6 +62,8 @@ static const struct pl__stat_export entries[] = {
 	RT(nr_stalled, workers_stalled, PL__EXPORT_GAUGE),
 	RT(aside.nr_put, set_aside, 0),
 	RT(aside.nr_spares, spares, 0),
+	RT(background.nr, background_ready, PL__EXPORT_GAUGE),
+	RT(background.nr_late, background_late, 0),
 	RT(cfg.max_tasks, max_tasks, PL__EXPORT_GAUGE),
 	RT(task_limit.nr_refused, spawns_refused, 0),
 	RT(task_limit.nr_waited, spawns_waited, 0),

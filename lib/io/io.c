@@ -19,6 +19,7 @@
 #include "ring/request.h"
 #include "ring/sync_op.h"
 #include "rt/spawn.h"
+#include "sched/background.h"
 #include "sched/notify.h"
 #include "base/sys.h"
 #include "wait/wait_lone.h"
@@ -232,7 +233,7 @@ static int io_wait_once(const struct io_op *a)
 		ret = wait_for(&r, a->deadline_ns, 0);
 	} while (!is_done(&r) && (!ret || ret == -EAGAIN));
 	if (is_done(&r)) {
-		if (r.done_ns)
+		if (r.done_ns && !pl__is_background(pl__self()->current))
 			pl__latency_hist_add(&pl__self()->io_latency,
 					     r.done_ns);
 		learn_from(a, r.res);

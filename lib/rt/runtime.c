@@ -370,6 +370,7 @@ static bool finish(struct pl__rt *rt, uint64_t deadline_ns)
 	store_relaxed(&rt->nr_starting, 0);
 	store_relaxed(&rt->aside.nr_put, 0);
 	store_relaxed(&rt->aside.nr_spares, 0);
+	store_relaxed(&rt->background.nr_late, 0);
 	store_relaxed(&rt->sampled_ns, 0);
 	pl__task_limit_stop();
 	atomic_store(&has_stopper, false);

@@ -8,13 +8,20 @@
 #include "rt/config.h"
 #include "rt/task_limit.h"
 #include "base/probe.h"
+#include "sched/background.h"
 #include "sched/spawn_sample.h"
 #include "wait/wait.h"
 
 #include <string.h>
 
 #define PL_SPAWN_ALL	(PL_SPAWN_URGENT | PL_SPAWN_NOSIGNAL | \
-			 PL_SPAWN_BLOCKING | PL_SPAWN_WAIT)
+			 PL_SPAWN_BLOCKING | PL_SPAWN_WAIT | \
+			 PL_SPAWN_BACKGROUND)
+/* One at most: each says where the task is queued. */
+#define PL_SPAWN_PLACES	(PL_SPAWN_URGENT | PL_SPAWN_BLOCKING | \
+			 PL_SPAWN_BACKGROUND)
+/* All of them may stand together. */
+#define PL_SPAWN_COMMON	(PL_SPAWN_URGENT | PL_SPAWN_NOSIGNAL)
 /* Internal: a task of the library, which counts but is not refused. */
 #define SPAWN_OWN	(1U << 31)
 
@@ -27,7 +34,15 @@ struct spawn_args {
 	uint64_t	deadline_ns;	/* of a spawn that waits; 0: none */
 };
 
-static int check_opts(const struct pl_spawn_opts *opts, struct spawn_args *o)
+static __pl_noinline bool are_flags_bad(uint32_t flags)
+{
+	uint32_t places = flags & PL_SPAWN_PLACES;
+
+	return flags & ~PL_SPAWN_ALL || places & (places - 1);
+}
+
+static __pl_always_inline int check_opts(const struct pl_spawn_opts *opts,
+					 struct spawn_args *o)
 {
 	struct pl_spawn_opts known;
 
@@ -41,8 +56,8 @@ static int check_opts(const struct pl_spawn_opts *opts, struct spawn_args *o)
 		opts = &known;
 	}
 	if (opts->stack > PL_STACK_WORKER ||
-	    opts->flags & ~PL_SPAWN_ALL ||
-	    (opts->flags & PL_SPAWN_URGENT && opts->flags & PL_SPAWN_BLOCKING))
+	    (unlikely(opts->flags & ~PL_SPAWN_COMMON) &&
+	     are_flags_bad(opts->flags)))
 		return -EINVAL;
 	o->cls = opts->stack;
 	o->flags = opts->flags;
@@ -123,6 +138,16 @@ static inline int admit(const struct spawn_args *o)
 	return likely(!load_relaxed(&pl__rt.gates)) ? 0 : admit_slow(o);
 }
 
+/* True: @t is set aside.  False: the caller queues it. */
+static __pl_noinline bool spawn_elsewhere(struct pl__worker *w,
+					  struct pl__task *t, uint32_t flags)
+{
+	if (flags & PL_SPAWN_BLOCKING)
+		return pl__aside_spawn(w, t);
+	pl__background_begin(t);
+	return false;
+}
+
 static __pl_always_inline int spawn_admitted(struct pl__worker *w,
 					     pl_task_t *out,
 					     const struct spawn_args *o,
@@ -141,11 +166,12 @@ static __pl_always_inline int spawn_admitted(struct pl__worker *w,
 	if (o->flags & PL_SPAWN_URGENT &&
 	    pl__switch_to(t, o->flags & PL_SPAWN_NOSIGNAL))
 		return 0;
-	if (unlikely(o->flags & PL_SPAWN_BLOCKING) && pl__aside_spawn(w, t))
+	if (unlikely(o->flags & (PL_SPAWN_BLOCKING | PL_SPAWN_BACKGROUND)) &&
+	    spawn_elsewhere(w, t, o->flags))
 		return 0;
 	if (unlikely(pl__spawn_sample_is_due(w)))
 		pl__spawn_sample_by(w, t);
-	pl__ready_quietly(t);
+	pl__ready_quietly_by(w, t);
 	if (o->flags & PL_SPAWN_NOSIGNAL) {
 		w->nr_unsignalled++;
 		counter_inc(&w->stat.nosignals);
@@ -209,7 +235,8 @@ static int spawn_outside(pl_task_t *out, const struct spawn_args *o, void *arg)
 		return ret;
 	if (out)
 		*out = pl__task_handle(t);
-	if (o->flags & PL_SPAWN_BLOCKING && pl__aside_spawn(NULL, t))
+	if (o->flags & (PL_SPAWN_BLOCKING | PL_SPAWN_BACKGROUND) &&
+	    spawn_elsewhere(NULL, t, o->flags))
 		return 0;
 	if (load_relaxed(&pl__rt.spawned_outside) % PL__SAMPLE_OUTSIDE == 1)
 		pl__spawn_sample(t);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 #include "sched/relief.h"
 #include "base/inject.h"
+#include "sched/background.h"
 #include "base/sys.h"
 #include "sched/sched.h"
 #include "sched/sysmon.h"
@@ -166,6 +167,8 @@ bool pl__relief_is_due(void)
 
 	if (likely(!load_relaxed(&pl__rt.nr_stalled)))
 		return false;
+	if (pl__background_nr())
+		return true;
 	for (i = 0; i < nr; i++)
 		if (!pl__deque_empty(&pl__rt.workers[i]->unstarted))
 			return true;

@@ -15,7 +15,8 @@
  * woke, and what these spawn.  Where a look finds a task that has not started,
  * it moves it to the queue `unstarted`, out of the way.  The limit is the
  * target at first.  While tasks are held back, or workers stall beyond it, it
- * is raised by one, each time after twice the time.
+ * is raised by one, each time after twice the time.  The queue of background
+ * tasks (background.h) is held back as long, whether these have started or not.
  *
  *	worker that parks		stalled worker, next task
  *	nr_idle++	[idle-a]	nr_stalled--		[relief-a]

@@ -65,6 +65,15 @@ struct pl__aside {
 	_Atomic uint64_t	nr_spares;	/* spares that were started */
 };
 
+/* Ready tasks of PL_SPAWN_BACKGROUND, see background.h.  L: lock is held. */
+struct pl__background {
+	struct pl__lock		lock;
+	_Atomic uint32_t	nr;	/* changed under lock; read without */
+	struct pl__fifo		ready;		/* L */
+	_Atomic uint64_t	taken_ns;	/* L writes: last task taken */
+	_Atomic uint64_t	nr_late;	/* taken before others */
+};
+
 enum pl__sysmon_state {
 	PL__SYSMON_AWAKE,	/* or no sysmon exists: no wake needed */
 	PL__SYSMON_NO_BACKLOG,	/* awake; the crew's backlog is clear */
@@ -161,6 +170,7 @@ struct pl__rt {
 	struct pl__stackless	stackless __pl_cacheline;
 	struct pl__task_limit	task_limit __pl_cacheline;
 	struct pl__aside	aside __pl_cacheline;
+	struct pl__background	background __pl_cacheline;
 	struct pl__lock		start_lock;	/* to start and end workers */
 	pthread_t		ended;		/* L: last thread; not joined */
 	bool			has_ended;	/* L: ended is valid */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+#include "sched/background.h"
 #include "sched/inbox.h"
 #include "sched/leave.h"
 #include "sched/relief.h"
@@ -36,11 +37,21 @@ static void queue_outside(struct pl__link *newest, struct pl__link *oldest)
 	pl__inbox_push_list(pl__inbox_of(pl__self_number()), newest, oldest);
 }
 
+void pl__ready_quietly_by(struct pl__worker *w, struct pl__task *t)
+{
+	if (pl__is_background(t))
+		pl__background_put(t);
+	else
+		pl__queue_own(w, &w->deque, t);
+}
+
 void pl__ready_quietly(struct pl__task *t)
 {
 	struct pl__worker *w = pl__self();
 
-	if (w)
+	if (pl__is_background(t))
+		pl__background_put(t);
+	else if (w)
 		pl__queue_own(w, &w->deque, t);
 	else
 		queue_outside(&t->link, &t->link);
@@ -65,7 +76,9 @@ void pl__ready_event(struct pl__task *t)
 {
 	struct pl__worker *w = pl__self();
 
-	if (w)
+	if (pl__is_background(t))
+		pl__background_put(t);
+	else if (w)
 		pl__queue_event(w, t);
 	else
 		queue_outside(&t->link, &t->link);
@@ -121,6 +134,8 @@ static __pl_noinline struct pl__task *next_of_others(struct pl__worker *w)
 {
 	struct pl__task *t = pl__aside_take_overdue(w);
 
+	if (!t)
+		t = pl__background_take_overdue();
 	if (t)
 		return t;
 	if (load_relaxed(&w->tick) % OTHERS_EVERY == 0 ||
@@ -330,13 +345,16 @@ void pl__run(struct pl__worker *w, struct pl__task *t)
 
 static void ready_after(void *arg)
 {
-	pl__ready(arg);
+	pl__ready_quietly_by(pl__self(), arg);
+	pl__notify_one();
 }
 
 static void ready_unsignalled_after(void *arg)
 {
-	pl__ready_quietly(arg);
-	pl__self()->nr_unsignalled++;
+	struct pl__worker *w = pl__self();
+
+	pl__ready_quietly_by(w, arg);
+	w->nr_unsignalled++;
 }
 
 bool pl__switch_to(struct pl__task *t, bool quietly)
@@ -383,6 +401,8 @@ void pl_yield(void)
 		return;
 	if (!next && !load_relaxed(&w->is_spare) && !pl__is_surplus()) {
 		next = pl__steal(w, false);
+		if (!next && pl__is_background(t))
+			next = pl__background_take();
 		if (next && !pl__task_prepare(w, next))
 			next = NULL;
 		if (!next)

@@ -60,6 +60,9 @@ void pl__ready(struct pl__task *t);
 /* Makes @t ready without notifying; after the last, call pl__notify_one(). */
 void pl__ready_quietly(struct pl__task *t);
 
+/* As pl__ready_quietly(), by @w, the caller. */
+void pl__ready_quietly_by(struct pl__worker *w, struct pl__task *t);
+
 /* As pl__ready_quietly(), of a task that an event makes ready. */
 void pl__ready_event(struct pl__task *t);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 #include "sched/spawn_sample.h"
 #include "ctx/self.h"
-#include "sched/rt.h"
+#include "sched/background.h"
 
 /* Time between samples of a worker: with less the distance grows. */
 #define SAMPLES_NEAR_NS	(500 * 1000ULL)
@@ -27,6 +27,9 @@ static void spawn_sample_at(struct pl__task *t, uint64_t now)
 {
 	uint64_t none = 0;
 
+	/* For how long a background task waits does not tell of the load. */
+	if (pl__is_background(t))
+		return;
 	if (!load_relaxed(&pl__rt.sampled_ns))
 		atomic_compare_exchange_strong(&pl__rt.sampled_ns, &none, now);
 	t->waiter.ready_ns = now;

@@ -9,6 +9,7 @@
  * takes one of which the deque has not changed.  (Go does so with the task that
  * a P runs next, on its last round, one P after the other.)
  */
+#include "sched/background.h"
 #include "sched/inbox.h"
 #include "sched/location.h"
 #include "sched/orphan_ring.h"
@@ -43,7 +44,7 @@ bool pl__work_anywhere(void)
 		    (!is_held && !pl__deque_empty(&worker_of(i)->unstarted)) ||
 		    load_relaxed(&worker_of(i)->ring_state) == PL__ORPHAN_READY)
 			return true;
-	return false;
+	return !is_held && pl__background_nr();
 }
 
 static uint32_t steal_next_random(struct pl__worker *w)

@@ -36,6 +36,8 @@ struct pl__ring;
 
 /* It counts against max_tasks. */
 #define PL__TASK_COUNTED	(1ULL << 6)
+/* It runs when nothing else is ready, see background.h. */
+#define PL__TASK_BACKGROUND	(1ULL << 7)
 
 /*
  * Values of a task by key; the rest of the struct is in key.c.  The task calls

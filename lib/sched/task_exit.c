@@ -5,6 +5,7 @@
 #include "base/inject.h"
 #include "base/probe.h"
 #include "base/sys.h"
+#include "sched/background.h"
 #include "sched/sched.h"
 
 void (*pl__wake_joiners)(struct pl__task *t);
@@ -40,6 +41,9 @@ static __pl_noinline void end_locals_slow(struct pl__task *t)
 		die_in_scope(t);
 	if (t->locals)
 		t->locals->end(t);
+	pl__background_end(t);
+	if (!(load_relaxed(&t->state) & PL__TASK_COUNTED))
+		return;
 	atomic_fetch_and(&t->state, ~PL__TASK_COUNTED);
 	pl__leave_task_limit();
 }
@@ -47,7 +51,8 @@ static __pl_noinline void end_locals_slow(struct pl__task *t)
 void pl__task_end_locals(struct pl__task *t)
 {
 	if (unlikely(load_relaxed(&t->state) &
-		     (PL__TASK_IN_SCOPE | PL__TASK_COUNTED)))
+		     (PL__TASK_IN_SCOPE | PL__TASK_COUNTED |
+		      PL__TASK_BACKGROUND)))
 		end_locals_slow(t);
 	else if (unlikely(t->locals))
 		t->locals->end(t);
@@ -113,7 +118,8 @@ static struct pl__task *next_after(struct pl__worker *w,
 	if (!joiner)
 		return pl__next(w);
 	if (w->nr_unsignalled || w->nr_ahead_of_yield ||
-	    !(tick & w->event_mask) || pl__has_surplus_workers()) {
+	    !(tick & w->event_mask) || pl__has_surplus_workers() ||
+	    pl__is_background(joiner)) {
 		pl__ready(joiner);
 		return pl__next(w);
 	}

@@ -60,6 +60,8 @@ struct pl__wait_entry {
 	bool			is_listed; /* B: it is in its bucket's list */
 	uint8_t			what;		/* O: enum pl__for */
 	uint8_t			interrupts;	/* B: those it consumed last */
+	/* O: the task's, for its wakers, see background.h */
+	bool			is_background;
 };
 
 #endif /* PL_WAIT_ENTRY_H */

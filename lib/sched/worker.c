@@ -6,6 +6,7 @@
  * parked), in a task on a stack of its own, or in a task on the worker's stack,
  * called by the loop.  Tasks with stacks switch to each other without the loop.
  */
+#include "sched/background.h"
 #include "sched/orphan_ring.h"
 #include "sched/relief.h"
 #include "sched/sched.h"
@@ -33,6 +34,21 @@ static struct pl__task *worker_steal(struct pl__worker *w)
 	return t;
 }
 
+/* Where it would park otherwise. */
+static struct pl__task *worker_take_background(struct pl__worker *w)
+{
+	struct pl__task *t = NULL;
+
+	while (pl__background_nr() && !load_relaxed(&w->is_spare) &&
+	       !pl__is_surplus()) {
+		t = pl__background_take();
+		if (!t || !pl__aside_put(w, t))
+			break;
+		t = NULL;
+	}
+	return t;
+}
+
 static struct pl__task *worker_find_task(struct pl__worker *w)
 {
 	struct pl__task *t;
@@ -49,6 +65,8 @@ static struct pl__task *worker_find_task(struct pl__worker *w)
 			t = worker_steal(w);
 		if (!t)
 			t = pl__aside_take(w);
+		if (!t)
+			t = worker_take_background(w);
 	} while (t && !pl__task_prepare(w, t));
 
 	if (t && w->is_searching) {

@@ -3,6 +3,7 @@
 #include "base/atfork.h"
 #include "base/inject.h"
 #include "base/sys.h"
+#include "sched/background.h"
 #include "wait/bucket.h"
 #include "wait/wait_lone.h"
 #include "wait/wait_timer.h"
@@ -341,6 +342,10 @@ void pl__wait_time_out(void *arg)
 
 	if (!wait_take(t, -ETIMEDOUT, may_time_out, a >> 32))
 		return;
+	if (pl__is_background(t)) {
+		pl__ready(t);
+		return;
+	}
 	t->link.next = timed_out.newest;
 	timed_out.newest = &t->link;
 	if (!timed_out.oldest)

@@ -49,7 +49,8 @@ static inline void pl__wait_timer_end(struct pl__wait_entry *wt,
 		pl__timer_release(pl__rt.timers, &w->timers, timer);
 	if (wt->timer && wt->reason != -ETIMEDOUT)
 		pl__timer_del(pl__rt.timers, wt->timer);
-	else if (wt->timer && !(w->nr_deadlines++ % PL__LATENCY_EVERY))
+	else if (wt->timer && !(w->nr_deadlines++ % PL__LATENCY_EVERY) &&
+		 !wt->is_background)
 		pl__latency_hist_add(&w->deadline_latency, deadline_ns);
 }
 

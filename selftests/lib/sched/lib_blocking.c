@@ -430,7 +430,7 @@ TEST_F(blocking, urgent_task_that_is_to_block_is_refused)
 
 	opts.flags = PL_SPAWN_BLOCKING | PL_SPAWN_URGENT;
 	EXPECT_EQ(-EINVAL, pl_spawn(NULL, count, NULL, &opts));
-	opts.flags = PL_SPAWN_WAIT << 1;
+	opts.flags = PL_SPAWN_BACKGROUND << 1;
 	EXPECT_EQ(-EINVAL, pl_spawn(NULL, count, NULL, &opts));
 }
 

@@ -369,7 +369,7 @@ static void spawn_badly(void *arg)
 	opts.stack = PL_STACK_WORKER + 1;
 	EXPECT_EQ(-EINVAL, pl_spawn(&t, count, NULL, &opts));
 	opts.stack = PL_STACK_NORMAL;
-	opts.flags = PL_SPAWN_WAIT << 1;
+	opts.flags = PL_SPAWN_BACKGROUND << 1;
 	EXPECT_EQ(-EINVAL, pl_spawn(&t, count, NULL, &opts));
 	EXPECT_EQ(-EINVAL, pl_spawn_many(&t, 1, count, NULL, &opts));
 	opts.flags = PL_SPAWN_URGENT;
