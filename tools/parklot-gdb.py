@@ -10,6 +10,8 @@
 # that the task left (lib/ctx/arch/*/frame.h): registers are never written, so that
 # core files will do, and nothing is to be put back.
 
+import time
+
 import gdb
 import gdb.unwinder
 
@@ -95,6 +97,29 @@ def name_of_call(nr, arg):
     return "system call %d" % nr
 
 
+def now_ms():
+    """By the clock of the library's notes, or None: a core file has none."""
+    connection = getattr(gdb.selected_inferior(), "connection", None)
+    if connection is None or connection.type != "native":
+        return None
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000000
+
+
+def since(worker):
+    """For how long it has been in its task, if the program noted that.
+
+    See lib/sched/since_note.h."""
+    w, now = runtime()["workers"][worker].dereference(), now_ms()
+    note = number(w["sysmon"]["task_since"])
+    # Workers are aligned to PL_CACHELINE.
+    task = int(w["current"]) // int(w.type.alignof)
+    key = (number(w["tick"]) + task * 2654435761) & 0xffffffff
+    if now is None or not note or note >> 32 != key:
+        return ""
+    ms = (now - note) & 0xffffffff
+    return ", in the task since %.1f s" % (0 if ms >> 31 else ms / 1000)
+
+
 def doing(worker):
     """What the thread of a worker does, "" if gdb does not know the thread."""
     tid = number(runtime()["workers"][worker]["tid"])
@@ -108,7 +133,8 @@ def doing(worker):
         finally:
             was.switch()
             frame.select()
-        return "blocked in " + name_of_call(*call) if call else "computes"
+        what = "blocked in " + name_of_call(*call) if call else "computes"
+        return what + since(worker)
     return ""
 
 

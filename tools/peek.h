@@ -17,8 +17,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
+#include <time.h>
 
 #define NR_ENTRIES_MAX	256
+#define NR_WORKERS_MAX	65536
 
 static pid_t pid;
 static struct pl__stat_export_table table;
@@ -58,6 +60,15 @@ static void __attribute__((noreturn)) die_of_access(int error)
 		die("process %d may not be looked at: it is not yours, or sysctl kernel.yama.ptrace_scope restricts it",
 		    pid);
 	die("process %d: %s", pid, strerror(error));
+}
+
+/* By the clock of its notes, and of the start of its runtime. */
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
 /* False: nothing is mapped there. */

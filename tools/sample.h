@@ -9,9 +9,7 @@
 #include "sched/latency_hist.h"
 
 #include <parklot.h>
-#include <time.h>
 
-#define NR_WORKERS_MAX	65536
 #define NR_TRIES	100
 
 enum { RUNNING = 2, STOPPING = 3 };	/* of enum pl__rt_state */
@@ -41,14 +39,6 @@ struct sample {
 	uint32_t	nr_delays;
 	struct delays	delays[NR_DELAYS_MAX];
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
 
 static struct value *value_named(struct sample *s, const char *name)
 {

@@ -26,7 +26,7 @@
 
 /*
  * The counters that pl_stat_read() adds up, and what leads to the threads of
- * workers that have a task.
+ * workers that have a task, and to the time that they are in it.
  */
 static const struct pl__stat_export entries[] = {
 	WORKER(spawned, tasks_spawned),
@@ -72,6 +72,9 @@ static const struct pl__stat_export entries[] = {
 	RT(nr_blocked, workers_blocked, PL__EXPORT_GAUGE),
 	PLACE(current),
 	PLACE(tid),
+	PLACE(tick),
+	PLACE(sysmon.task_since),
+	PLACE(sysmon.ran_since),
 };
 
 /* Hidden, but not static: the note below refers to it. */

@@ -1,34 +1,24 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 #include "sched/since.h"
+#include "sched/since_note.h"
 
-/*
- * A key of what was seen, and the ms at which it was: one word, so that looks
- * of several threads cannot mix.
- */
 static uint32_t since_look(_Atomic uint64_t *seen, uint32_t key,
 			   uint64_t now_ns)
 {
-	uint32_t now = (uint32_t)(now_ns / 1000000);
 	uint64_t old = load_relaxed(seen);
-	int32_t ms = (int32_t)(now - (uint32_t)old);
 
-	if (old && old >> 32 == key)
-		return ms > 0 ? (uint32_t)ms : 0;
-	atomic_compare_exchange_strong(seen, &old, (uint64_t)key << 32 | now);
-	return 0;
+	if (!pl__since_is_of(old, key))
+		atomic_compare_exchange_strong(seen, &old,
+					       pl__since_note(key, now_ns));
+	return pl__since_ms(old, key, now_ns);
 }
 
-/*
- * Ticks alone do not tell tasks apart that follow each other without a look at
- * the queues.
- */
 __attribute__((noinline, no_sanitize_thread))
 static uint32_t task_key(struct pl__worker *w)
 {
 	uintptr_t t = (uintptr_t)*(struct pl__task *volatile *)&w->current;
 
-	return load_relaxed(&w->tick) +
-	       (uint32_t)(t / PL_CACHELINE) * 2654435761U;
+	return pl__since_task_key(load_relaxed(&w->tick), t);
 }
 
 uint32_t pl__since_task_ms(struct pl__worker *w, uint64_t now_ns)
