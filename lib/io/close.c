@@ -23,6 +23,7 @@
  * request that was added later may have been, and is made again, which finds
  * out.
  */
+#include "io/io_order.h"
 #include "base/inject.h"
 #include "ring/ring.h"
 #include "sched/sched.h"
@@ -133,6 +134,8 @@ int pl_close(int fd)
 	bool outside = !pl__self();
 	int ret;
 
+	/* The peer reads that it has ended. */
+	pl__io_order_release();
 	/* Without a runtime no task waits. */
 	if (outside && !pl__rt_enter())
 		return pl__close(fd);

@@ -16,6 +16,7 @@
  * An ordinary thread has no ring: it spawns a task that makes a proxy request.
  */
 #include "io/io.h"
+#include "io/io_order.h"
 #include "ring/request.h"
 #include "ring/sync_op.h"
 #include "rt/spawn.h"
@@ -248,6 +249,33 @@ static int io_wait_once(const struct io_op *a)
 	return r.res;
 }
 
+static bool only_reads(const struct io_uring_sqe *sqe)
+{
+	switch (sqe->opcode) {
+	case IORING_OP_READ:
+	case IORING_OP_READV:
+	case IORING_OP_RECV:
+	case IORING_OP_RECVMSG:
+	case IORING_OP_ACCEPT:
+	case IORING_OP_POLL_ADD:
+		return true;
+	}
+	return false;
+}
+
+static bool only_writes(const struct io_uring_sqe *sqe)
+{
+	switch (sqe->opcode) {
+	case IORING_OP_WRITE:
+	case IORING_OP_WRITEV:
+	case IORING_OP_SEND:
+	case IORING_OP_SENDMSG:
+	case IORING_OP_CONNECT:
+		return true;
+	}
+	return false;
+}
+
 static int io_wait(const struct io_op *a);
 
 /* A proxy request, made by a task for an ordinary thread. */
@@ -304,9 +332,13 @@ static int io_wait(const struct io_op *a)
 
 	if (!pl__current())
 		return io_wait_thread(a);
+	if (!only_reads(a->sqe))
+		pl__io_order_release();
 	do {
 		ret = io_wait_once(a);
 	} while (ret == -ERESTART);
+	if (ret >= 0 && !only_writes(a->sqe))
+		pl__io_order_acquire();
 	return ret;
 }
 
