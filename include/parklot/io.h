@@ -90,6 +90,19 @@ PL_API int pl_poll_many(struct pollfd *fds, unsigned int nr,
 			uint64_t deadline_ns);
 
 /**
+ * pl_open() - open(2); a slow file system or a FIFO blocks the task only
+ * @mode: of a file that O_CREAT or O_TMPFILE creates, otherwise 0
+ *
+ * Without io_uring the call blocks the worker, and neither a deadline, an
+ * interrupt nor a cancel ends it.
+ *
+ * Return: a descriptor; -EINVAL for NULL; else as above.
+ */
+PL_API int pl_open(const char *path, int flags, mode_t mode);
+PL_API int pl_open_until(const char *path, int flags, mode_t mode,
+			 uint64_t deadline_ns);
+
+/**
  * pl_close() - close @fd; not a point of cancellation
  *
  * Calls of this header that wait on it, in whatever task or thread, return

@@ -35,6 +35,8 @@
  */
 #define YIELD_EVERY	16U
 
+#define KERNEL_ERESTARTSYS	512
+
 static void request_done(struct pl__ring_req *req, int res)
 {
 	struct pl__request *r = container_of(req, struct pl__request, req);
@@ -214,6 +216,16 @@ static void wait_uninterruptible(struct pl__request *r)
 		wait_for(r, PL_FOREVER, PL__WAIT_UNINTERRUPTIBLE);
 }
 
+/*
+ * The kernel ended the request when it was asked to.  An open says so by the
+ * kernel's own ERESTARTSYS, which no program sees otherwise.
+ */
+static bool was_ended(int res)
+{
+	return res == -ECANCELED || res == -EINTR || res == -ERESTART ||
+	       res == -KERNEL_ERESTARTSYS;
+}
+
 static int io_wait_once(const struct io_op *a)
 {
 	struct pl__request r;
@@ -243,7 +255,7 @@ static int io_wait_once(const struct io_op *a)
 	}
 	pl__ring_cancel(&r.req);
 	wait_uninterruptible(&r);
-	if (r.res == -ECANCELED || r.res == -EINTR || r.res == -ERESTART)
+	if (was_ended(r.res))
 		return ret;
 	pl__interrupt_restore(ret);
 	return r.res;
