@@ -59,6 +59,22 @@ PL_API ssize_t pl_sendmsg(int fd, const struct msghdr *msg, int flags);
 PL_API ssize_t pl_sendmsg_until(int fd, const struct msghdr *msg, int flags,
 				uint64_t deadline_ns);
 
+struct mmsghdr;
+
+/*
+ * recvmmsg(2) and sendmmsg(2): they wait for the first of @nr messages, and
+ * return the number of those that could be had without a further wait.  With
+ * MSG_ERRQUEUE, pl_recvmmsg() does not wait.
+ */
+PL_API int pl_recvmmsg(int fd, struct mmsghdr *msgs, unsigned int nr,
+		       int flags);
+PL_API int pl_recvmmsg_until(int fd, struct mmsghdr *msgs, unsigned int nr,
+			     int flags, uint64_t deadline_ns);
+PL_API int pl_sendmmsg(int fd, struct mmsghdr *msgs, unsigned int nr,
+		       int flags);
+PL_API int pl_sendmmsg_until(int fd, struct mmsghdr *msgs, unsigned int nr,
+			     int flags, uint64_t deadline_ns);
+
 /**
  * pl_poll() - wait until @fd has one of @events
  * @fd:          any descriptor that can be polled

@@ -157,6 +157,14 @@ static void io_yield(struct pl__worker *w)
 	pl_yield();
 }
 
+void pl__io_take_turn(void)
+{
+	struct pl__worker *w = pl__self();
+
+	if (pl__current() && unlikely(has_had_turn(w)))
+		io_yield(w);
+}
+
 /*
  * True: the attempt succeeded or failed with *@res; false: use the ring.  A
  * transfer of MSG_WAITALL goes to the ring, which continues until it is

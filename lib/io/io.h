@@ -17,6 +17,9 @@ struct io_uring_sqe;
 int pl__io(const struct io_uring_sqe *sqe, uint32_t events,
 	   uint64_t deadline_ns);
 
+/* After a call that did not wait: a task yields now and then. */
+void pl__io_take_turn(void);
+
 /* The most bytes that one system call transfers, or @n. */
 static inline unsigned int pl__io_clamp(size_t n)
 {
