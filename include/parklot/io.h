@@ -59,6 +59,21 @@ PL_API ssize_t pl_sendmsg(int fd, const struct msghdr *msg, int flags);
 PL_API ssize_t pl_sendmsg_until(int fd, const struct msghdr *msg, int flags,
 				uint64_t deadline_ns);
 
+/**
+ * pl_sendfile() - sendfile(2): send @n bytes of a file
+ * @out:    a socket, which becomes non-blocking and stays so; or another file,
+ *          which may block the worker
+ * @in:     a file; to read it may block the worker
+ * @offset: where to begin, moved by what was sent; NULL: at the file's
+ *          position, which moves instead
+ *
+ * Return: the number of bytes, which may be fewer; 0 at the end of the file;
+ * else as above.
+ */
+PL_API ssize_t pl_sendfile(int out, int in, off_t *offset, size_t n);
+PL_API ssize_t pl_sendfile_until(int out, int in, off_t *offset, size_t n,
+				 uint64_t deadline_ns);
+
 struct mmsghdr;
 
 /*
