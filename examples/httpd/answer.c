@@ -112,7 +112,6 @@ static int answer_errno(struct conn *c, int err)
 	}
 }
 
-/* A file that became shorter ends the connection: its length was promised. */
 static int put_file(struct conn *c, int fd, off_t size)
 {
 	off_t done = 0;
@@ -136,6 +135,18 @@ static int put_file(struct conn *c, int fd, off_t size)
 	return 0;
 }
 
+/*
+ * One that fits goes with other answers, by the buffer.  One that became
+ * shorter ends the connection: its length was promised.
+ */
+static int send_file(struct conn *c, int fd, off_t size)
+{
+	if (!stream_sends_files ||
+	    size <= (off_t)(OUT_SIZE - c->x->out_len))
+		return put_file(c, fd, size);
+	return conn_send_file(c, fd, size);
+}
+
 static int answer_open(struct conn *c, int fd, const char *path)
 {
 	struct stat st;
@@ -149,7 +160,7 @@ static int answer_open(struct conn *c, int fd, const char *path)
 		return answer_error(c, 404, "");
 	ret = put_head(c, 200, path_type(path), st.st_size, "");
 	if (!ret && c->parser.method == HTTP_GET)
-		ret = put_file(c, fd, st.st_size);
+		ret = send_file(c, fd, st.st_size);
 	return ret;
 }
 

@@ -18,13 +18,36 @@ char *conn_reserve(struct conn *c, size_t n)
 	return c->x->out + c->x->out_len;
 }
 
-int conn_flush(struct conn *c)
+static int conn_send_out(struct conn *c, bool has_more)
 {
 	const size_t n = c->x->out_len;
 
 	c->x->out_len = 0;
-	return n ? stream_send(&c->stream, c->x->out, n,
+	return n ? stream_send(&c->stream, c->x->out, n, has_more,
 			       pl_now() + config.request_s * SEC_NS) : 0;
+}
+
+int conn_flush(struct conn *c)
+{
+	return conn_send_out(c, false);
+}
+
+/* What was there before it, and all @size bytes of the file. */
+int conn_send_file(struct conn *c, int fd, off_t size)
+{
+	off_t done = 0;
+	ssize_t n;
+
+	if (conn_send_out(c, true))
+		return -EPIPE;
+	while (done < size) {
+		n = stream_sendfile(&c->stream, fd, &done,
+				    (size_t)(size - done),
+				    pl_now() + config.request_s * SEC_NS);
+		if (n <= 0 && n != -EINTR)
+			return -EPIPE;
+	}
+	return 0;
 }
 
 /*

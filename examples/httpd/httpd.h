@@ -73,6 +73,7 @@ uint32_t server_drain(void);
 void conn_run(void *conn);
 char *conn_reserve(struct conn *c, size_t n);
 int conn_flush(struct conn *c);
+int conn_send_file(struct conn *c, int fd, off_t size);
 
 /* request.c */
 extern const http_parser_settings request_settings;

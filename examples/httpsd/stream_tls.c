@@ -25,6 +25,7 @@ const char stream_usage[] =
 "  --cert FILE      certificates, in PEM: the server's first\n"
 "  --key FILE       its key\n";
 const uint32_t stream_stack = PL_STACK_NORMAL;
+const bool stream_sends_files;
 
 static SSL_CTX *context;
 
@@ -81,7 +82,8 @@ static int tls_flush(struct stream *s, uint64_t deadline_ns)
 	BIO *out = SSL_get_wbio(s->tls);
 	char *at;
 	long n = BIO_get_mem_data(out, &at);
-	int ret = n > 0 ? stream_send_plain(s, at, (size_t)n, deadline_ns) : 0;
+	int ret = n > 0 ? stream_send_plain(s, at, (size_t)n, 0,
+					    deadline_ns) : 0;
 
 	BIO_reset(out);
 	return ret;
@@ -122,15 +124,23 @@ ssize_t stream_recv(struct stream *s, void *buf, size_t size,
 	return ret;
 }
 
-int stream_send(struct stream *s, const void *buf, size_t n,
+int stream_send(struct stream *s, const void *buf, size_t n, bool has_more,
 		uint64_t deadline_ns)
 {
+	(void)has_more;
 	ERR_clear_error();
 	if (SSL_write(s->tls, buf, (int)n) != (int)n) {
 		s->has_failed = true;
 		return -EPROTO;
 	}
 	return tls_flush(s, deadline_ns);
+}
+
+ssize_t stream_sendfile(struct stream *s, int in, off_t *offset, size_t n,
+			uint64_t deadline_ns)
+{
+	(void)s, (void)in, (void)offset, (void)n, (void)deadline_ns;
+	return -EOPNOTSUPP;
 }
 
 /* Tells the peer that this is the end, and no one else's cut. */
