@@ -109,7 +109,10 @@ static void add_runtime(struct pl_stat *st)
 	add_timers(st);
 }
 
-/* The ring of any worker that has one: all are of one kind. */
+/*
+ * The ring of any worker that has one: all are of one kind, or are about to
+ * become so.
+ */
 static struct pl__ring *ring_in_use(uint32_t nr)
 {
 	struct pl__ring *ring = NULL;
@@ -129,6 +132,8 @@ static void set_gauges(struct pl_stat *st)
 	st->backend = pl__rt.backend;
 	st->max_tasks = pl__rt.cfg.max_tasks;
 	st->io = ring ? pl__ring_kind(ring) : PL_IO_NONE;
+	if (st->io == PL_IO_URING && pl__uring_has_failed())
+		st->io = PL_IO_POLL;
 	st->wait = ring ? pl__ring_way(ring) : PL_WAIT_NONE;
 	st->workers = load_relaxed(&pl__rt.nr_alive);
 	st->workers_parked = load_relaxed(&pl__rt.nr_idle);

@@ -43,8 +43,10 @@ void pl__bell_ring(struct pl__bell *b)
 {
 	static const uint64_t one = 1;
 
-	if (b->eventfd >= 0) {
-		pl__fd_write(b->eventfd, &one, sizeof(one));
+	int eventfd = load_relaxed(&b->eventfd);
+
+	if (eventfd >= 0) {
+		pl__fd_write(eventfd, &one, sizeof(one));
 		return;
 	}
 	/* [bell-a] pairs with [bell-b] in ring_uring.c. */
@@ -55,4 +57,10 @@ void pl__bell_ring(struct pl__bell *b)
 	 * futex, too, and then stall itself: so wake all.
 	 */
 	pl__futex_wake(&b->nr_rung, INT_MAX);
+	/* [failure-b] pairs with [failure-a] in ring_poll.c. */
+	PL_INJECT("failure-b");
+	pl__full_barrier();
+	eventfd = load_relaxed(&b->eventfd);
+	if (unlikely(eventfd >= 0))
+		pl__fd_write(eventfd, &one, sizeof(one));
 }

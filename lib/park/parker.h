@@ -17,6 +17,19 @@
  * the sleeper's check and its sleep is not lost.  Only the state says that the
  * sleeper was woken; the bell may ring late, so a sleeper that hears it checks
  * the state.
+ *
+ * A ring of io_uring that fails becomes one of epoll, which waits for no futex:
+ * its bell gets an eventfd.
+ *
+ *	owner, or thief			waker
+ *	eventfd = new			set the state, or send a message
+ *	full barrier	[failure-a]	nr_rung++, futex_wake
+ *	check state, messages		full barrier		[failure-b]
+ *	sleep in epoll			if (eventfd >= 0)
+ *					    write it
+ *
+ * Invariant: either the waker finds the eventfd or the owner, which does not
+ * sleep before, finds what the waker set; otherwise it sleeps although woken.
  */
 #ifndef PL_PARKER_H
 #define PL_PARKER_H
@@ -28,7 +41,8 @@
  * more.
  */
 struct pl__bell {
-	int			eventfd; /* I: or -1, and nr_rung is a futex */
+	/* or -1, and nr_rung is a futex; that changes once at most */
+	_Atomic int		eventfd;
 	_Atomic uint32_t	nr_rung;	/* A: times that it was rung */
 };
 

@@ -1,40 +1,59 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
-#include "ring/ring.h"
+#include "ring/ring_uring.h"
 #include "base/inject.h"
 #include "base/probe.h"
 #include "base/sys.h"
 
 #include <liburing.h>
 
+/* A ring of io_uring was opened: what was requested and had is not refused. */
+static _Atomic bool has_had_uring;
+
+static int ring_open_uring(struct pl__ring **out, enum pl_wait way)
+{
+	int ret = -EPERM;
+
+	if (!pl__uring_has_failed())
+		ret = pl__ring_uring_open(out, way);
+	if (!ret) {
+		store_relaxed(&(*out)->kind, PL_IO_URING);
+		store_relaxed(&has_had_uring, true);
+	}
+	return ret;
+}
+
 int pl__ring_open(struct pl__ring **out, enum pl_io want, enum pl_wait way)
 {
-	int ret = -ENOSYS;
+	int ret;
 
-	if (want != PL_IO_POLL)
-		ret = pl__ring_uring_open(out, way);
-	if (!ret)
-		(*out)->kind = PL_IO_URING;
-	if ((ret != -ENOSYS && ret != -EPERM) || want == PL_IO_URING)
-		return ret;
+	if (want != PL_IO_POLL) {
+		ret = ring_open_uring(out, way);
+		if (ret != -ENOSYS && ret != -EPERM)
+			return ret;
+		if (load_relaxed(&has_had_uring))
+			way = way == PL_WAIT_FUTEX ? PL_WAIT_EVENTFD : way;
+		else if (want == PL_IO_URING)
+			return ret;
+	}
 	ret = pl__ring_poll_open(out, way);
 	if (!ret)
-		(*out)->kind = PL_IO_POLL;
+		store_relaxed(&(*out)->kind, PL_IO_POLL);
 	return ret;
 }
 
 enum pl_io pl__ring_kind(const struct pl__ring *r)
 {
-	return r->kind;
+	return (enum pl_io)load_relaxed(&r->kind);
 }
 
 enum pl_wait pl__ring_way(const struct pl__ring *r)
 {
-	return r->way;
+	return (enum pl_wait)load_relaxed(&r->way);
 }
 
 void pl__ring_close(struct pl__ring *r)
 {
-	int eventfd = r->bell.eventfd;
+	int eventfd = load_relaxed(&r->bell.eventfd);
 	struct pl__link *l = pl__inbox_take(&r->closes), *next;
 
 	for (; l; l = next) {
@@ -48,7 +67,7 @@ void pl__ring_close(struct pl__ring *r)
 
 int pl__ring_fd(const struct pl__ring *r)
 {
-	return r->fd;
+	return load_relaxed(&r->fd);
 }
 
 struct pl__bell *pl__ring_bell(struct pl__ring *r)
@@ -68,7 +87,8 @@ void pl__ring_stat(const struct pl__ring *r, struct pl__ring_stat *st)
 	st->enters = load_relaxed(&r->nr_enters);
 }
 
-static void ring_list_req(struct pl__ring *r, struct pl__ring_req *req)
+static __pl_always_inline void ring_list_req(struct pl__ring *r,
+					      struct pl__ring_req *req)
 {
 	struct pl__ring_bucket *b = pl__ring_bucket(r, req->fd);
 
@@ -80,8 +100,9 @@ static void ring_list_req(struct pl__ring *r, struct pl__ring_req *req)
 	PL_INJECT("close-a");
 }
 
-static int ring_add_locked(struct pl__ring *r, struct pl__ring_req *req,
-			   const struct io_uring_sqe *sqe)
+static __pl_always_inline int ring_add_locked(struct pl__ring *r,
+					      struct pl__ring_req *req,
+					      const struct io_uring_sqe *sqe)
 {
 	int ret;
 
@@ -92,6 +113,7 @@ static int ring_add_locked(struct pl__ring *r, struct pl__ring_req *req,
 	req->verdict = 0;
 	req->res = 0;
 	req->is_over = false;
+	req->is_left = false;
 	req->submitter = NULL;
 	list_init(&req->queue);
 	store_relaxed(&req->pending, 1);
@@ -105,6 +127,14 @@ static int ring_add_locked(struct pl__ring *r, struct pl__ring_req *req,
 	return 0;
 }
 
+/* @ret: what an attempt to add @req has returned. */
+static int __pl_noinline ring_add_failed(struct pl__ring *r,
+					 struct pl__ring_req *req, int ret)
+{
+	r->ops->fail(r);
+	return ret ? ring_add_locked(r, req, req->sqe) : 0;
+}
+
 int pl__ring_add(struct pl__ring *r, struct pl__ring_req *req,
 		 const struct io_uring_sqe *sqe)
 {
@@ -112,6 +142,8 @@ int pl__ring_add(struct pl__ring *r, struct pl__ring_req *req,
 
 	pl__lock(&r->lock);
 	ret = ring_add_locked(r, req, sqe);
+	if (unlikely(r->has_failed))
+		ret = ring_add_failed(r, req, ret);
 	PL_INJECT("added");
 	pl__unlock(&r->lock);
 	if (!ret)

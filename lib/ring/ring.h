@@ -52,6 +52,8 @@ struct pl__ring_req {
 	_Atomic uint32_t	pending; /* number of completions to come */
 	int			res;		/* L: its own result */
 	bool			is_over;	/* L: res is set */
+	/* L: io_uring has it still, and the ring became one of epoll */
+	bool			is_left;
 	/* L: count of the thief that submitted it; NULL: the owner did */
 	_Atomic uint32_t	*submitter;
 	struct pl__list		queue;	/* L: in a list of its ring's kind */
@@ -154,6 +156,17 @@ bool pl__ring_is_busy(const struct pl__ring *r);
 enum pl_io pl__ring_kind(const struct pl__ring *r);
 enum pl_wait pl__ring_way(const struct pl__ring *r);
 
+/*
+ * Any thread: io_uring can be used no more in this process, and all rings
+ * become of epoll at their next use.
+ */
+extern _Atomic bool pl__uring_failed;
+
+static inline bool pl__uring_has_failed(void)
+{
+	return unlikely(load_relaxed(&pl__uring_failed));
+}
+
 /* The bell that ends pl__ring_wait() when another thread rings it. */
 struct pl__bell *pl__ring_bell(struct pl__ring *r);
 
@@ -180,6 +193,11 @@ struct pl__ring_ops {
 	void (*wait)(struct pl__ring *r, uint64_t deadline_ns);
 	int (*pollfd)(struct pl__ring *r, uint64_t *deadline_ns);
 	void (*polled)(struct pl__ring *r, bool is_ready);
+	/*
+	 * has_failed is set: the ring becomes one of another kind.  Calls no
+	 * done().
+	 */
+	void (*fail)(struct pl__ring *r);
 };
 
 /* Requests by descriptor, oldest first; a zero-filled bucket is empty. */
@@ -196,13 +214,15 @@ struct pl__ring_bucket {
  */
 struct pl__ring {
 	const struct pl__ring_ops *ops;		/* I */
-	enum pl_io		kind;		/* I */
-	enum pl_wait		way;		/* I */
-	int			fd; /* I: readable while it has completions */
+	_Atomic uint32_t	kind;	/* L writes: enum pl_io */
+	_Atomic uint32_t	way;	/* L writes: enum pl_wait */
+	/* L writes: readable while it has completions */
+	_Atomic int		fd;
 	struct pl__bell		bell;		/* A */
 	struct pl__lock		lock;
 	/* L: the bell rang; owner must not sleep */
 	bool			has_rung;
+	bool			has_failed; /* L: fail() is due */
 	/* L: count of the thief that polls for the owner, or NULL */
 	_Atomic uint32_t	*thief;
 	struct pl__inbox	cancels;	/* A: requests to cancel */

@@ -14,8 +14,13 @@
  *
  * A descriptor is armed for one event at a time, for all requests that wait for
  * it; it stays known to epoll, disarmed, until it is closed.
+ *
+ * A ring that was of another kind cannot refuse to be one of epoll.  Where no
+ * descriptors are to be had for that, it is blind: it tries all requests again,
+ * and looks for messages, after a while.
  */
-#include "ring/ring.h"
+#include "ring/ring_poll.h"
+#include "base/inject.h"
 #include "base/sys.h"
 
 #include <liburing.h>
@@ -25,25 +30,15 @@
 
 #define NR_EVENTS	32
 #define EVENT		UINT64_MAX	/* epoll's data for the eventfd */
+#define LEFT		(UINT64_MAX - 1) /* for left_fd */
 #define LATER_NS	(1000 * 1000)
 #define NR_EAGAIN_MAX	8	/* events in a row after which it got EAGAIN */
 
-/* L: ring.lock is held.  I: set at init, then read-only. */
-struct ring_poll {
-	struct pl__ring		ring;
-	int			epfd;		/* I */
-	uint32_t		round;	/* L: number of passes over fresh */
-	struct pl__list		fresh;		/* L: requests to try */
-	struct pl__list		later;	/* L: requests to try after a while */
-	struct pl__list		complete;	/* L: requests before done() */
-	struct pl__list		calling; /* L: requests in a blocking call */
-};
-
 /* A request in none of these lists waits for events. */
 
-static struct ring_poll *poll_of(struct pl__ring *r)
+static struct pl__ring_poll *poll_of(struct pl__ring *r)
 {
-	return container_of(r, struct ring_poll, ring);
+	return container_of(r, struct pl__ring_poll, ring);
 }
 
 static struct pl__ring_req *first_of(struct pl__list *queue)
@@ -63,12 +58,26 @@ static void move_all(struct pl__list *from, struct pl__list *to)
 		move_to(to, first_of(from));
 }
 
-static void poll_end(struct ring_poll *p, struct pl__ring_req *req, int res)
+static void poll_end(struct pl__ring_poll *p, struct pl__ring_req *req, int res)
 {
 	req->res = res;
 	req->is_over = true;
 	pl__ring_unlist_req(req);
 	move_to(&p->complete, req);
+}
+
+void pl__ring_poll_end(struct pl__ring_poll *p, struct pl__ring_req *req,
+		       int res)
+{
+	poll_end(p, req, res);
+}
+
+void pl__ring_poll_finish(struct pl__ring_poll *p, struct pl__ring_req *req)
+{
+	if (req->is_over && list_empty(&req->queue))
+		move_to(&p->complete, req);
+	else
+		pl__ring_finish(&p->ring, req);
 }
 
 /* ---- trying ---- */
@@ -77,7 +86,7 @@ static void poll_end(struct ring_poll *p, struct pl__ring_req *req, int res)
  * The events that requests on @fd wait for.  Adds to *@armed the events for
  * which @fd was armed in this round, since no event can have disarmed it.
  */
-static uint32_t wanted(struct ring_poll *p, int fd, uint32_t *armed)
+static uint32_t wanted(struct pl__ring_poll *p, int fd, uint32_t *armed)
 {
 	struct pl__list *all = &pl__ring_bucket(&p->ring, fd)->reqs, *pos, *n;
 	struct pl__ring_req *req;
@@ -94,7 +103,7 @@ static uint32_t wanted(struct ring_poll *p, int fd, uint32_t *armed)
 	return events;
 }
 
-static int poll_arm(struct ring_poll *p, int fd, uint32_t events)
+static int poll_arm(struct pl__ring_poll *p, int fd, uint32_t events)
 {
 	struct epoll_event ev = {
 		.events = events | EPOLLONESHOT,
@@ -108,7 +117,7 @@ static int poll_arm(struct ring_poll *p, int fd, uint32_t events)
 	return ret == -ENOSPC ? -ENOMEM : (int)ret;
 }
 
-static void wait_for_events(struct ring_poll *p, struct pl__ring_req *req)
+static void wait_for_events(struct pl__ring_poll *p, struct pl__ring_req *req)
 {
 	uint32_t events, armed = 0;
 	int ret = 0;
@@ -127,9 +136,10 @@ static void wait_for_events(struct ring_poll *p, struct pl__ring_req *req)
  * No event tells when to try again: a datagram socket is writable though its
  * peer may take no more, and no event says that a backlog has room again.
  */
-static bool is_without_event(struct pl__ring_req *req)
+static bool is_without_event(struct pl__ring_poll *p,
+			     struct pl__ring_req *req)
 {
-	if (!req->sync_op.events)
+	if (!req->sync_op.events || p->epfd < 0)
 		return true;
 	if (req->sync_op.events != EPOLLOUT || ++req->nr_eagain < NR_EAGAIN_MAX)
 		return false;
@@ -137,15 +147,15 @@ static bool is_without_event(struct pl__ring_req *req)
 	return true;
 }
 
-static void poll_wait_for(struct ring_poll *p, struct pl__ring_req *req)
+static void poll_wait_for(struct pl__ring_poll *p, struct pl__ring_req *req)
 {
-	if (is_without_event(req))
+	if (is_without_event(p, req))
 		move_to(&p->later, req);
 	else
 		wait_for_events(p, req);
 }
 
-static void try_fresh(struct ring_poll *p)
+static void try_fresh(struct pl__ring_poll *p)
 {
 	struct pl__ring_req *req;
 	int res;
@@ -163,7 +173,7 @@ static void try_fresh(struct ring_poll *p)
 /* The task itself makes a call on a file, so sysmon can see that it blocks. */
 static int poll_add(struct pl__ring *r, struct pl__ring_req *req)
 {
-	struct ring_poll *p = poll_of(r);
+	struct pl__ring_poll *p = poll_of(r);
 	int res;
 
 	pl__sync_op_init(&req->sync_op, req->sqe);
@@ -191,10 +201,14 @@ static int poll_add(struct pl__ring *r, struct pl__ring_req *req)
 /*
  * A request that was not tried yet is tried once: a deadline in the past polls.
  */
-static void poll_cancel(struct ring_poll *p, struct pl__ring_req *req)
+static void poll_cancel(struct pl__ring_poll *p, struct pl__ring_req *req)
 {
 	int res = -EAGAIN;
 
+	if (req->is_left) {
+		pl__ring_finish(&p->ring, req);
+		return;
+	}
 	if (!req->is_over && !list_empty(&req->queue) &&
 	    !pl__sync_op_would_block(&req->sync_op, &res))
 		poll_end(p, req, res);
@@ -205,7 +219,7 @@ static void poll_cancel(struct ring_poll *p, struct pl__ring_req *req)
 	pl__ring_finish(&p->ring, req);
 }
 
-static void take_cancels(struct ring_poll *p)
+static void take_cancels(struct pl__ring_poll *p)
 {
 	struct pl__link *l = pl__inbox_take(&p->ring.cancels), *next;
 
@@ -217,16 +231,16 @@ static void take_cancels(struct ring_poll *p)
 
 /*
  * Ends the requests of a closed descriptor; a call that is being made ends
- * itself.
+ * itself, and a request that is left has its verdict.
  */
-static void end_closed(struct ring_poll *p, struct pl__ring_req *req)
+static void end_closed(struct pl__ring_poll *p, struct pl__ring_req *req)
 {
-	if (req->sync_op.kind != PL__SYNC_OP_FILE)
+	if (!req->is_left && req->sync_op.kind != PL__SYNC_OP_FILE)
 		poll_end(p, req,
 			 req->sync_op.done ? req->sync_op.done : req->verdict);
 }
 
-static void poll_take_closes(struct ring_poll *p)
+static void poll_take_closes(struct pl__ring_poll *p)
 {
 	struct pl__link *l = pl__inbox_take(&p->ring.closes), *next;
 	struct pl__ring_closed *m;
@@ -241,9 +255,16 @@ static void poll_take_closes(struct ring_poll *p)
 	}
 }
 
+/* Lowers *@deadline_ns to when to look again. */
+static void look_at_left(struct pl__ring_poll *p, uint64_t *deadline_ns)
+{
+	if (unlikely(p->left_ops))
+		p->left_ops->look(&p->ring, deadline_ns);
+}
+
 /* ---- events ---- */
 
-static void take_event(struct ring_poll *p, int fd)
+static void take_event(struct pl__ring_poll *p, int fd)
 {
 	struct pl__list *all = &pl__ring_bucket(&p->ring, fd)->reqs, *pos, *n;
 	struct pl__ring_req *req;
@@ -256,7 +277,7 @@ static void take_event(struct ring_poll *p, int fd)
 }
 
 /* Sleeps in ppoll(), as epoll's own timeout counts milliseconds. */
-static void poll_sleep_until(struct ring_poll *p, uint64_t deadline_ns)
+static void poll_sleep_until(struct pl__ring_poll *p, uint64_t deadline_ns)
 {
 	uint64_t now = deadline_ns ? pl__now_ns() : 0;
 	uint64_t ns = deadline_ns > now ? deadline_ns - now : 0;
@@ -270,7 +291,7 @@ static void poll_sleep_until(struct ring_poll *p, uint64_t deadline_ns)
 		pl__syscall(SYS_ppoll, &pfd, 1, &ts, NULL);
 }
 
-static void take_events(struct ring_poll *p, uint64_t deadline_ns)
+static void take_events(struct pl__ring_poll *p, uint64_t deadline_ns)
 {
 	struct epoll_event ev[NR_EVENTS];
 	int timeout = deadline_ns == UINT64_MAX ? -1 : 0;
@@ -283,15 +304,81 @@ static void take_events(struct ring_poll *p, uint64_t deadline_ns)
 	for (i = 0; i < nr; i++)
 		if (ev[i].data.u64 == EVENT)
 			p->ring.has_rung = true;
+		else if (ev[i].data.u64 == LEFT)
+			look_at_left(p, &deadline_ns);
 		else
 			take_event(p, (int)ev[i].data.u64);
 	move_all(&p->later, &p->fresh);
 	try_fresh(p);
 }
 
+/* ---- descriptors ---- */
+
+static bool is_blind(const struct pl__ring_poll *p)
+{
+	return p->epfd < 0 || !p->has_bell;
+}
+
+/* Edge-triggered: the descriptor need not be read. */
+static int watch(struct pl__ring_poll *p, int fd, uint64_t data)
+{
+	struct epoll_event ev = {
+		.events = EPOLLIN | EPOLLET,
+		.data.u64 = data,
+	};
+
+	return (int)pl__syscall(SYS_epoll_ctl, p->epfd, EPOLL_CTL_ADD, fd, &ev);
+}
+
+static int open_epoll(struct pl__ring_poll *p)
+{
+	int fd = pl__epoll(), ret;
+
+	if (fd < 0)
+		return fd;
+	p->epfd = fd;
+	ret = p->left_fd < 0 ? 0 : watch(p, p->left_fd, LEFT);
+	if (ret) {
+		pl__close(fd);
+		p->epfd = -1;
+		return ret;
+	}
+	store_relaxed(&p->ring.fd, fd);
+	return 0;
+}
+
+/* Wakers see it from now on; what they did before, the owner checks now. */
+static int open_eventfd(struct pl__ring_poll *p)
+{
+	int fd = pl__eventfd();
+
+	if (fd < 0)
+		return fd;
+	/* [failure-a] pairs with [failure-b] in pl__bell_ring(). */
+	atomic_store(&p->ring.bell.eventfd, fd);
+	pl__full_barrier();
+	PL_INJECT("failure-a");
+	p->ring.has_rung = true;
+	return 0;
+}
+
+/* Opens what is not open yet. */
+static int poll_open(struct pl__ring_poll *p)
+{
+	int ret = p->epfd < 0 ? open_epoll(p) : 0;
+
+	if (!ret && load_relaxed(&p->ring.bell.eventfd) < 0)
+		ret = open_eventfd(p);
+	if (!ret && !p->has_bell) {
+		ret = watch(p, load_relaxed(&p->ring.bell.eventfd), EVENT);
+		p->has_bell = !ret;
+	}
+	return ret;
+}
+
 /* ---- the owner ---- */
 
-static void poll_take_messages(struct ring_poll *p)
+static void poll_take_messages(struct pl__ring_poll *p)
 {
 	if (!pl__inbox_empty(&p->ring.cancels))
 		take_cancels(p);
@@ -299,7 +386,7 @@ static void poll_take_messages(struct ring_poll *p)
 		poll_take_closes(p);
 }
 
-static uint32_t poll_complete_all(struct ring_poll *p)
+static uint32_t poll_complete_all(struct pl__ring_poll *p)
 {
 	struct pl__ring_req *req;
 	uint32_t nr = 0;
@@ -314,8 +401,11 @@ static uint32_t poll_complete_all(struct ring_poll *p)
 
 static uint32_t poll_reap(struct pl__ring *r)
 {
-	struct ring_poll *p = poll_of(r);
+	struct pl__ring_poll *p = poll_of(r);
 
+	uint64_t unused = UINT64_MAX;
+
+	look_at_left(p, &unused);
 	poll_take_messages(p);
 	try_fresh(p);
 	return poll_complete_all(p);
@@ -323,25 +413,30 @@ static uint32_t poll_reap(struct pl__ring *r)
 
 static uint32_t poll_poll(struct pl__ring *r)
 {
-	struct ring_poll *p = poll_of(r);
+	struct pl__ring_poll *p = poll_of(r);
+	uint64_t unused = UINT64_MAX;
 
 	if (pl__ring_is_busy(r)) {
+		look_at_left(p, &unused);
 		poll_take_messages(p);
 		take_events(p, 0);
 	}
 	return poll_complete_all(p);
 }
 
-/* False: a request is complete. */
-static bool may_sleep(struct ring_poll *p, uint64_t *deadline_ns)
+/* False: a request is complete, or the bell has rung. */
+static bool may_sleep(struct pl__ring_poll *p, uint64_t *deadline_ns)
 {
 	uint64_t soon;
 
+	if (unlikely(is_blind(p)))
+		poll_open(p);
+	look_at_left(p, deadline_ns);
 	poll_take_messages(p);
 	try_fresh(p);
-	if (!list_empty(&p->complete))
+	if (!list_empty(&p->complete) || p->ring.has_rung)
 		return false;
-	if (!list_empty(&p->later)) {
+	if (!list_empty(&p->later) || unlikely(is_blind(p))) {
 		soon = pl__now_ns() + LATER_NS;
 		*deadline_ns = *deadline_ns < soon ? *deadline_ns : soon;
 	}
@@ -350,7 +445,7 @@ static bool may_sleep(struct ring_poll *p, uint64_t *deadline_ns)
 
 static void poll_wait(struct pl__ring *r, uint64_t deadline_ns)
 {
-	struct ring_poll *p = poll_of(r);
+	struct pl__ring_poll *p = poll_of(r);
 
 	if (may_sleep(p, &deadline_ns))
 		take_events(p, deadline_ns);
@@ -358,9 +453,13 @@ static void poll_wait(struct pl__ring *r, uint64_t deadline_ns)
 
 static int poll_pollfd(struct pl__ring *r, uint64_t *deadline_ns)
 {
-	struct ring_poll *p = poll_of(r);
+	struct pl__ring_poll *p = poll_of(r);
 
-	return may_sleep(p, deadline_ns) ? p->epfd : -1;
+	if (!may_sleep(p, deadline_ns))
+		return -1;
+	if (unlikely(p->epfd < 0))
+		pl__sleep_ns(LATER_NS);
+	return p->epfd;
 }
 
 static void poll_polled(struct pl__ring *r, bool is_ready)
@@ -373,10 +472,14 @@ static void poll_polled(struct pl__ring *r, bool is_ready)
 
 static void poll_close(struct pl__ring *r)
 {
-	struct ring_poll *p = poll_of(r);
+	struct pl__ring_poll *p = poll_of(r);
 
-	pl__close(p->epfd);
-	pl__free(p);
+	if (p->epfd >= 0)
+		pl__close(p->epfd);
+	if (p->left_ops)
+		p->left_ops->close(r);
+	else
+		pl__free(p);
 }
 
 static const struct pl__ring_ops poll_ops = {
@@ -390,23 +493,22 @@ static const struct pl__ring_ops poll_ops = {
 	.polled	= poll_polled,
 };
 
-/*
- * Edge-triggered: each write is an event, so that the eventfd need not be read.
- */
-static int watch_eventfd(struct ring_poll *p)
+static void poll_init(struct pl__ring_poll *p, enum pl_wait way)
 {
-	struct epoll_event ev = {
-		.events = EPOLLIN | EPOLLET,
-		.data.u64 = EVENT,
-	};
-
-	return (int)pl__syscall(SYS_epoll_ctl, p->epfd, EPOLL_CTL_ADD,
-				p->ring.bell.eventfd, &ev);
+	p->ring.ops = &poll_ops;
+	store_relaxed(&p->ring.kind, PL_IO_POLL);
+	store_relaxed(&p->ring.way, way);
+	list_init(&p->fresh);
+	list_init(&p->later);
+	list_init(&p->complete);
+	list_init(&p->calling);
+	list_init(&p->left);
+	p->epfd = -1;
 }
 
 int pl__ring_poll_open(struct pl__ring **out, enum pl_wait way)
 {
-	struct ring_poll *p;
+	struct pl__ring_poll *p;
 	int ret;
 
 	if (way == PL_WAIT_FUTEX)
@@ -414,32 +516,28 @@ int pl__ring_poll_open(struct pl__ring **out, enum pl_wait way)
 	p = pl__alloc(sizeof(*p));
 	if (!p)
 		return -ENOMEM;
-	p->ring.ops = &poll_ops;
-	p->ring.way = way ? way : PL_WAIT_EVENTFD;
-	list_init(&p->fresh);
-	list_init(&p->later);
-	list_init(&p->complete);
-	list_init(&p->calling);
-	p->epfd = pl__epoll();
-	ret = p->epfd;
-	if (ret < 0)
-		goto err_free;
-	p->ring.bell.eventfd = pl__eventfd();
-	ret = p->ring.bell.eventfd;
-	if (ret < 0)
-		goto err_epoll;
-	ret = watch_eventfd(p);
-	if (ret)
-		goto err_eventfd;
-	p->ring.fd = p->epfd;
+	poll_init(p, way ? way : PL_WAIT_EVENTFD);
+	p->left_fd = -1;
+	store_relaxed(&p->ring.bell.eventfd, -1);
+	ret = poll_open(p);
+	if (ret) {
+		if (load_relaxed(&p->ring.bell.eventfd) >= 0)
+			pl__close(load_relaxed(&p->ring.bell.eventfd));
+		poll_close(&p->ring);
+		return ret;
+	}
+	p->ring.has_rung = false;
 	*out = &p->ring;
 	return 0;
+}
 
-err_eventfd:
-	pl__close(p->ring.bell.eventfd);
-err_epoll:
-	pl__close(p->epfd);
-err_free:
-	pl__free(p);
-	return ret;
+void pl__ring_poll_become(struct pl__ring_poll *p,
+			  const struct pl__ring_left_ops *left_ops, int left_fd)
+{
+	enum pl_wait way = pl__ring_way(&p->ring);
+
+	poll_init(p, way == PL_WAIT_FUTEX ? PL_WAIT_EVENTFD : way);
+	p->left_ops = left_ops;
+	p->left_fd = left_fd;
+	poll_open(p);
 }

@@ -33,55 +33,21 @@
  * registered with such a ring does not help: the kernel defers the write to it
  * while it writes another eventfd; seen to hang with Linux 6.12.)
  */
+#include "ring/ring_uring.h"
 #include "base/inject.h"
-#include "ring/ring.h"
 #include "base/sys.h"
 
 #include <liburing.h>
 #include <string.h>
 #include <sys/syscall.h>
 
-#define NR_ENTRIES	256	/* a power of 2 */
 #define AGAIN_NS	(1000 * 1000)
-
-/* The kind of a completion, in the low bits of its user_data. */
-#define TAG_REQ		0
-#define TAG_CANCEL	1	/* the cancel of that request */
-#define TAG_EVENT	2	/* a wait for the bell is over, or its cancel */
-#define TAG_AGAIN	3	/* time to retry cancels */
-#define TAG_MASK	3
 
 /* Linux 6.7; headers may be older. */
 #define OP_FUTEX_WAIT	51
 #define FUTEX_U32	2
 #define FUTEX_PRIVATE	128
 #define FUTEX_ANY	0xffffffffU
-
-/* L: ring.lock is held.  I: set at init, then read-only. */
-struct uring {
-	struct pl__ring		ring;
-	struct io_uring		uring;		/* L */
-	/* I: a request may poll before it tries */
-	bool			can_poll_first;
-	/* L: the ring waits for the bell */
-	bool			is_event_armed;
-	/* L: a thief submitted that wait */
-	bool			is_event_others;
-	/* L: of that wait, another each time; TAG_EVENT alone is a cancel's */
-	uint64_t		event_data;
-	uint32_t		nr_heard; /* L: bell.nr_rung, when last read */
-	uint64_t		event;	/* buffer for the eventfd's read */
-	/* L: the retry's timeout is in flight */
-	bool			is_again_armed;
-	/* L: the retry's timeout has passed */
-	bool			is_again_due;
-	struct pl__list		again;	/* L: requests to cancel again */
-};
-
-static struct uring *uring_of(struct pl__ring *r)
-{
-	return container_of(r, struct uring, ring);
-}
 
 static int setup(struct io_uring *uring)
 {
@@ -97,21 +63,22 @@ static int setup(struct io_uring *uring)
 	int ret = -EINVAL;
 
 	for (i = 0; i < ARRAY_SIZE(flags) && ret == -EINVAL; i++)
-		ret = PL_FAULTY(-ENOMEM, io_uring_queue_init(NR_ENTRIES, uring,
-							     flags[i]));
+		ret = PL_FAULTY(-ENOMEM,
+				io_uring_queue_init(PL__URING_ENTRIES, uring,
+						    flags[i]));
 	return ret;
 }
 
 /* A filter of system calls may permit a ring, and not its use. */
-static int try_to_enter(struct io_uring *uring)
+int pl__uring_try_to_enter(const struct pl__uring *u)
 {
-	return (int)pl__syscall(SYS_io_uring_enter, uring->ring_fd);
+	return (int)pl__syscall(SYS_io_uring_enter, u->uring.ring_fd);
 }
 
 /* ---- completions ---- */
 
 /* The request is over: a cancel that waits to be made again is dropped. */
-static uint32_t complete_request(struct uring *u, struct pl__ring_req *req,
+static uint32_t complete_request(struct pl__uring *u, struct pl__ring_req *req,
 				 int res)
 {
 	req->res = req->verdict && (res == -ECANCELED || res == -EINTR) ?
@@ -122,16 +89,16 @@ static uint32_t complete_request(struct uring *u, struct pl__ring_req *req,
 	pl__ring_unlist_req(req);
 	if (unlikely(!list_empty(&req->queue))) {
 		list_del_init(&req->queue);
-		pl__ring_finish(&u->ring, req);
+		pl__ring_finish(&u->poll.ring, req);
 	}
-	return pl__ring_finish(&u->ring, req);
+	return pl__ring_finish(&u->poll.ring, req);
 }
 
-static uint32_t complete_cancel(struct uring *u, struct pl__ring_req *req,
+static uint32_t complete_cancel(struct pl__uring *u, struct pl__ring_req *req,
 				int res)
 {
 	if (!res || req->is_over || !list_empty(&req->queue))
-		return pl__ring_finish(&u->ring, req);
+		return pl__ring_finish(&u->poll.ring, req);
 	list_add_tail(&req->queue, &u->again);
 	return 0;
 }
@@ -140,40 +107,39 @@ static uint32_t complete_cancel(struct uring *u, struct pl__ring_req *req,
  * A wait for the bell is over; if that is an earlier one, which was cancelled,
  * nothing has rung.
  */
-static void hear(struct uring *u, uint64_t data, int res)
+static void hear(struct pl__uring *u, uint64_t data, int res)
 {
 	bool is_earlier = data != u->event_data;
 
-	if (is_earlier && (data == TAG_EVENT || res == -ECANCELED))
+	if (is_earlier && (data == PL__URING_EVENT || res == -ECANCELED))
 		return;
 	/* [bell-b] pairs with [bell-a] in pl__bell_ring(). */
-	u->nr_heard = atomic_load(&u->ring.bell.nr_rung);
+	u->nr_heard = atomic_load(&u->poll.ring.bell.nr_rung);
 	PL_INJECT("bell-b");
 	if (!is_earlier)
 		u->is_event_armed = false;
-	u->ring.has_rung = true;
+	u->poll.ring.has_rung = true;
 }
 
-static uint32_t complete(struct uring *u, uint64_t data, int res)
+static uint32_t complete(struct pl__uring *u, uint64_t data, int res)
 {
-	struct pl__ring_req *req;
+	struct pl__ring_req *req = pl__uring_req_of(data);
 
-	req = (struct pl__ring_req *)(uintptr_t)(data & ~(uint64_t)TAG_MASK);
-	switch (data & TAG_MASK) {
-	case TAG_EVENT:
+	switch (data & PL__URING_MASK) {
+	case PL__URING_EVENT:
 		hear(u, data, res);
 		return 0;
-	case TAG_AGAIN:
+	case PL__URING_AGAIN:
 		u->is_again_armed = false;
 		u->is_again_due = true;
 		return 0;
-	case TAG_CANCEL:
+	case PL__URING_CANCEL:
 		return complete_cancel(u, req, res);
 	}
 	return complete_request(u, req, res);
 }
 
-static uint32_t uring_complete_all(struct uring *u)
+static uint32_t uring_complete_all(struct pl__uring *u)
 {
 	struct io_uring_cqe *cqe;
 	uint32_t nr = 0;
@@ -194,23 +160,23 @@ static uint32_t uring_complete_all(struct uring *u)
 /* ---- submission ---- */
 
 /* The number of the SQE that the kernel takes next. */
-static unsigned int uring_sq_head(const struct uring *u)
+static unsigned int uring_sq_head(const struct pl__uring *u)
 {
 	return IO_URING_READ_ONCE(*u->uring.sq.khead);
 }
 
 /* The kernel took the SQEs from @head on from a thief: count the requests. */
-static void uring_count_for_thief(struct uring *u, unsigned int head)
+static void uring_count_for_thief(struct pl__uring *u, unsigned int head)
 {
 	const struct io_uring_sqe *sqe;
 	struct pl__ring_req *req;
 
 	for (; head != uring_sq_head(u); head++) {
-		sqe = &u->uring.sq.sqes[head % NR_ENTRIES];
-		if ((sqe->user_data & TAG_MASK) != TAG_REQ)
+		sqe = &u->uring.sq.sqes[head % PL__URING_ENTRIES];
+		if ((sqe->user_data & PL__URING_MASK) != PL__URING_REQ)
 			continue;
 		req = (struct pl__ring_req *)(uintptr_t)sqe->user_data;
-		req->submitter = u->ring.thief;
+		req->submitter = u->poll.ring.thief;
 		atomic_fetch_add(req->submitter, 1);
 	}
 }
@@ -219,17 +185,21 @@ static void uring_count_for_thief(struct uring *u, unsigned int head)
  * Requests for which the kernel has no memory stay, and are submitted next
  * time.
  */
-static void uring_submit(struct uring *u)
+static void uring_submit(struct pl__uring *u)
 {
 	unsigned int head = uring_sq_head(u);
+	int ret;
 
-	counter_inc(&u->ring.nr_enters);
-	PL_FAULTY(-EAGAIN, io_uring_submit_and_get_events(&u->uring));
-	if (unlikely(u->ring.thief))
+	counter_inc(&u->poll.ring.nr_enters);
+	ret = pl__uring_has_failed() ? -EPERM :
+	      PL_FAULTY(-EAGAIN, io_uring_submit_and_get_events(&u->uring));
+	if (unlikely(ret < 0))
+		pl__uring_note_error(u, ret);
+	if (unlikely(u->poll.ring.thief))
 		uring_count_for_thief(u, head);
 }
 
-static struct io_uring_sqe *get_sqe(struct uring *u)
+static struct io_uring_sqe *get_sqe(struct pl__uring *u)
 {
 	struct io_uring_sqe *sqe = io_uring_get_sqe(&u->uring);
 
@@ -248,7 +218,7 @@ static void set_data(struct io_uring_sqe *sqe, const void *ptr, uint64_t tag)
 
 static int uring_add(struct pl__ring *r, struct pl__ring_req *req)
 {
-	struct uring *u = uring_of(r);
+	struct pl__uring *u = pl__uring_of(r);
 	struct io_uring_sqe *sqe = get_sqe(u);
 
 	if (!sqe)
@@ -256,36 +226,36 @@ static int uring_add(struct pl__ring *r, struct pl__ring_req *req)
 	*sqe = *req->sqe;
 	if (req->got_eagain && u->can_poll_first)
 		sqe->ioprio |= IORING_RECVSEND_POLL_FIRST;
-	set_data(sqe, req, TAG_REQ);
+	set_data(sqe, req, PL__URING_REQ);
 	return 0;
 }
 
-static bool uring_cancel(struct uring *u, struct pl__ring_req *req)
+static bool uring_cancel(struct pl__uring *u, struct pl__ring_req *req)
 {
 	struct io_uring_sqe *sqe = get_sqe(u);
 
 	if (!sqe)
 		return false;
 	io_uring_prep_cancel64(sqe, (uint64_t)(uintptr_t)req, 0);
-	set_data(sqe, req, TAG_CANCEL);
+	set_data(sqe, req, PL__URING_CANCEL);
 	return true;
 }
 
 /* A cancel for which there is no SQE waits for the next time. */
-static void add_cancels(struct uring *u)
+static void add_cancels(struct pl__uring *u)
 {
-	struct pl__link *l = pl__inbox_take(&u->ring.cancels), *next;
+	struct pl__link *l = pl__inbox_take(&u->poll.ring.cancels), *next;
 
 	for (; l; l = next) {
 		next = l->next;
 		if (!uring_cancel(u,
 				  container_of(l, struct pl__ring_req, link)))
-			pl__inbox_push(&u->ring.cancels, l);
+			pl__inbox_push(&u->poll.ring.cancels, l);
 	}
 }
 
 /* The cancel counts as one more completion, so that the request stays. */
-static bool cancel_closed(struct uring *u, struct pl__ring_closed *m)
+static bool cancel_closed(struct pl__uring *u, struct pl__ring_closed *m)
 {
 	struct pl__ring_req *req;
 
@@ -294,15 +264,15 @@ static bool cancel_closed(struct uring *u, struct pl__ring_closed *m)
 		if (uring_cancel(u, req))
 			continue;
 		req->verdict = 0;
-		pl__ring_finish(&u->ring, req);
+		pl__ring_finish(&u->poll.ring, req);
 		return false;
 	}
 	return true;
 }
 
-static void uring_take_closes(struct uring *u)
+static void uring_take_closes(struct pl__uring *u)
 {
-	struct pl__link *l = pl__inbox_take(&u->ring.closes), *next;
+	struct pl__link *l = pl__inbox_take(&u->poll.ring.closes), *next;
 
 	for (; l; l = next) {
 		next = l->next;
@@ -311,11 +281,11 @@ static void uring_take_closes(struct uring *u)
 			pl__free(container_of(l, struct pl__ring_closed,
 					      link));
 		else
-			pl__inbox_push(&u->ring.closes, l);
+			pl__inbox_push(&u->poll.ring.closes, l);
 	}
 }
 
-static void cancel_again(struct uring *u)
+static void cancel_again(struct pl__uring *u)
 {
 	struct pl__ring_req *req;
 
@@ -330,7 +300,7 @@ static void cancel_again(struct uring *u)
 	}
 }
 
-static void arm_again(struct uring *u)
+static void arm_again(struct pl__uring *u)
 {
 	static struct __kernel_timespec ts = { .tv_nsec = AGAIN_NS };
 	struct io_uring_sqe *sqe = get_sqe(u);
@@ -338,7 +308,7 @@ static void arm_again(struct uring *u)
 	if (!sqe)
 		return;
 	io_uring_prep_timeout(sqe, &ts, 0, 0);
-	set_data(sqe, NULL, TAG_AGAIN);
+	set_data(sqe, NULL, PL__URING_AGAIN);
 	u->is_again_armed = true;
 }
 
@@ -350,7 +320,7 @@ static void prep_futex_wait(struct io_uring_sqe *sqe, _Atomic uint32_t *word,
 	sqe->addr3 = FUTEX_ANY;
 }
 
-static void arm_event(struct uring *u)
+static void arm_event(struct pl__uring *u)
 {
 	struct io_uring_sqe *sqe;
 
@@ -360,28 +330,30 @@ static void arm_event(struct uring *u)
 	sqe = get_sqe(u);
 	if (!sqe)
 		return;
-	if (u->ring.way == PL_WAIT_FUTEX)
-		prep_futex_wait(sqe, &u->ring.bell.nr_rung, u->nr_heard);
+	if (pl__ring_way(&u->poll.ring) == PL_WAIT_FUTEX)
+		prep_futex_wait(sqe, &u->poll.ring.bell.nr_rung, u->nr_heard);
 	else
-		io_uring_prep_read(sqe, u->ring.bell.eventfd, &u->event,
+		io_uring_prep_read(sqe,
+				   load_relaxed(&u->poll.ring.bell.eventfd),
+				   &u->event,
 				   sizeof(u->event), 0);
-	u->event_data = (u->event_data + TAG_MASK + 1) | TAG_EVENT;
+	u->event_data = (u->event_data + PL__URING_MASK + 1) | PL__URING_EVENT;
 	sqe->user_data = u->event_data;
 	u->is_event_armed = true;
 }
 
 /* The kernel has completions that it makes only in a call of this thread. */
-static bool has_task_work(struct uring *u)
+static bool has_task_work(struct pl__uring *u)
 {
 	return IO_URING_READ_ONCE(*u->uring.sq.kflags) &
 	       (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW);
 }
 
-static void uring_take_messages(struct uring *u)
+static void uring_take_messages(struct pl__uring *u)
 {
-	if (!pl__inbox_empty(&u->ring.cancels))
+	if (!pl__inbox_empty(&u->poll.ring.cancels))
 		add_cancels(u);
-	if (!pl__inbox_empty(&u->ring.closes))
+	if (!pl__inbox_empty(&u->poll.ring.closes))
 		uring_take_closes(u);
 	if (likely(list_empty(&u->again)))
 		return;
@@ -391,40 +363,67 @@ static void uring_take_messages(struct uring *u)
 		arm_again(u);
 }
 
+/* As fail_if_due(), where done() may be called. */
+static uint32_t poll_if_due(struct pl__uring *u)
+{
+	if (likely(!u->poll.ring.has_failed))
+		return 0;
+	pl__uring_fail(&u->poll.ring);
+	return u->poll.ring.ops->poll(&u->poll.ring);
+}
+
 static uint32_t uring_poll(struct pl__ring *r)
 {
-	struct uring *u = uring_of(r);
+	struct pl__uring *u = pl__uring_of(r);
+	uint32_t nr;
 
 	uring_take_messages(u);
 	if (io_uring_sq_ready(&u->uring) || has_task_work(u))
 		uring_submit(u);
-	return uring_complete_all(u);
+	nr = uring_complete_all(u);
+	return nr + poll_if_due(u);
 }
 
 /* Arms the bell, so that the next message makes the ring readable. */
 static uint32_t uring_poll_for_owner(struct pl__ring *r)
 {
-	struct uring *u = uring_of(r);
+	struct pl__uring *u = pl__uring_of(r);
 	uint32_t nr = uring_poll(r);
 
-	if (u->is_event_armed)
+	if (u->is_event_armed || u->poll.left_ops)
 		return nr;
 	arm_event(u);
 	u->is_event_others = u->is_event_armed;
 	uring_submit(u);
-	return nr;
+	return nr + poll_if_due(u);
 }
 
 static uint32_t uring_reap(struct pl__ring *r)
 {
-	struct uring *u = uring_of(r);
+	struct pl__uring *u = pl__uring_of(r);
 
 	if (!io_uring_cq_ready(&u->uring) && has_task_work(u))
 		return uring_poll(r);
 	return uring_complete_all(u);
 }
 
-static void uring_sleep_until(struct uring *u, uint64_t deadline_ns)
+/* Calls no done(). */
+static void fail_if_due(struct pl__uring *u)
+{
+	if (unlikely(u->poll.ring.has_failed))
+		pl__uring_fail(&u->poll.ring);
+}
+
+static void __pl_noinline note_end_of_sleep(struct pl__uring *u, int ret,
+					    uint64_t deadline_ns)
+{
+	if (ret == -ETIME && pl__now_ns() >= deadline_ns)
+		return;
+	pl__uring_note_error(u, ret);
+	fail_if_due(u);
+}
+
+static void uring_sleep_until(struct pl__uring *u, uint64_t deadline_ns)
 {
 	uint64_t now = deadline_ns == UINT64_MAX ? 0 : pl__now_ns();
 	uint64_t ns = deadline_ns > now ? deadline_ns - now : 0;
@@ -433,10 +432,13 @@ static void uring_sleep_until(struct uring *u, uint64_t deadline_ns)
 		.tv_nsec = (long long)(ns % NSEC_PER_SEC),
 	};
 	struct io_uring_cqe *cqe;
+	int ret;
 
-	counter_inc(&u->ring.nr_enters);
-	PL_FAULTY(-EAGAIN, io_uring_submit_and_wait_timeout(&u->uring, &cqe, 1,
-				deadline_ns == UINT64_MAX ? NULL : &ts, NULL));
+	counter_inc(&u->poll.ring.nr_enters);
+	ret = PL_FAULTY(-EAGAIN, io_uring_submit_and_wait_timeout(&u->uring,
+			&cqe, 1, deadline_ns == UINT64_MAX ? NULL : &ts, NULL));
+	if (unlikely(ret < 0))
+		note_end_of_sleep(u, ret, deadline_ns);
 }
 
 /*
@@ -446,7 +448,7 @@ static void uring_sleep_until(struct uring *u, uint64_t deadline_ns)
  * again as it begins the owner's, so a ring that the cancelled wait has seen is
  * not lost.
  */
-static void arm_own_event(struct uring *u)
+static void arm_own_event(struct pl__uring *u)
 {
 	struct io_uring_sqe *sqe;
 
@@ -455,7 +457,7 @@ static void arm_own_event(struct uring *u)
 		if (!sqe)
 			return;
 		io_uring_prep_cancel64(sqe, u->event_data, 0);
-		sqe->user_data = TAG_EVENT;
+		sqe->user_data = PL__URING_EVENT;
 		u->is_event_armed = false;
 	}
 	u->is_event_others = false;
@@ -463,32 +465,33 @@ static void arm_own_event(struct uring *u)
 }
 
 /* Without a bell in its own name the owner must not sleep: it only polls. */
-static bool has_own_event(const struct uring *u)
+static bool has_own_event(const struct pl__uring *u)
 {
 	return u->is_event_armed && !u->is_event_others;
 }
 
 static void uring_wait(struct pl__ring *r, uint64_t deadline_ns)
 {
-	struct uring *u = uring_of(r);
+	struct pl__uring *u = pl__uring_of(r);
 
 	uring_take_messages(u);
 	arm_own_event(u);
-	if (has_own_event(u) && !u->ring.has_rung &&
+	if (has_own_event(u) && !u->poll.ring.has_rung &&
 	    !io_uring_cq_ready(&u->uring))
 		uring_sleep_until(u, deadline_ns);
 }
 
 static int uring_pollfd(struct pl__ring *r, uint64_t *deadline_ns)
 {
-	struct uring *u = uring_of(r);
+	struct pl__uring *u = pl__uring_of(r);
 
 	(void)deadline_ns;
 	uring_take_messages(u);
 	arm_own_event(u);
 	if (io_uring_sq_ready(&u->uring))
 		uring_submit(u);
-	return has_own_event(u) && !u->ring.has_rung &&
+	fail_if_due(u);
+	return has_own_event(u) && !u->poll.ring.has_rung &&
 	       !io_uring_sq_ready(&u->uring) &&
 	       !io_uring_cq_ready(&u->uring) ? u->uring.ring_fd : -1;
 }
@@ -527,22 +530,25 @@ bool pl__ring_uring_has_futex(void)
 }
 
 /* Opens the bell, by which other threads reach the owner. */
-static int open_bell(struct uring *u)
+static int open_bell(struct pl__uring *u)
 {
-	if (u->ring.way == PL_WAIT_FUTEX) {
-		u->ring.bell.eventfd = -1;
+	int fd;
+
+	if (pl__ring_way(&u->poll.ring) == PL_WAIT_FUTEX) {
+		store_relaxed(&u->poll.ring.bell.eventfd, -1);
 		return knows_futex(&u->uring) ? 0 : -EOPNOTSUPP;
 	}
-	u->ring.bell.eventfd = pl__eventfd();
-	return u->ring.bell.eventfd < 0 ? u->ring.bell.eventfd : 0;
+	fd = pl__eventfd();
+	store_relaxed(&u->poll.ring.bell.eventfd, fd);
+	return fd < 0 ? fd : 0;
 }
 
 static void uring_close(struct pl__ring *r)
 {
-	struct uring *u = uring_of(r);
+	struct pl__uring *u = pl__uring_of(r);
 
-	if (u->ring.way == PL_WAIT_FUTEX)
-		pl__bell_ring(&u->ring.bell);
+	if (pl__ring_way(&u->poll.ring) == PL_WAIT_FUTEX)
+		pl__bell_ring(&u->poll.ring.bell);
 	io_uring_queue_exit(&u->uring);
 	pl__free(u);
 }
@@ -556,18 +562,19 @@ static const struct pl__ring_ops uring_ops = {
 	.wait	= uring_wait,
 	.pollfd	= uring_pollfd,
 	.polled	= uring_polled,
+	.fail	= pl__uring_fail,
 };
 
 int pl__ring_uring_open(struct pl__ring **out, enum pl_wait way)
 {
-	struct uring *u = pl__alloc(sizeof(*u));
+	struct pl__uring *u = pl__alloc(sizeof(*u));
 	int ret;
 
 	if (!u)
 		return -ENOMEM;
-	u->ring.ops = &uring_ops;
+	u->poll.ring.ops = &uring_ops;
 	list_init(&u->again);
-	u->ring.way = way ? way : PL_WAIT_EVENTFD;
+	store_relaxed(&u->poll.ring.way, way ? way : PL_WAIT_EVENTFD);
 	ret = setup(&u->uring);
 	if (ret)
 		goto err_free;
@@ -576,15 +583,13 @@ int pl__ring_uring_open(struct pl__ring **out, enum pl_wait way)
 	 * 5.19, and an older kernel refuses only the flag.
 	 */
 	u->can_poll_first = u->uring.flags & IORING_SETUP_COOP_TASKRUN;
-	ret = try_to_enter(&u->uring);
-	if (!ret)
-		ret = open_bell(u);
+	ret = pl__uring_try_to_enter(u) ? -EPERM : open_bell(u);
 	if (ret)
 		goto err_exit;
 	u->uring.ring_fd = pl__fd_move_up(u->uring.ring_fd);
 	u->uring.enter_ring_fd = u->uring.ring_fd;
-	u->ring.fd = u->uring.ring_fd;
-	*out = &u->ring;
+	store_relaxed(&u->poll.ring.fd, u->uring.ring_fd);
+	*out = &u->poll.ring;
 	return 0;
 
 err_exit:

@@ -8,11 +8,15 @@
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
-/* False: this kernel has no seccomp. */
-static inline bool forbid_call(long call, int err)
+/* @flags: SECCOMP_FILTER_FLAG_TSYNC: to all threads of the process. */
+static inline bool forbid_call_by(long call, int err, unsigned long flags)
 {
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
@@ -24,7 +28,19 @@ static inline bool forbid_call(long call, int err)
 	struct sock_fprog prog = { sizeof(code) / sizeof(code[0]), code };
 
 	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
-	       !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog);
+	       !syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &prog);
+}
+
+/* False: this kernel has no seccomp. */
+static inline bool forbid_call(long call, int err)
+{
+	return forbid_call_by(call, err, 0);
+}
+
+/* Also to the threads that run already. */
+static inline bool forbid_call_now(long call, int err)
+{
+	return forbid_call_by(call, err, SECCOMP_FILTER_FLAG_TSYNC);
 }
 
 #endif /* SELFTESTS_FORBID_H */

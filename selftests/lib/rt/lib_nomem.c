@@ -308,6 +308,9 @@ static bool may_be_left_out(const struct pl__fault_site *site)
 	/* The same, with I/O in flight; see lib_orphan_ring. */
 	if (strstr(site->file, "sysmon_sleep.c"))
 		return true;
+	/* Where io_uring_enter() is forbidden; see lib_ring_failure. */
+	if (strstr(site->file, "uring_overflow.c"))
+		return true;
 	/* Of a task that runs while it is dumped; see lib_dump_worker. */
 	if (strstr(site->file, "thread_state.c"))
 		return true;

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * ring_uring: a ring of io_uring, and what becomes of it if it fails
+ */
+#ifndef PL_RING_URING_H
+#define PL_RING_URING_H
+
+#include "ring/ring_poll.h"
+
+#include <liburing.h>
+
+#define PL__URING_ENTRIES	256	/* a power of 2 */
+
+/* The kind of a completion, in the low bits of its user_data. */
+#define PL__URING_REQ		0
+#define PL__URING_CANCEL	1	/* the cancel of that request */
+/* a wait for the bell is over, or its cancel */
+#define PL__URING_EVENT		2
+#define PL__URING_AGAIN		3	/* time to retry cancels */
+#define PL__URING_MASK		3
+
+/* L: ring.lock is held.  I: set at init, then read-only. */
+struct pl__uring {
+	struct pl__ring_poll	poll;	/* L: what it becomes if it fails */
+	struct io_uring		uring;		/* L */
+	/* I: a request may poll before it tries */
+	bool			can_poll_first;
+	/* L: the ring waits for the bell */
+	bool			is_event_armed;
+	/* L: a thief submitted that wait */
+	bool			is_event_others;
+	/*
+	 * L: of that wait, another each time; PL__URING_EVENT alone is a
+	 * cancel's
+	 */
+	uint64_t		event_data;
+	uint32_t		nr_heard; /* L: bell.nr_rung, when last read */
+	uint64_t		event;	/* buffer for the eventfd's read */
+	/* L: the retry's timeout is in flight */
+	bool			is_again_armed;
+	/* L: the retry's timeout has passed */
+	bool			is_again_due;
+	struct pl__list		again;	/* L: requests to cancel again */
+
+	/* Used by uring_failure.c. */
+	uint64_t		left_ns; /* L: when to cancel again */
+	uint64_t		left_pause_ns; /* L: between two cancels */
+	uint64_t		nr_overflown; /* L: taken from /proc */
+};
+
+static inline struct pl__uring *pl__uring_of(struct pl__ring *r)
+{
+	return container_of(r, struct pl__uring, poll.ring);
+}
+
+static inline struct pl__ring_req *pl__uring_req_of(uint64_t data)
+{
+	data &= ~(uint64_t)PL__URING_MASK;
+	return (struct pl__ring_req *)(uintptr_t)data;
+}
+
+/* 0, or why the ring cannot be entered: -errno. */
+int pl__uring_try_to_enter(const struct pl__uring *u);
+
+/* uring_failure.c */
+
+/* Lock held: entering returned @err; the ring may have failed. */
+void pl__uring_note_error(struct pl__uring *u, int err);
+
+/* Lock held: @r has failed: it becomes a ring of epoll. */
+void pl__uring_fail(struct pl__ring *r);
+
+#endif /* PL_RING_URING_H */
