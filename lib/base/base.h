@@ -17,6 +17,8 @@
 #define __pl_aligned(n)		__attribute__((aligned(n)))
 #define __pl_cacheline		__pl_aligned(PL_CACHELINE)
 #define __pl_noinline		__attribute__((noinline))
+/* Calls a task's own function: there a walk up the task's calls has ended. */
+#define __pl_entry		__attribute__((noinline, section("pl_entry")))
 #define __pl_always_inline	inline __attribute__((always_inline))
 #define __pl_printf(a, b)	__attribute__((format(printf, a, b)))
 

@@ -6,6 +6,17 @@
 #define DEEP		(16 << 10)	/* bytes of a stack that are read */
 #define NR_WORDS	64		/* words that are read at a time */
 
+/* The section of what is marked __pl_entry, by the linker. */
+extern const char entry_start[] __asm__("__start_pl_entry")
+	__attribute__((visibility("hidden")));
+extern const char entry_stop[] __asm__("__stop_pl_entry")
+	__attribute__((visibility("hidden")));
+
+static bool is_in_entry(uintptr_t pc)
+{
+	return pc > (uintptr_t)entry_start && pc <= (uintptr_t)entry_stop;
+}
+
 static void unwind_add(struct pl__unwind *tr, uintptr_t pc)
 {
 	if (tr->nr < PL__UNWIND_MAX)
@@ -13,8 +24,9 @@ static void unwind_add(struct pl__unwind *tr, uintptr_t pc)
 }
 
 /*
- * Each frame has the address of the next one and, above it, a return address;
- * that of the bottom is 0.  True: all frames, down to the bottom, were so.
+ * Each frame has the address of the next one and, above it, a return address.
+ * True: they lead down to the task's own function.  The library has frames of
+ * its own where the program has none, and that of the outermost is no bottom.
  */
 static bool follow(struct pl__unwind *tr, const struct pl__ctx_left *left,
 		   uintptr_t high)
@@ -28,7 +40,7 @@ static bool follow(struct pl__unwind *tr, const struct pl__ctx_left *left,
 		if (!pl__symbol_is_return(frame[1]))
 			return false;
 		unwind_add(tr, frame[1]);
-		if (!frame[0])
+		if (is_in_entry(frame[1]))
 			return true;
 		low = at + sizeof(frame);
 		at = frame[0];

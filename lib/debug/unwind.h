@@ -2,7 +2,8 @@
 /*
  * unwind: the calls that led a context, which does not run, to its switch
  *
- * Follows the frame pointers, if all of them are there.  If not, lists every
+ * Follows the frame pointers, if those of the program are there: of the library
+ * only public functions have them, see base/frame.h.  If not, lists every
  * word on the stack that may be a return address, marked as a guess: that finds
  * every caller, and now and then a call that returned long ago.
  *

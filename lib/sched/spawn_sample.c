@@ -9,7 +9,7 @@
 #define SAMPLES_FAR_NS	(5 * 1000 * 1000ULL)
 
 /* The first function of a task that was sampled. */
-static void spawn_sample_run(void *arg)
+static __pl_entry void spawn_sample_run(void *arg)
 {
 	struct pl__task *t = pl__current();
 

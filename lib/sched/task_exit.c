@@ -152,6 +152,7 @@ static struct pl__task *hand_over(struct pl__task *t)
 	return next;
 }
 
+__pl_entry
 void pl__task_main(void *arg)
 {
 	struct pl__task *t = arg;

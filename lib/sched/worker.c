@@ -253,7 +253,7 @@ static bool idle(struct pl__worker *w)
  * Runs a task on the worker's own stack; pl_exit() jumps back here.  Its struct
  * pl__stack has no memory, only the name.
  */
-static void run_on_loop(struct pl__worker *w, struct pl__task *t)
+static __pl_entry void run_on_loop(struct pl__worker *w, struct pl__task *t)
 {
 	struct pl__stack st = { .cls = PL_STACK_WORKER };
 	struct pl__task *joiner;

@@ -294,7 +294,7 @@ static void child_end(struct scope *s, struct child *c)
  * The destructors of the child's values run before the scope counts it as
  * ended.  pl_exit() comes back here.
  */
-static void child_main(void *arg)
+static __pl_entry void child_main(void *arg)
 {
 	struct child *c = arg;
 	struct scope *s = c->scope;

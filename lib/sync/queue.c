@@ -174,7 +174,7 @@ static bool go_idle(struct pl_queue *q)
  * Yields to other tasks of this worker after each full batch.  Not inlined, so
  * that pl_exit() finds *@b in memory.
  */
-static __pl_noinline void execute(struct pl_queue *q, struct batch *b)
+static __pl_entry void execute(struct pl_queue *q, struct batch *b)
 {
 	while (next_batch(q, b)) {
 		q->fn(b->items, b->nr, q->arg);
