@@ -60,6 +60,13 @@ override CFLAGS	+= -std=gnu11 -Wall -Wextra -Wstrict-prototypes \
 		   $(FLAGS_$(VARIANT)) $(if $(WERROR),-Werror)
 override LDFLAGS += -pthread $(LINK_$(VARIANT))
 
+# lib/base/frame.h: gcc for x86-64 has it.
+ifndef FRAMES
+FRAMES		:= $(shell $(CC) -ffixed-rbp -Werror -S -o - -x c /dev/null \
+			>/dev/null 2>&1 \
+			&& echo -ffixed-rbp -include base/frame.h)
+endif
+
 MACHINE		:= $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
 
 ifeq ($(VARIANT),lto)
@@ -148,7 +155,7 @@ selftests: lib-tests mod-tests ## the tests of the library and of the device
 
 # A change of compiler or flags rebuilds everything, a file that comes or goes
 # the library.
-BUILT_WITH	:= $(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS)
+BUILT_WITH	:= $(CC) $(CPPFLAGS) $(CFLAGS) $(FRAMES) $(LDFLAGS)
 changed		= @mkdir -p $(@D) && \
 		  { echo '$(1)' | cmp -s - $@ || echo '$(1)' >$@; }
 $(O)/flags: FORCE
@@ -175,6 +182,8 @@ $(O)/pic/%.S.o: %.S $(O)/flags
 	$(call say,AS,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -fPIC -MMD -MP -c -o $@ $<
+
+$(LIB_OBJS) $(PIC_OBJS): override CFLAGS += $(FRAMES)
 
 $(LIB_A): $(LIB_OBJS) $(O)/sources
 	$(call say,AR,$@)

@@ -12,7 +12,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#if defined(__GNUC__)
+#if defined(PL_API)
+/* The library's own, while it is built. */
+#elif defined(__GNUC__)
 # define PL_API			__attribute__((visibility("default")))
 #else
 # define PL_API

@@ -20,6 +20,9 @@
 /* Calls a task's own function: there a walk up the task's calls has ended. */
 #define __pl_entry		__attribute__((noinline, section("pl_entry")))
 #define __pl_always_inline	inline __attribute__((always_inline))
+#ifndef __pl_no_frame
+# define __pl_no_frame		/* see base/frame.h */
+#endif
 #define __pl_printf(a, b)	__attribute__((format(printf, a, b)))
 
 #define likely(x)		__builtin_expect(!!(x), 1)

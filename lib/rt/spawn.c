@@ -277,6 +277,7 @@ static int spawn_from_thread(pl_task_t *out, size_t nr, struct spawn_args *o,
 	return ret;
 }
 
+__pl_no_frame
 int pl_spawn(pl_task_t *out, void (*fn)(void *arg), void *arg,
 	     const struct pl_spawn_opts *opts)
 {

@@ -18,6 +18,7 @@ static int timer_api_add(pl_timer_t *out, uint64_t deadline_ns,
 	return 0;
 }
 
+__pl_no_frame
 int pl_timer_add(pl_timer_t *out, uint64_t deadline_ns, void (*fn)(void *arg),
 		 void *arg)
 {
@@ -35,6 +36,7 @@ int pl_timer_add(pl_timer_t *out, uint64_t deadline_ns, void (*fn)(void *arg),
 	return ret;
 }
 
+__pl_no_frame
 int pl_timer_del(pl_timer_t t)
 {
 	int ret;

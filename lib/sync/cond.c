@@ -18,6 +18,7 @@
 #include "sync/mutex.h"
 #include "base/inject.h"
 
+__pl_no_frame
 int pl_cond_wait(struct pl_cond *c, struct pl_mutex *m)
 {
 	return pl_cond_wait_until(c, m, PL_FOREVER);
@@ -54,12 +55,14 @@ static void move_on(struct pl_cond *c)
 	PL_INJECT("cond-b");
 }
 
+__pl_no_frame
 void pl_cond_signal(struct pl_cond *c)
 {
 	move_on(c);
 	pl__wake(&c->seq.value, 1);
 }
 
+__pl_no_frame
 void pl_cond_broadcast(struct pl_cond *c)
 {
 	struct pl_mutex *m = __atomic_load_n(&c->mutex, __ATOMIC_RELAXED);

@@ -176,6 +176,7 @@ static __pl_noinline void mutex_unlock_contended(struct pl_mutex *m)
 	pl__wake(&m->word.value, 1);
 }
 
+__pl_no_frame
 void pl_mutex_unlock(struct pl_mutex *m)
 {
 	if (unlikely(!mutex_free(m, LOCKED)))

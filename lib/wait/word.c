@@ -9,6 +9,7 @@ int pl_word_wait(struct pl_word *w, uint32_t expected, uint64_t deadline_ns)
 				   PL__FOR_WORD);
 }
 
+__pl_no_frame
 int pl_word_wake(struct pl_word *w, uint32_t nr)
 {
 	return w ? (int)pl__wake(&w->value, nr) : -EINVAL;
