@@ -90,6 +90,11 @@ LIB_OBJS	:= $(addprefix $(O)/,$(addsuffix .o,$(LIB_SRCS)))
 PIC_OBJS	:= $(addprefix $(O)/pic/,$(addsuffix .o,$(LIB_SRCS)))
 LIB_A		:= $(O)/libparklot.a
 LIB_SO		:= $(O)/libparklot.so.$(SOVERSION)
+# The same library for programs with ThreadSanitizer, in a directory of its own.
+TSAN_O		:= $(O)/tsan
+TSAN_SO		:= $(TSAN_O)/$(notdir $(LIB_SO))
+TSANDIR		= $(LIBDIR)/parklot-tsan
+TSAN_PC		:= $(O)/parklot-tsan.pc
 PC		:= $(O)/parklot.pc
 CMAKE		:= $(O)/parklot-config.cmake $(O)/parklot-config-version.cmake
 CMAKEDIR	= $(LIBDIR)/cmake/parklot
@@ -137,7 +142,7 @@ MAN_BUILT	:= $(addprefix $(O)/,$(MAN_PAGES))
 .SUFFIXES:
 
 .PHONY: all
-all: lib tools examples benches ## the library, tools, examples, benchmarks
+all: lib lib-tsan tools examples benches ## the library, tools, examples, benchmarks
 
 .PHONY: lib
 lib: $(LIB_A) $(LIB_SO) $(PC) $(CMAKE) ## libparklot.a, libparklot.so
@@ -152,6 +157,16 @@ crowds: $(CROWDS) ## bench/crowds/*: for bench-blocked and bench-hogs
 lib-tests: $(LIB_TESTS)
 mod-tests: $(MOD_TESTS)
 selftests: lib-tests mod-tests ## the tests of the library and of the device
+
+# Nothing where the compiler has no ThreadSanitizer.
+.PHONY: lib-tsan
+lib-tsan: $(TSAN_PC)
+	@rm -f $(O)/has-tsan
+	@echo 'int main(void) { return 0; }' | $(CC) $(CFLAGS) -fsanitize=thread \
+		-x c -o $(O)/has-tsan - $(LDFLAGS) 2>/dev/null || \
+		echo 'no ThreadSanitizer: no parklot-tsan' >&2
+	+$(Q)if [ -e $(O)/has-tsan ]; then $(MAKE) --no-print-directory \
+		O=$(TSAN_O) VARIANT=tsan $(TSAN_SO); fi
 
 # A change of compiler or flags rebuilds everything, a file that comes or goes
 # the library.
@@ -190,15 +205,17 @@ $(LIB_A): $(LIB_OBJS) $(O)/sources
 	@rm -f $@
 	$(Q)$(AR) rcs $@ $(LIB_OBJS)
 
+# ThreadSanitizer's own part is the program's: each compiler has another.
 $(LIB_SO): $(PIC_OBJS) lib/parklot.map $(O)/sources
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS) -shared -Wl,-soname,$(@F) \
+	$(Q)$(CC) $(filter-out $(FLAGS_tsan),$(CFLAGS)) -shared \
+		-Wl,-soname,$(@F) \
 		-Wl,--version-script=lib/parklot.map -Wl,-z,now \
 		-Wl,-z,nodelete -o $@ \
 		$(PIC_OBJS) $(LDFLAGS) $(LIBURING_LIBS)
 	@ln -sf $(@F) $(O)/libparklot.so
 
-$(PC) $(CMAKE): $(O)/%: lib/%.in Makefile FORCE
+$(PC) $(TSAN_PC) $(CMAKE): $(O)/%: lib/%.in Makefile FORCE
 	@mkdir -p $(@D)
 	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' \
 		-e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
@@ -383,7 +400,7 @@ include bench/bench.mk
 # ---- install ----
 
 .PHONY: install
-install: lib tools $(MAN_BUILT) ## to DESTDIR/PREFIX
+install: lib lib-tsan tools $(MAN_BUILT) ## to DESTDIR/PREFIX
 	$(INSTALL) -d $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(CMAKEDIR) \
 		$(DESTDIR)$(BINDIR) $(DESTDIR)$(INCLUDEDIR)/linux \
 		$(DESTDIR)$(INCLUDEDIR)/parklot
@@ -395,6 +412,11 @@ install: lib tools $(MAN_BUILT) ## to DESTDIR/PREFIX
 	$(INSTALL) -m 644 $(LIB_A) $(DESTDIR)$(LIBDIR)/
 	$(INSTALL) -m 644 $(PC) $(DESTDIR)$(LIBDIR)/pkgconfig/
 	$(INSTALL) -m 644 $(CMAKE) $(DESTDIR)$(CMAKEDIR)/
+	if [ -e $(O)/has-tsan ]; then \
+		$(INSTALL) -D -m 755 $(TSAN_SO) \
+			$(DESTDIR)$(TSANDIR)/$(notdir $(TSAN_SO)) && \
+		ln -sf $(notdir $(TSAN_SO)) $(DESTDIR)$(TSANDIR)/libparklot.so && \
+		$(INSTALL) -m 644 $(TSAN_PC) $(DESTDIR)$(LIBDIR)/pkgconfig/; fi
 	$(INSTALL) -m 644 include/parklot.h include/parklot.hpp \
 		$(DESTDIR)$(INCLUDEDIR)/
 	$(INSTALL) -m 644 $(HEADERS) $(DESTDIR)$(INCLUDEDIR)/parklot/
@@ -414,7 +436,10 @@ uninstall: ## takes away what install put there
 		$(DESTDIR)$(LIBDIR)/libparklot.so \
 		$(DESTDIR)$(LIBDIR)/libparklot.a \
 		$(addprefix $(DESTDIR)$(BINDIR)/,$(notdir $(TOOLS))) \
-		$(DESTDIR)$(LIBDIR)/pkgconfig/parklot.pc \
+		$(DESTDIR)$(TSANDIR)/$(notdir $(TSAN_SO)) \
+		$(DESTDIR)$(TSANDIR)/libparklot.so \
+		$(addprefix $(DESTDIR)$(LIBDIR)/pkgconfig/,\
+			$(notdir $(PC) $(TSAN_PC))) \
 		$(addprefix $(DESTDIR)$(CMAKEDIR)/,$(notdir $(CMAKE))) \
 		$(DESTDIR)$(INCLUDEDIR)/parklot.h \
 		$(DESTDIR)$(INCLUDEDIR)/parklot.hpp \
@@ -426,6 +451,7 @@ uninstall: ## takes away what install put there
 		$(DESTDIR)$(MANDIR)/man$(subst .,,$(suffix $(p)))/$(notdir $(p)))
 	-rmdir $(DESTDIR)$(INCLUDEDIR)/parklot/wrap \
 		$(DESTDIR)$(INCLUDEDIR)/parklot $(DESTDIR)$(CMAKEDIR) \
+		$(DESTDIR)$(TSANDIR) \
 		$(DESTDIR)$(dir $(GDB_SCRIPT)) 2>/dev/null
 
 .PHONY: dkms-source

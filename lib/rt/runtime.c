@@ -22,6 +22,7 @@
 #include "rt/runtime.h"
 #include "rt/config.h"
 #include "rt/cpus.h"
+#include "rt/sanitizer.h"
 #include "rt/task_limit.h"
 #include "debug/dump.h"
 #include "debug/dump_signal.h"
@@ -153,6 +154,7 @@ static int runtime_start(struct pl__rt *rt, const struct pl_config *cfg)
 
 	if (ret)
 		return ret;
+	pl__sanitizer_warn();
 	ret = pl__tasks_init();
 	if (ret)
 		return ret;
