@@ -92,6 +92,15 @@ function kept(without, with,	one, v)
 		add(v / one, with, 1)
 }
 
+# Our time in a case as so many times that without what the case is about.
+function without(point,	one, v)
+{
+	one = of(us, "without", point)
+	v = of(us, "worst", point)
+	if (one > 0 && v != "")
+		add(v / one, point)
+}
+
 $2 == "crowd" {
 	split($3, part, "/")
 	median[$1, part[1], part[2]] = $4
@@ -134,6 +143,8 @@ END {
 	target("ticker beside 64 that compute, p99, ms", 60)
 	beside("go", "p99", "^compute:2$")
 	target("ticker beside 2 that compute, p99, x Go", 1)
+	without("pool:200")
+	target("a pool that computes, time x without reliefs", 1.03)
 	kept("echo:0", "echo:2")
 	target("requests beside 2 that compute, x without", 0.3, 1)
 }

@@ -37,6 +37,7 @@ struct crowd {
 
 static struct crowd crowd;
 static bool crowd_is_threads;
+static uint64_t crowd_stall_ns;		/* of the runtime; 0: the default */
 
 /* One of the crowd, or the ticker: a task or a thread. */
 struct crowd_part {
@@ -88,6 +89,7 @@ static inline void crowd_begin(uint32_t nr)
 	cfg.nr_workers = CROWD_WORKERS;
 	cfg.min_workers = CROWD_WORKERS;
 	cfg.max_workers = nr + 256;
+	cfg.stall_ns = crowd_stall_ns;
 	must("start", pl_runtime_start(&cfg));
 }
 
@@ -149,15 +151,21 @@ static inline uint32_t crowd_nr_of_case(void)
 	return whole(colon + 1, CROWD_MOST);
 }
 
+static inline uint64_t crowd_ns(void)
+{
+	const char *seconds = getenv("CROWD_SECONDS");
+
+	return (uint64_t)(number(seconds ? seconds : "2", 0.1, 30) * 1e9);
+}
+
 /* The whole case, once what the call needs is there. */
 static inline void crowd_run(void (*call)(uint32_t member))
 {
-	const char *seconds = getenv("CROWD_SECONDS");
 	struct crowd_part ticker, *members;
 	uint32_t i;
 
 	crowd.nr = crowd_nr_of_case();
-	crowd.ns = (uint64_t)(number(seconds ? seconds : "2", 0.1, 30) * 1e9);
+	crowd.ns = crowd_ns();
 	crowd.call = call;
 	members = zalloc(crowd.nr, sizeof(*members));
 	crowd_begin(crowd.nr);
