@@ -18,28 +18,14 @@
 #ifndef SELFTESTS_APPS_APP_H
 #define SELFTESTS_APPS_APP_H
 
-#include <dirent.h>
-#include <errno.h>
-#include <malloc.h>
-#include <parklot.h>
+#include "process.h"
+
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #define NR_MEMBERS	200
-#define NSEC_PER_SEC	1000000000ULL
-#define NSEC_PER_MSEC	1000000ULL
 #define TICK_NS		NSEC_PER_MSEC
-
-/* How much more memory than after the first round is no leak. */
-#define HEAP_SLACK	(512L << 10)
-#define RESIDENT_SLACK	(48L << 20)
 
 /* One of the tasks, and then its successors. */
 struct member {
@@ -60,11 +46,6 @@ struct app {
 	void (*end)(void);		/* of a round; in the main thread */
 };
 
-/* What the process has. */
-struct usage {
-	long fds, heap, resident;
-};
-
 static const struct app *app;
 static struct member app_members[NR_MEMBERS];
 static struct pl_latch app_latch;	/* members that have not ended */
@@ -72,110 +53,8 @@ static atomic_bool app_is_over;
 static bool app_is_first;		/* the round of one unit each */
 static const char *app_argument;
 static unsigned long app_seconds = 2;
-static uint64_t app_seed, app_late_ns, app_thread_late_ns;
+static uint64_t app_late_ns, app_thread_late_ns;
 static _Atomic uint64_t app_nr_units, app_nr_cancelled;
-
-static inline void __attribute__((noreturn, format(printf, 1, 2)))
-app_fail(const char *format, ...)
-{
-	va_list args;
-
-	flockfile(stderr);
-	fprintf(stderr, "%s: seed %llu: ", app->name,
-		(unsigned long long)app_seed);
-	va_start(args, format);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fputc('\n', stderr);
-	fflush(stdout);
-	_exit(1);
-}
-
-static inline void app_must(const char *what, int err)
-{
-	if (err < 0)
-		app_fail("%s: %s", what, strerror(-err));
-}
-
-/* For what ends soon, but on a machine that has much else to do. */
-static inline uint64_t app_limit_ns(void)
-{
-	const char *factor = getenv("TEST_TIMEOUT_FACTOR");
-
-	return 60 * NSEC_PER_SEC * (factor ? strtoul(factor, NULL, 10) : 1);
-}
-
-static inline uint32_t app_random(uint64_t *seed, uint32_t below)
-{
-	*seed = *seed * 6364136223846793005ULL + 1442695040888963407ULL;
-	return (uint32_t)(*seed >> 33) % below;
-}
-
-static inline long app_nr_entries(const char *path)
-{
-	DIR *dir = opendir(path);
-	long nr = 0;
-
-	if (!dir)
-		app_fail("%s: %s", path, strerror(errno));
-	while (readdir(dir))
-		nr++;
-	closedir(dir);
-	return nr;
-}
-
-/* Until @is_true, which no task has to signal; the main thread, at any time. */
-static inline void app_wait(bool (*is_true)(void), const char *what)
-{
-	const uint64_t limit = pl_now() + app_limit_ns();
-
-	while (!is_true()) {
-		if (pl_now() > limit) {
-			pl_dump(STDERR_FILENO);
-			app_fail("for too long not: %s", what);
-		}
-		usleep(10 * 1000);
-	}
-}
-
-/* Joined ones are in the list for a moment: it has ".", ".." and this one. */
-static inline bool app_is_alone(void)
-{
-	return app_nr_entries("/proc/self/task") == 3;
-}
-
-static inline struct usage app_usage(void)
-{
-	struct mallinfo2 heap = mallinfo2();
-	struct usage u = {
-		.fds = app_nr_entries("/proc/self/fd"),
-		.heap = (long)(heap.uordblks + heap.hblkhd),
-	};
-	FILE *file = fopen("/proc/self/statm", "re");
-
-	if (!file || fscanf(file, "%*d %ld", &u.resident) != 1)
-		app_fail("/proc/self/statm: %s", strerror(errno));
-	fclose(file);
-	u.resident *= sysconf(_SC_PAGESIZE);
-	return u;
-}
-
-static inline void app_compare(const struct usage *before,
-			       const struct usage *after)
-{
-	if (after->fds != before->fds)
-		app_fail("%ld descriptors, %ld before", after->fds, before->fds);
-	if (waitpid(-1, NULL, WNOHANG) != -1 || errno != ECHILD)
-		app_fail("there are children");
-	if (after->heap > before->heap + HEAP_SLACK)
-		app_fail("%ld bytes of heap, %ld before", after->heap,
-			 before->heap);
-#ifndef __SANITIZE_ADDRESS__
-	if (after->resident > before->resident + RESIDENT_SLACK)
-		app_fail("%ld bytes resident, %ld before", after->resident,
-			 before->resident);
-#endif
-}
 
 /* How late after @due it is; at least @worst. */
 static inline uint64_t app_late(uint64_t due, uint64_t worst)
@@ -259,14 +138,6 @@ static inline bool app_have_all_ended(void)
 	return !pl_latch_wait_until(&app_latch, 0);
 }
 
-static inline bool app_has_no_tasks(void)
-{
-	struct pl_stat st = PL_STAT_INIT;
-
-	app_must("pl_stat_read", pl_stat_read(&st));
-	return !st.tasks_alive && !st.io_in_flight && !st.timers_alive;
-}
-
 static inline void app_round(bool is_first)
 {
 	struct pl_config cfg = PL_CONFIG_INIT;
@@ -317,6 +188,7 @@ static inline int app_main(int argc, char **argv, const struct app *which)
 	int i;
 
 	app = which;
+	app_name = app->name;
 	app_seed = (uint64_t)getpid();
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	for (i = 1; i < argc; i++) {
