@@ -32,6 +32,10 @@ CFLAGS		?= -O2 -g
 ifeq ($(origin AR),default)
 AR		= $(shell $(CC) -print-prog-name=ar)
 endif
+# Of the same make as the compiler of C.
+ifeq ($(origin CXX),default)
+CXX		= $(if $(findstring clang,$(CC)),clang++,g++)
+endif
 
 # ---- how ----
 
@@ -117,8 +121,9 @@ HTTPD		:= $(O)/examples/httpd/httpd
 HTTPSD		:= $(O)/examples/httpsd/httpsd
 KV		:= $(O)/examples/kv/kv
 APPS		:= $(HTTPD) $(HTTPSD) $(KV)
-# Programs of many tasks that use a library each.
+# Programs of many tasks that use a library each; one of C++ uses several.
 APP_TESTS	:= $(call programs,selftests/apps/*.c)
+CXX_APP_TESTS	:= $(patsubst %.cpp,$(O)/%,$(wildcard selftests/apps/*.cpp))
 TOOLS		:= $(call programs,tools/pl*.c)
 PROGRAMS	:= $(EXAMPLES) $(BENCHES) $(TOOLS)
 # Crowds that block or compute.  Those of libraries that are not here are left out: "scripts/setup bench".
@@ -151,7 +156,7 @@ lib: $(LIB_A) $(LIB_SO) $(PC) $(CMAKE) ## libparklot.a, libparklot.so
 tools: $(TOOLS) ## what operators look at programs with
 examples: $(EXAMPLES) ## examples/*
 apps: $(APPS) ## examples/*/*: servers, which need other libraries too
-app-tests: $(APP_TESTS) ## selftests/apps/*.c: libraries in tasks
+app-tests: $(APP_TESTS) $(CXX_APP_TESTS) ## selftests/apps/*.c, *.cpp: libraries in tasks
 benches: $(BENCHES) ## bench/*, to be run by bench
 crowds: $(CROWDS) ## bench/crowds/*: for bench-blocked and bench-hogs
 lib-tests: $(LIB_TESTS)
@@ -247,6 +252,19 @@ $(CROWDS) $(APP_TESTS): $(O)/%: $(O)/%.c.o $(LIB_A)
 	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(LIBURING_LIBS) \
 		$(if $(LIBRARY),$$($(PKG_CONFIG) --libs $(LIBRARY)))
 
+# The library's flags, but for what C++ has not; with sanitizers, gcc 12 warns of
+# its own <regex>.
+CXX_FLAGS	= -std=c++17 $(filter-out -std=% -Wstrict-prototypes \
+		   -Wmissing-prototypes,$(CFLAGS)) \
+		   $(if $(FLAGS_$(VARIANT)),-Wno-maybe-uninitialized)
+$(O)/%.cpp.o: %.cpp $(O)/flags
+	$(call say,CXX,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CXX) $(CPPFLAGS) $(CXX_FLAGS) -MMD -MP -c -o $@ $<
+$(CXX_APP_TESTS): $(O)/%: $(O)/%.cpp.o $(LIB_A)
+	$(call say,LD,$@)
+	$(Q)$(CXX) $(CXX_FLAGS) -o $@ $^ $(LDFLAGS) -lz $(LIBURING_LIBS)
+
 objects		= $(patsubst %.c,$(O)/%.c.o,$(sort $(wildcard $(1))))
 
 $(HTTPD): $(call objects,examples/httpd/*.c) $(LIB_A)
@@ -285,7 +303,7 @@ $(O)/selftests/manual/mod_manual.c.o: $(O)/man/parklot-device.4.h
 $(O)/selftests/manual/mod_manual.c.o: override CPPFLAGS += -iquote $(O)/man
 
 -include $(LIB_OBJS:.o=.d) $(PIC_OBJS:.o=.d) $(PROGRAMS:=.c.d) \
-	$(CROWDS:=.c.d) $(APP_TESTS:=.c.d) \
+	$(CROWDS:=.c.d) $(APP_TESTS:=.c.d) $(CXX_APP_TESTS:=.cpp.d) \
 	$(patsubst %.o,%.d,$(call objects,examples/*/*.c)) \
 	$(patsubst %,$(O)/%.d,$(TEST_SRCS))
 

@@ -13,6 +13,7 @@ import pwd
 import shutil
 import subprocess
 import sys
+import time
 
 from harness import (LIMIT, Program, Server, directory, equal, eventually,
                      results, run)
@@ -141,6 +142,20 @@ class Libraries:
         """Of getaddrinfo() and popen()."""
         self.end_well("names")
 
+    def jobs_are_done_until_a_signal(self):
+        """Of a pipeline in C++, which drains then."""
+        with subprocess.Popen((*self.command("jobs")[:-1], "600"), text=True,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT) as program:
+            try:
+                while program.stdout.readline() != "jobs: working\n":
+                    assert program.poll() is None, "it has ended"
+                time.sleep(SECONDS)
+                program.terminate()
+                self.wait(program)
+            finally:
+                program.kill()
+
     def curl_gets_files_and_timeouts(self):
         """From examples/httpd, which is left as it was."""
         root = self.path + "/root"
@@ -164,6 +179,7 @@ def main():
         results((test.__name__, test) for test in
                 (tests.libpq_transfers_balance, tests.sqlite_counts_are_exact,
                  tests.names_and_children_are_right,
+                 tests.jobs_are_done_until_a_signal,
                  tests.curl_gets_files_and_timeouts))
 
 
