@@ -78,6 +78,44 @@ part_vm-6.12() {
 	SMP=${SMP:-4} in_machine 6.12
 }
 
+# libraries_of PROGRAM...: the files that these are loaded with.
+libraries_of() {
+	ldd "$@" | grep -o '/[^ :]* (' | tr -d ' (' | sort -u
+}
+
+# in_apps KERNEL: real programs and their clients, on the device.
+in_apps() {
+	local file programs tests copies=()
+
+	mk plain lib apps app-tests
+	programs=("$O/plain/examples/httpd/httpd" "$O/plain/examples/kv/kv"
+		/usr/bin/redis-benchmark /usr/bin/redis-cli)
+	tests=(selftests/apps/guest/*)
+	for file in curl jobs names sqlite; do
+		programs+=("$O/plain/selftests/apps/$file")
+	done
+	for file in "${programs[@]}" selftests/apps/guest/server.sh; do
+		copies+=(--copy-to test/bin "$file")
+	done
+	for file in $(libraries_of "${programs[@]}"); do
+		copies+=(--copy-to "$(dirname "${file#/}")" "$file")
+	done
+	for file in "${tests[@]}"; do
+		[[ $file == *.sh ]] || copies+=(--copy-to test/t "$file")
+	done
+	selftests/vm/run --timeout 1200 ${SMP:+--smp "$SMP"} "${copies[@]}" \
+		"$1" -- /vm/suite.sh --timeout 300 TEST_TIMEOUT_FACTOR=4 \
+		PARKLOT_BACKEND=module APP_SECONDS="${APP_SECONDS:-4}"
+}
+
+part_vm-apps() {
+	in_apps 6.12
+}
+
+part_vm-apps-7.2() {
+	is_missing_72 || in_apps 7.2
+}
+
 # is_missing_72: with the skip as the whole result.
 is_missing_72() {
 	! fetched 7.2 || return 1
