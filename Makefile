@@ -395,7 +395,7 @@ demo: ## an echo server of tasks under load
 in_compat_bthread = +$(Q)$(MAKE) --no-print-directory \
 		   -f compat/bthread/Makefile O='$(O)' BRPC='$(BRPC)' \
 		   STOCK='$(STOCK)' RUNS='$(RUNS)' WORKERS='$(WORKERS)' \
-		   CASES='$(CASES)' \
+		   CASES='$(CASES)' VARIANT='$(VARIANT)' \
 		   V='$(V)' VERSION='$(VERSION)' SOVERSION='$(SOVERSION)' \
 		   PREFIX='$(PREFIX)' LIBDIR='$(LIBDIR)' \
 		   INCLUDEDIR='$(INCLUDEDIR)' DESTDIR='$(DESTDIR)' \
