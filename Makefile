@@ -396,6 +396,7 @@ in_compat_bthread = +$(Q)$(MAKE) --no-print-directory \
 		   -f compat/bthread/Makefile O='$(O)' BRPC='$(BRPC)' \
 		   STOCK='$(STOCK)' RUNS='$(RUNS)' WORKERS='$(WORKERS)' \
 		   CASES='$(CASES)' VARIANT='$(VARIANT)' \
+		   KERNEL='$(KERNEL)' SMP='$(SMP)' \
 		   V='$(V)' VERSION='$(VERSION)' SOVERSION='$(SOVERSION)' \
 		   PREFIX='$(PREFIX)' LIBDIR='$(LIBDIR)' \
 		   INCLUDEDIR='$(INCLUDEDIR)' DESTDIR='$(DESTDIR)' \
@@ -408,8 +409,9 @@ brpc-bthread: ## libparklot-bthread: bthread on parklot, for bRPC: BRPC=DIR
 	$(call in_compat_bthread,lib)
 install-bthread: brpc-bthread ## that, beside "make install": BRPC=DIR
 	$(call in_compat_bthread,install)
-check-bthread: ## bRPC's own tests of bthread: BRPC=DIR RUNS= WORKERS= STOCK=1
+check-bthread: ## bRPC's own tests of bthread: BRPC=DIR RUNS= WORKERS= STOCK=1 KERNEL= SMP=
 	$(call in_compat_bthread,setup)
+	$(if $(KERNEL),$(Q)scripts/setup bench-vm)
 	$(Q)$(MAKE) --no-print-directory lib
 	$(call in_compat_bthread,check)
 
