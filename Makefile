@@ -402,7 +402,7 @@ in_compat_bthread = +$(Q)$(MAKE) --no-print-directory \
 		   INCLUDEDIR='$(INCLUDEDIR)' DESTDIR='$(DESTDIR)' \
 		   LIBURING_LIBS='$(LIBURING_LIBS)' $(1)
 
-.PHONY: brpc-bthread install-bthread check-bthread
+.PHONY: brpc-bthread install-bthread check-bthread brpc check-brpc
 brpc-bthread: ## libparklot-bthread: bthread on parklot, for bRPC: BRPC=DIR
 	$(call in_compat_bthread,setup)
 	$(Q)$(MAKE) --no-print-directory lib
@@ -414,6 +414,13 @@ check-bthread: ## bRPC's own tests of bthread: BRPC=DIR RUNS= WORKERS= STOCK=1 K
 	$(if $(KERNEL),$(Q)scripts/setup bench-vm)
 	$(Q)$(MAKE) --no-print-directory lib
 	$(call in_compat_bthread,check)
+brpc: ## bRPC itself on parklot, and its examples: BRPC=DIR [STOCK=1]
+	$(call in_compat_bthread,setup)
+	$(Q)$(MAKE) --no-print-directory lib
+	$(call in_compat_bthread,brpc examples)
+check-brpc: brpc ## its examples, its tests of servers, channels and HTTP: BRPC=DIR
+	$(call in_compat_bthread,check-examples)
+	$(call in_compat_bthread,check-servers)
 
 include bench/bench.mk
 

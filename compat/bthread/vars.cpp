@@ -6,6 +6,7 @@
 
 #include <parklot.h>
 
+#include "bthread/task_control.h"
 #include "bvar/bvar.h"
 
 namespace bthread {
@@ -16,6 +17,16 @@ static struct pl_stat stat_now()
 
 	pl_stat_read(&st);
 	return st;
+}
+
+/* The queues of workers are not to be seen from outside of parklot. */
+void TaskControl::print_rq_sizes(std::ostream &os)
+{
+	const struct pl_stat st = stat_now();
+
+	os << "tasks=" << st.tasks_alive << " workers=" << st.workers
+	   << " running=" << st.workers_running << " parked="
+	   << st.workers_parked << " blocked=" << st.workers_blocked;
 }
 
 static int64_t nr_tasks(void *)

@@ -16,6 +16,9 @@ public:
 	/* What bthread_setconcurrency() asked for. */
 	int concurrency() const;
 	int concurrency(bthread_tag_t tag) const;
+
+	/* One line: how many tasks and workers there are. */
+	void print_rq_sizes(std::ostream &os);
 };
 
 }  // namespace bthread
