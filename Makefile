@@ -402,7 +402,7 @@ in_compat_bthread = +$(Q)$(MAKE) --no-print-directory \
 		   INCLUDEDIR='$(INCLUDEDIR)' DESTDIR='$(DESTDIR)' \
 		   LIBURING_LIBS='$(LIBURING_LIBS)' $(1)
 
-.PHONY: brpc-bthread install-bthread check-bthread brpc check-brpc
+.PHONY: brpc-bthread install-bthread check-bthread brpc check-brpc bench-brpc
 brpc-bthread: ## libparklot-bthread: bthread on parklot, for bRPC: BRPC=DIR
 	$(call in_compat_bthread,setup)
 	$(Q)$(MAKE) --no-print-directory lib
@@ -418,6 +418,11 @@ brpc: ## bRPC itself on parklot, and its examples: BRPC=DIR [STOCK=1]
 	$(call in_compat_bthread,setup)
 	$(Q)$(MAKE) --no-print-directory lib
 	$(call in_compat_bthread,brpc examples)
+bench-brpc: brpc ## beside stock bRPC, requests, latency, CPU: BRPC=DIR RUNS=5
+	$(call in_compat_bthread,load)
+	$(call in_compat_bthread,load STOCK=1)
+	$(Q)RUNS='$(RUNS)' compat/bthread/bench/compare \
+		$(O)/bthread/bench/load $(O)/bthread/stock/bench/load
 check-brpc: brpc ## its examples, its tests of servers, channels and HTTP: BRPC=DIR
 	$(call in_compat_bthread,check-examples)
 	$(call in_compat_bthread,check-servers)
