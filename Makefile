@@ -522,10 +522,14 @@ distcheck: check-dist ## unpack it: it builds, checks itself, makes the same
 release: ## the checklist of docs/releasing.md; then dist and its checksum
 	$(Q)O='$(O)' scripts/release
 
-.PHONY: deb
+.PHONY: deb deb-bthread
 deb: ## $(O)/deb: Debian's packages, of what dist packs
 	$(Q)scripts/setup deb
 	$(Q)O='$(O)' scripts/deb $(O)/deb
+deb-bthread: ## $(O)/deb-bthread: Debian's packages with libparklot-bthread's: BRPC=DIR
+	$(Q)scripts/setup deb
+	$(call in_compat_bthread,setup)
+	$(Q)O='$(O)' scripts/deb $(O)/deb-bthread '$(BRPC)'
 
 .PHONY: clean
 clean: ## what was built
