@@ -160,7 +160,8 @@ TEST_F(blocking, task_that_resumes_overtakes_those_that_have_not_started)
 	make_gate();
 	start_with(1, 2);
 	resumed = spawn_blocking(wait_and_take_place, NULL);
-	EXPECT_TRUE(UNTIL(rt_stat().set_aside == 1 && is_all_parked()));
+	EXPECT_TRUE(UNTIL(is_waiting(resumed) && is_all_parked()));
+	EXPECT_EQ(1, rt_stat().set_aside);
 	blocked = spawn_blocking(read_gate, NULL);
 	EXPECT_TRUE(UNTIL(nr_begun == 1));
 	for (i = 0; i < 2; i++)
