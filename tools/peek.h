@@ -148,7 +148,7 @@ static void find_table(void)
 {
 	char path[64], line[4096 + 128];
 	uint64_t base, offset;
-	bool is_found = false;
+	bool is_found = false, is_mapped = false;
 	FILE *maps;
 
 	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
@@ -157,13 +157,18 @@ static void find_table(void)
 		die("there is no process %d", pid);
 	if (!maps)
 		die_of_access(errno);
-	while (!is_found && fgets(line, sizeof(line), maps))
+	while (!is_found && fgets(line, sizeof(line), maps)) {
+		is_mapped = true;
 		is_found = sscanf(line, "%" SCNx64 "-%*x r%*3s %" SCNx64, &base,
 				  &offset) == 2 && !offset &&
 			   find_in_file(base);
+	}
 	if (ferror(maps))
 		die_of_access(errno);
 	fclose(maps);
+	if (!is_mapped)
+		die("process %d has no memory: it has ended, or is the kernel's",
+		    pid);
 	if (!is_found)
 		die("process %d does not use parklot", pid);
 }
