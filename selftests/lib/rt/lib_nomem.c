@@ -314,6 +314,9 @@ static bool may_be_left_out(const struct pl__fault_site *site)
 	/* Of a task that runs while it is dumped; see lib_dump_worker. */
 	if (strstr(site->file, "thread_state.c"))
 		return true;
+	/* Where all CPUs are as near, no file is read; see lib_topology. */
+	if (strstr(site->file, "topology.c") && pl__cpus_usable() <= 2)
+		return true;
 	/* A hierarchy of groups, or a quota, that this machine has not. */
 	if (strstr(site->file, "cpus.c") && strstr(site->call, "path"))
 		return true;

@@ -44,7 +44,8 @@ static void check_numbers(void)
 	EXPECT_TRUE(UNTIL(most_of(100) == 3));
 	EXPECT_EQ(0, pl_runtime_set_workers(2));
 	EXPECT_TRUE(UNTIL(most_of(settled()) == 2));
-	expect_workers(4);
+	/* One is kept in reserve; the other may have been idle for long. */
+	EXPECT_LE(3, rt_stat().workers);
 	EXPECT_EQ(0, pl_runtime_set_workers(6));
 	EXPECT_TRUE(UNTIL(most_of(100) == 6));
 	expect_workers(6);
