@@ -13,6 +13,7 @@
 #define NR_MUTEXES	4
 #define NR_PAIRS	8
 #define MAX_ALIVE	2000
+#define MAX_ALIVE_SHORT	64
 
 static struct pl_word word[NR_WORDS];
 static struct pl_mutex mutex[NR_MUTEXES];
@@ -51,6 +52,15 @@ static struct {
 	int	spawn_may_say;
 	bool	is_short;	/* all deadlines: 0 to 5 us, tried again */
 } trial;
+
+/*
+ * Those that try again and again run in turn, and each that holds something
+ * waits for its turn: a crowd of them takes the square of its size.
+ */
+static long most_alive(void)
+{
+	return trial.is_short ? MAX_ALIVE_SHORT : MAX_ALIVE;
+}
 
 static bool is_expected(int ret)
 {
@@ -231,7 +241,7 @@ static void do_spawn(struct player *p)
 	pl_task_t t;
 	int ret;
 
-	if (nr_alive >= MAX_ALIVE || is_over)
+	if (nr_alive >= most_alive() || is_over)
 		return;
 	opts.stack = pick(p, 16) ? pick(p, 3) : PL_STACK_WORKER;
 	if (opts.stack == PL_STACK_WORKER)
@@ -267,7 +277,7 @@ static void do_scope(struct player *p)
 	int ret;
 
 	/* To leave it is to wait for its children. */
-	if (p->has_worker || nr_alive >= MAX_ALIVE || is_over)
+	if (p->has_worker || nr_alive >= most_alive() || is_over)
 		return;
 	ret = pl_scope_enter(&s, pick(p, 2) ? soon(p) : PL_FOREVER,
 			     pick(p, 2) * PL_SCOPE_SHIELD);

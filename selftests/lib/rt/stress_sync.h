@@ -150,7 +150,7 @@ static void do_latch(struct player *p)
 	int ret;
 
 	/* To wait, once cancelled, takes another task to run meanwhile. */
-	if (is_over || p->has_worker || nr_alive >= MAX_ALIVE)
+	if (is_over || p->has_worker || nr_alive >= most_alive())
 		return;
 	c = calloc(1, sizeof(*c));
 	is_done = calloc(1, sizeof(*is_done));
