@@ -20,17 +20,21 @@
 
 /* ---- finding a task ---- */
 
-/* Sets tasks aside that the victim has not looked at. */
-static struct pl__task *worker_steal(struct pl__worker *w)
+/*
+ * Sets tasks aside that the victim has not looked at.  A theft brings several:
+ * those come before the next theft, and before the worker may be a spare, which
+ * would keep them while it is blocked.
+ */
+static struct pl__task *worker_next_or_steal(struct pl__worker *w)
 {
-	struct pl__task *t = NULL;
+	struct pl__task *t;
 
-	while (!load_relaxed(&w->is_spare) && !pl__is_surplus()) {
+	do {
+		t = pl__next(w);
+		if (t || load_relaxed(&w->is_spare) || pl__is_surplus())
+			return t;
 		t = pl__steal(w, true);
-		if (!t || !pl__aside_put(w, t))
-			break;
-		t = NULL;
-	}
+	} while (t && pl__aside_put(w, t));
 	return t;
 }
 
@@ -60,9 +64,7 @@ static struct pl__task *worker_find_task(struct pl__worker *w)
 		pl__spare_end(w);
 	}
 	do {
-		t = pl__next(w);
-		if (!t)
-			t = worker_steal(w);
+		t = worker_next_or_steal(w);
 		if (!t)
 			t = pl__aside_take(w);
 		if (!t)
