@@ -245,6 +245,7 @@ users_of	= $(foreach d,bench/crowds selftests/apps,\
 $(call users_of,libpq): LIBRARY := libpq
 $(call users_of,sqlite): LIBRARY := sqlite3
 $(call users_of,curl): LIBRARY := libcurl
+$(call users_of,gssapi): LIBRARY := mit-krb5-gssapi
 $(O)/bench/crowds/%.c.o $(O)/selftests/apps/%.c.o: override CPPFLAGS += \
 		   $(if $(LIBRARY),$(shell $(PKG_CONFIG) --cflags $(LIBRARY)))
 $(CROWDS) $(APP_TESTS): $(O)/%: $(O)/%.c.o $(LIB_A)

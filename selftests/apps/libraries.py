@@ -11,6 +11,7 @@ import glob
 import os
 import pwd
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -23,7 +24,7 @@ SECONDS = int(os.environ.get("APP_SECONDS", "2"))
 
 
 def unprivileged(*command):
-    """PostgreSQL refuses root. Ends with us."""
+    """PostgreSQL refuses root, and a KDC does not need it. Ends with us."""
     options = ["setpriv", "--pdeathsig", "INT"]
     if os.getuid() == 0:
         options += ["--reuid", "nobody", "--regid", "nogroup",
@@ -88,6 +89,90 @@ class Postgres:
         self.process.__exit__()
 
 
+class Kerberos:
+    """A realm of its own, with its KDC on loopback, and two keytabs."""
+
+    REALM = "LOT.TEST"
+    KRB5_CONF = """[libdefaults]
+        default_realm = {realm}
+        dns_lookup_kdc = false
+        dns_canonicalize_hostname = false
+[realms]
+        {realm} = {{
+                kdc = 127.0.0.1:{port}
+        }}
+"""
+    KDC_CONF = """[kdcdefaults]
+        kdc_listen = 127.0.0.1:{port}
+        kdc_tcp_listen = 127.0.0.1:{port}
+[realms]
+        {realm} = {{
+                database_name = {path}/principals
+                key_stash_file = {path}/stash
+                acl_file = {path}/acl
+                max_life = 1h
+        }}
+[logging]
+        kdc = FILE:{path}/log
+        admin_server = FILE:{path}/log
+"""
+
+    def __init__(self, path):
+        self.path = path
+        self.process = None
+        os.mkdir(path)
+        if os.getuid() == 0:
+            os.chown(path, pwd.getpwnam("nobody").pw_uid, -1)
+        self.env = dict(os.environ, KRB5_CONFIG=path + "/krb5.conf",
+                        KRB5_KDC_PROFILE=path + "/kdc.conf",
+                        KRB5RCACHEDIR=path,
+                        PATH=os.environ["PATH"] + ":/usr/sbin:/sbin")
+        port = self.free_port()
+        for name, text in (("krb5.conf", self.KRB5_CONF),
+                           ("kdc.conf", self.KDC_CONF)):
+            with open(path + "/" + name, "w", encoding="utf-8") as file:
+                file.write(text.format(realm=self.REALM, port=port,
+                                       path=path))
+        self.admin("kdb5_util", "create", "-s", "-r", self.REALM, "-P", "x")
+        for user in range(10):
+            self.add("user%d" % user, "clients")
+        self.add("store", "service")
+
+    @staticmethod
+    def free_port():
+        """For both; nobody else takes it meanwhile, most likely."""
+        with socket.socket() as tcp, socket.socket(
+                type=socket.SOCK_DGRAM) as udp:
+            tcp.bind(("127.0.0.1", 0))
+            udp.bind(tcp.getsockname())
+            return tcp.getsockname()[1]
+
+    def admin(self, *command):
+        run(*unprivileged(*command), env=self.env, cwd=self.path)
+
+    def add(self, name, keytab):
+        self.admin("kadmin.local", "addprinc", "-randkey", name)
+        self.admin("kadmin.local", "ktadd", "-k", self.path + "/" + keytab,
+                   name)
+
+    def is_ready(self):
+        with open(self.path + "/log", encoding="utf-8") as file:
+            log = file.read()
+        assert self.process.process.poll() is None, log
+        return "commencing operation" in log
+
+    def __enter__(self):
+        with open(self.path + "/log", "ab") as log:
+            self.process = Program(*unprivileged("krb5kdc", "-n"),
+                                   env=self.env, cwd=self.path, stdout=log,
+                                   stderr=log)
+        eventually(self.is_ready, "the KDC")
+        return self
+
+    def __exit__(self, *_):
+        self.process.__exit__()
+
+
 class Libraries:
     """A program for each library."""
 
@@ -107,10 +192,10 @@ class Libraries:
             print("# " + line)
         equal(program.returncode, 0, "its status")
 
-    def end_well(self, name, *arguments):
+    def end_well(self, name, *arguments, env=None):
         with subprocess.Popen((*self.command(name), *arguments), text=True,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT) as program:
+                              stderr=subprocess.STDOUT, env=env) as program:
             try:
                 self.wait(program)
             finally:
@@ -137,6 +222,11 @@ class Libraries:
     def sqlite_counts_are_exact(self):
         """Of a database that all write to."""
         self.end_well("sqlite", self.path + "/sqlite")
+
+    def gssapi_names_its_users(self):
+        """To each of them what is said to it, and its errors."""
+        with Kerberos(self.path + "/kerberos") as kdc:
+            self.end_well("gssapi", kdc.path, env=kdc.env)
 
     def names_and_children_are_right(self):
         """Of getaddrinfo() and popen()."""
@@ -178,6 +268,7 @@ def main():
         tests = Libraries(path, sys.argv[1:])
         results((test.__name__, test) for test in
                 (tests.libpq_transfers_balance, tests.sqlite_counts_are_exact,
+                 tests.gssapi_names_its_users,
                  tests.names_and_children_are_right,
                  tests.jobs_are_done_until_a_signal,
                  tests.curl_gets_files_and_timeouts))
