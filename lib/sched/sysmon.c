@@ -243,19 +243,29 @@ static bool mark_blocked(struct pl__worker *w)
 	return false;
 }
 
+/* The crew counts a spare as idle, whatever its task does. */
+static bool is_counted_by_crew(struct pl__worker *w)
+{
+	_Atomic uint32_t *crew_word = load_relaxed(&w->crew_word);
+
+	return crew_word && !load_relaxed(crew_word);
+}
+
 /*
  * The kernel lets another worker run, but says not for which task; so sysmon
  * looks at the crew as well, once for each block, to know the task again.
  */
-static void sysmon_learn_of_crew(struct pl__worker *w, uint64_t now)
+static bool look_at_member(struct pl__worker *w, uint64_t now)
 {
+	/* The worker may have joined while sysmon took it for blocked. */
+	if (load_relaxed(&w->duty) == PL__BLOCKED)
+		pl__unblocked(w);
 	if (load_relaxed(&w->duty) != PL__RUNS ||
 	    load_relaxed(&w->sysmon.has_learned) ||
-	    !pl__crew_nr_blocked(&pl__rt.lots) || !looks_blocked(w, now) ||
-	    now - w->sysmon.since_ns < BLOCKED_NS)
-		return;
-	learn(w);
-	store_relaxed(&w->sysmon.has_learned, true);
+	    !pl__crew_nr_blocked(&pl__rt.lots))
+		return false;
+	w->sysmon.may_be_blocked = looks_blocked(w, now);
+	return !w->sysmon.may_be_blocked;
 }
 
 /* ---- all of them ---- */
@@ -263,20 +273,10 @@ static void sysmon_learn_of_crew(struct pl__worker *w, uint64_t now)
 /* True: the worker makes progress, or is about to. */
 static bool sysmon_look_at(struct pl__worker *w, uint64_t now)
 {
-	_Atomic uint32_t *crew_word = load_relaxed(&w->crew_word);
-
 	w->sysmon.may_be_blocked = false;
 	pl__since_task_ms(w, now);
-	/* The crew counts a spare as idle, whatever its task does. */
-	if (crew_word && !load_relaxed(crew_word)) {
-		/*
-		 * The worker may have joined while sysmon took it for blocked.
-		 */
-		if (load_relaxed(&w->duty) == PL__BLOCKED)
-			pl__unblocked(w);
-		sysmon_learn_of_crew(w, now);
-		return false;
-	}
+	if (is_counted_by_crew(w))
+		return look_at_member(w, now);
 	switch (load_relaxed(&w->duty)) {
 	case PL__RUNS:
 		w->sysmon.may_be_blocked = looks_blocked(w, now);
@@ -290,6 +290,16 @@ static bool sysmon_look_at(struct pl__worker *w, uint64_t now)
 		w->sysmon.since_ns = 0;
 		return false;
 	}
+}
+
+/* Returns how many are marked: one, or none where the crew counts. */
+static uint32_t found_blocked(struct pl__worker *w)
+{
+	if (!is_counted_by_crew(w))
+		return mark_blocked(w);
+	learn(w);
+	store_relaxed(&w->sysmon.has_learned, true);
+	return 0;
 }
 
 /* How many workers have now been blocked for so long that others are to run. */
@@ -306,7 +316,7 @@ static uint32_t sysmon_look_at_all(uint64_t now)
 		if (w->sysmon.may_be_blocked &&
 		    now - w->sysmon.since_ns >=
 		    (nr_going ? BLOCKED_NS : LOOK_FIRST_NS))
-			nr_marked += mark_blocked(w);
+			nr_marked += found_blocked(w);
 	}
 	return nr_marked;
 }
