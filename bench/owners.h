@@ -157,27 +157,38 @@ static inline void put_slab(struct pl__slab *s, const char *name,
 			  "task", name);
 }
 
+/* That of a worker, or of threads. */
+static inline void put_timer_bucket(struct bucket *b, const char *owner)
+{
+	put_range(b, sizeof(*b), owner, "timer_bucket");
+	PUT(b, lock, owner, "timer_bucket");
+	PUT(b, nr, owner, "timer_bucket");
+	PUT(b, head, owner, "timer_bucket");
+	PUT(b, last, owner, "timer_bucket");
+	PUT(b, swept, owner, "timer_bucket");
+	PUT(b, added, owner, "timer_bucket");
+	PUT(b, cache, owner, "timer_bucket");
+	PUT(b, died_listed, owner, "timer_bucket");
+	PUT(b, died_heaped, owner, "timer_bucket");
+	PUT(b, earliest_plus_1, "process", "timer_bucket");
+}
+
 static inline void put_timers(struct pl__timers *t)
 {
-	struct bucket *b;
+	char owner[16];
+	uint32_t i;
 
 	put_heap(t, "process", "timers");
 	PUT(t, seq, "process", "timers");
 	PUT(t, next_ns, "process", "timers");
+	PUT(t, news, "process", "timers");
 	PUT(t, heap.size, "process", "timers");
 	put_slab(&t->slab, "timer", "timers.slab");
-	for (b = t->buckets; b < t->buckets + t->nr_buckets; b++) {
-		put_range(b, sizeof(*b), "process", "timer_bucket");
-		PUT(b, lock, "process", "timer_bucket");
-		PUT(b, nr, "process", "timer_bucket");
-		PUT(b, head, "process", "timer_bucket");
-		PUT(b, tail, "process", "timer_bucket");
-		PUT(b, swept, "process", "timer_bucket");
-		PUT(b, added, "process", "timer_bucket");
-		PUT(b, cache, "process", "timer_bucket");
-		PUT(b, died_listed, "process", "timer_bucket");
-		PUT(b, died_heaped, "process", "timer_bucket");
-		PUT(b, earliest_ns, "process", "timer_bucket");
+	for (i = 0; i < t->nr_buckets; i++) {
+		snprintf(owner, sizeof(owner), "%u", i);
+		put_timer_bucket(&t->buckets[i],
+				 i < t->nr_buckets - PL__NR_THREAD_BUCKETS ?
+				 owner : "process");
 	}
 }
 

@@ -44,7 +44,8 @@ enum pl_wait {
  *			@nr_workers + 256.  If all of them are blocked while
  *			tasks wait, a line on stderr says so, once
  * @nr_lots:		parking lots the workers are spread over; 0: 4
- * @nr_timer_buckets:	0: 13; at most 1024
+ * @nr_timer_buckets:	0: one a worker, up to 128, and 16 for other threads;
+ *			at most 1024
  * @backend:		enum pl_backend
  * @flags:		0
  * @stack_size:		bytes by enum pl_stack; 0: the default of each

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 #include "rt/config.h"
 #include "rt/cpus.h"
+#include "sched/rt.h"
 
 #include <signal.h>
 #include <string.h>
@@ -212,7 +213,9 @@ static void set_defaults(struct pl_config *c)
 	if (!c->nr_lots)
 		c->nr_lots = 4;
 	if (!c->nr_timer_buckets)
-		c->nr_timer_buckets = 13;
+		c->nr_timer_buckets = PL__NR_THREAD_BUCKETS +
+			(c->max_workers < PL__NR_WORKER_BUCKETS ?
+			 c->max_workers : PL__NR_WORKER_BUCKETS);
 	if (!c->stall_ns)
 		c->stall_ns = STALL_NS;
 	if (!c->min_workers)

@@ -4,11 +4,13 @@
  */
 #include "rt/runtime.h"
 
-static int timer_api_add(pl_timer_t *out, uint64_t deadline_ns,
-			 void (*fn)(void *arg), void *arg)
+/* @c: the caller's cache, or NULL. */
+static inline int timer_api_add(pl_timer_t *out, struct pl__slab_cache *c,
+				uint32_t bucket, uint64_t deadline_ns,
+				void (*fn)(void *arg), void *arg)
 {
-	pl_timer_t id = pl__timer_add(pl__rt.timers, pl__self_number(),
-				      deadline_ns, fn, arg);
+	pl_timer_t id = pl__timer_add(pl__rt.timers, c, bucket, deadline_ns,
+				      fn, arg);
 
 	if (!id)
 		return -ENOMEM;
@@ -22,16 +24,20 @@ __pl_no_frame
 int pl_timer_add(pl_timer_t *out, uint64_t deadline_ns, void (*fn)(void *arg),
 		 void *arg)
 {
+	struct pl__worker *w;
 	int ret;
 
 	if (!fn)
 		return -EINVAL;
-	if (pl__self())
-		return timer_api_add(out, deadline_ns, fn, arg);
+	w = pl__self();
+	if (w)
+		return timer_api_add(out, &w->timers, w->index, deadline_ns,
+				     fn, arg);
 	ret = pl__runtime_enter();
 	if (ret)
 		return ret;
-	ret = timer_api_add(out, deadline_ns, fn, arg);
+	ret = timer_api_add(out, NULL, pl__thread_bucket(), deadline_ns, fn,
+			    arg);
 	pl__rt_exit();
 	return ret;
 }

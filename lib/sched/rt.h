@@ -22,6 +22,7 @@
 #ifndef PL_RT_H
 #define PL_RT_H
 
+#include "ctx/self.h"
 #include "ds/fifo.h"
 #include "sched/worker.h"
 #include "time/timer.h"
@@ -89,6 +90,13 @@ enum pl__sysmon_state {
 struct pl__stripe {
 	_Atomic uint32_t	nr;
 } __pl_cacheline;
+
+/*
+ * Buckets of timers: one for each worker that there may be, up to a limit, and
+ * some for all other threads.
+ */
+#define PL__NR_WORKER_BUCKETS	128
+#define PL__NR_THREAD_BUCKETS	16
 
 /* At most so many inboxes, see inbox.h. */
 #define PL__NR_INBOXES		8
@@ -243,6 +251,16 @@ static inline bool pl__is_surplus(void)
 {
 	return unlikely(pl__has_surplus_workers()) &&
 	       pl__nr_running() > load_relaxed(&pl__rt.target);
+}
+
+/*
+ * Where a thread that is no worker adds timers, modulo the number of buckets:
+ * in one of the last few.  A worker adds them to the bucket of its index.
+ */
+static inline uint32_t pl__thread_bucket(void)
+{
+	return pl__rt.cfg.nr_timer_buckets - 1 -
+	       pl__self_number() % PL__NR_THREAD_BUCKETS;
 }
 
 static inline bool pl__rt_is_stopping(void)

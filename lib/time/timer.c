@@ -40,8 +40,11 @@ void pl__timers_kick(struct pl__timers *t, uint64_t ns)
 static void timer_bucket_append(struct bucket *b, struct pl__slab_obj *obj)
 {
 	obj->next = NULL;
-	*b->tail = obj;
-	b->tail = &obj->next;
+	if (b->head)
+		b->last->next = obj;
+	else
+		b->head = obj;
+	b->last = obj;
 }
 
 static struct pl__slab_obj *detach_first(struct bucket *b)
@@ -49,38 +52,39 @@ static struct pl__slab_obj *detach_first(struct bucket *b)
 	struct pl__slab_obj *obj = b->head;
 
 	b->head = obj->next;
-	if (!b->head)
-		b->tail = &b->head;
 	return obj;
 }
 
 /*
  * L: frees the dead of the oldest timers, moves the living to the end of the
- * list.
+ * list.  Not more than one batch, so that what one sweep frees is taken before
+ * the next: between @c and the slab nothing has to be moved.
  */
-static void sweep(struct pl__timers *t, struct bucket *b)
+static __pl_noinline void sweep(struct pl__timers *t, struct bucket *b,
+				struct pl__slab_cache *c)
 {
-	uint32_t i = b->nr < SWEEP_NR ? b->nr : SWEEP_NR;
+	uint32_t i = b->nr < SWEEP_NR ? b->nr : SWEEP_NR, freed = 0;
 	struct pl__slab_obj *obj;
 
-	while (i--) {
+	while (i-- && freed < PL__SLAB_BATCH) {
 		obj = detach_first(b);
 		if (!is_dead(container_of(obj, struct pl__timer, obj))) {
 			timer_bucket_append(b, obj);
 			continue;
 		}
-		pl__slab_free(&t->slab, &b->cache, obj);
-		b->swept++;
-		b->nr--;
+		pl__slab_free(&t->slab, c, obj);
+		freed++;
 	}
+	b->swept += freed;
+	b->nr -= freed;
 }
 
 /*
  * L: lists @r; returns the deadline that the thread must learn of, or
  * UINT64_MAX.
  */
-static uint64_t enlist(struct pl__timers *t, struct bucket *b,
-		       struct pl__timer *r)
+static inline uint64_t enlist(struct pl__timers *t, struct bucket *b,
+			      struct pl__slab_cache *c, struct pl__timer *r)
 {
 	uint64_t ns = UINT64_MAX;
 
@@ -88,11 +92,11 @@ static uint64_t enlist(struct pl__timers *t, struct bucket *b,
 	b->nr++;
 	counter_inc(&b->added);
 	if (unlikely(2 * nr_dead(b) > (int64_t)b->nr + TIMER_DEAD_MAX))
-		sweep(t, b);
+		sweep(t, b, c);
 
-	if (unlikely(r->deadline_ns < load_relaxed(&b->earliest_ns))) {
+	if (unlikely(r->deadline_ns < earliest_of(b))) {
 		ns = r->deadline_ns;
-		store_relaxed(&b->earliest_ns, ns);
+		store_relaxed(&b->earliest_plus_1, ns + 1);
 	}
 	/*
 	 * The list is long: the thread pulls it soon, so that no pull takes
@@ -103,6 +107,16 @@ static uint64_t enlist(struct pl__timers *t, struct bucket *b,
 		store_relaxed(&b->is_long, true);
 	}
 	return ns;
+}
+
+/* The thread has to look into the bucket; what it finds there is set. */
+static __pl_noinline void tell_news(struct pl__timers *t, uint32_t bucket,
+				    uint64_t ns)
+{
+	/* [timer-e] pairs with hear_of(). */
+	atomic_fetch_or(&t->news[bucket / 64], 1ULL << bucket % 64);
+	PL_INJECT("timer-e");
+	pl__timers_kick(t, ns);
 }
 
 static pl_timer_t set(struct pl__timer *r, uint32_t bucket,
@@ -127,23 +141,25 @@ pl_timer_t pl__timer_set(struct pl__timers *t, struct pl__timer *r,
 	return set(r, bucket, deadline_ns, fn, arg);
 }
 
-void pl__timer_list(struct pl__timers *t, struct pl__timer *r)
+void pl__timer_list(struct pl__timers *t, struct pl__slab_cache *c,
+		    struct pl__timer *r)
 {
-	struct bucket *b = &t->buckets[load_relaxed(&r->bucket)];
+	uint32_t bucket = load_relaxed(&r->bucket);
+	struct bucket *b = &t->buckets[bucket];
 	uint64_t news_ns;
 
 	PL_INJECT("timer-c");
 	/* Once the lock is dropped, the timer may run and be freed. */
 	pl__lock(&b->lock);
-	news_ns = enlist(t, b, r);
+	news_ns = enlist(t, b, c ? c : &b->cache, r);
 	pl__unlock(&b->lock);
 	if (unlikely(news_ns != UINT64_MAX))
-		pl__timers_kick(t, news_ns);
+		tell_news(t, bucket, news_ns);
 }
 
-pl_timer_t pl__timer_add(struct pl__timers *t, uint32_t bucket,
-			 uint64_t deadline_ns, void (*fn)(void *arg),
-			 void *arg)
+pl_timer_t pl__timer_add(struct pl__timers *t, struct pl__slab_cache *c,
+			 uint32_t bucket, uint64_t deadline_ns,
+			 void (*fn)(void *arg), void *arg)
 {
 	uint64_t news_ns = UINT64_MAX;
 	struct pl__timer *r;
@@ -153,17 +169,19 @@ pl_timer_t pl__timer_add(struct pl__timers *t, uint32_t bucket,
 	if (unlikely(bucket >= t->nr_buckets))
 		bucket %= t->nr_buckets;
 	b = &t->buckets[bucket];
+	if (!c)
+		c = &b->cache;
 
 	pl__lock(&b->lock);
-	/* Prefers memory that the bucket's own sweep has freed. */
-	r = pl__timer_reserve(t, &b->cache);
+	/* Prefers memory that an earlier sweep has freed. */
+	r = pl__timer_reserve(t, c);
 	if (likely(r)) {
 		id = set(r, bucket, deadline_ns, fn, arg);
-		news_ns = enlist(t, b, r);
+		news_ns = enlist(t, b, c, r);
 	}
 	pl__unlock(&b->lock);
 	if (unlikely(news_ns != UINT64_MAX))
-		pl__timers_kick(t, news_ns);
+		tell_news(t, bucket, news_ns);
 	return id;
 }
 
@@ -184,7 +202,7 @@ static void died_heaped(struct pl__timers *t, struct bucket *b)
 						memory_order_relaxed);
 	int64_t dead;
 
-	if (likely((nr + 1) % TIMER_DEAD_MAX))
+	if (likely((nr + 1) & t->died_mask))
 		return;
 	dead = (int64_t)nr_dead_in_heap(t);
 	if (2 * dead <= (int64_t)load_relaxed(&t->heap_nr) + TIMER_DEAD_MAX)
@@ -243,23 +261,24 @@ void pl__timers_remind(struct pl__timers *t, uint64_t deadline_ns,
 	pl__timers_kick(t, deadline_ns);
 }
 
-static struct bucket *new_buckets(uint32_t nr)
+/* Pages that are not touched before a bucket in them is. */
+static int buckets_init(struct pl__timers *t, uint32_t nr)
 {
-	struct bucket *buckets;
-	uint32_t i;
-
-	buckets = pl__alloc_aligned(PL_CACHELINE, nr * sizeof(*buckets));
-	for (i = 0; buckets && i < nr; i++) {
-		buckets[i].tail = &buckets[i].head;
-		store_relaxed(&buckets[i].earliest_ns, UINT64_MAX);
-	}
-	return buckets;
+	t->nr_buckets = nr;
+	t->nr_words = (nr + 63) / 64;
+	/* A deleter that sums up reads a line of each bucket. */
+	t->died_mask = TIMER_DEAD_MAX - 1;
+	while (2 * (t->died_mask + 1) <= nr)
+		t->died_mask = 2 * t->died_mask + 1;
+	t->buckets = pl__map(nr * sizeof(*t->buckets));
+	return t->buckets ? 0 : -ENOMEM;
 }
 
 static void free_timers(struct pl__timers *t)
 {
 	pl__heap_fini(&t->heap);
-	pl__free(t->buckets);
+	if (t->buckets)
+		pl__unmap(t->buckets, t->nr_buckets * sizeof(*t->buckets));
 	pl__slab_fini(&t->slab);
 	pl__free(t);
 }
@@ -281,7 +300,6 @@ int pl__timers_start(struct pl__timers **out, uint32_t nr_buckets,
 		return ret;
 	}
 
-	t->nr_buckets = nr_buckets;
 	/*
 	 * Above the versions of a runtime before this one: those grow by 4 in
 	 * 20 ns.
@@ -290,10 +308,10 @@ int pl__timers_start(struct pl__timers **out, uint32_t nr_buckets,
 	t->thread_start = thread_start;
 	t->arg = arg;
 	t->pulled_ns = UINT64_MAX;
+	t->left_ns = UINT64_MAX;
 	store_relaxed(&t->remind_ns, UINT64_MAX);
-	t->buckets = new_buckets(nr_buckets);
-	ret = -ENOMEM;
-	if (t->buckets)
+	ret = buckets_init(t, nr_buckets);
+	if (!ret)
 		ret = pl__thread_start(&t->thread, pl__timers_thread, t);
 	if (ret) {
 		free_timers(t);

@@ -10,8 +10,8 @@
  * Dead timers are reclaimed soon, whatever their deadlines, so that the living
  * bound the memory.  Each add to a bucket ensures that at most 64 more timers
  * in it are dead than alive; the thread ensures that at most half of its heap
- * is dead, or 64 for each bucket; and it pulls a bucket that has more than
- * about 4096 timers.
+ * is dead, or 64 for each bucket, more if there are more than 128 buckets; and
+ * it pulls a bucket that has more than about 4096 timers.
  *
  * A caller that must not fail later adds in two steps: pl__timer_reserve()
  * takes all the memory that a timer needs.
@@ -105,10 +105,12 @@ pl_timer_t pl__timer_set(struct pl__timers *t, struct pl__timer *r,
 
 /**
  * pl__timer_list() - the second half of pl__timer_arm(), once for each set
+ * @c: the caller's cache, or NULL, for dead timers that are freed
  *
  * May free a number of dead timers, and wake the thread.
  */
-void pl__timer_list(struct pl__timers *t, struct pl__timer *r);
+void pl__timer_list(struct pl__timers *t, struct pl__slab_cache *c,
+		    struct pl__timer *r);
 
 /**
  * pl__timer_arm() - let the thread call @fn(@arg) at @deadline_ns; cannot fail
@@ -131,18 +133,19 @@ static inline pl_timer_t pl__timer_arm(struct pl__timers *t,
 {
 	pl_timer_t id = pl__timer_set(t, r, bucket, deadline_ns, fn, arg);
 
-	pl__timer_list(t, r);
+	pl__timer_list(t, NULL, r);
 	return id;
 }
 
 /**
  * pl__timer_add() - reserve and arm in one step, with one lock
+ * @c: the caller's cache, or NULL for the bucket's own
  *
  * Return: as pl__timer_arm(); 0: no memory.
  */
-pl_timer_t pl__timer_add(struct pl__timers *t, uint32_t bucket,
-			 uint64_t deadline_ns, void (*fn)(void *arg),
-			 void *arg);
+pl_timer_t pl__timer_add(struct pl__timers *t, struct pl__slab_cache *c,
+			 uint32_t bucket, uint64_t deadline_ns,
+			 void (*fn)(void *arg), void *arg);
 
 /**
  * pl__timer_del() - delete a timer

@@ -25,10 +25,12 @@
  * The thread must not sleep past a deadline:
  *
  *	adder				timer thread
- *	earliest_ns = n			s = seq			[timer-a]
- *	seq++		[timer-a]	pull what is earlier than the heap
- *	if (n < next_ns) [timer-b]	next_ns = what comes next [timer-b]
- *		wake			if (seq == s)		[timer-b]
+ *	earliest = n			s = seq			[timer-a]
+ *	news |= bucket	[timer-e]	listed |= news, news = 0 [timer-e]
+ *	seq++		[timer-a]	pull of listed what is earlier than
+ *	if (n < next_ns) [timer-b]	the heap
+ *		wake			next_ns = what comes next [timer-b]
+ *					if (seq == s)		[timer-b]
  *						sleep until next_ns
  *
  * Either the thread finds seq changed and looks again [timer-a]; or it finds it
@@ -37,6 +39,13 @@
  * it.  Otherwise the thread sleeps past n.  While the thread is awake next_ns
  * is 0, and no adder wakes it.  An adder with a deadline that is not the
  * earliest of its bucket skips all this: the adder of the earliest one did it.
+ *
+ * There may be a bucket for each worker, most of them empty.  So the thread
+ * looks only into those of which it has heard [timer-e]: a bit of `news' is set
+ * after the bucket's earliest deadline, and before seq; the thread takes the
+ * bit before it reads the deadline.  Otherwise it takes the bit, finds nothing,
+ * and sleeps past n.  It takes the news after it has read the clock, as
+ * everything that was armed before that has to be in order.
  *
  * After a pull the thread sleeps no longer than until the deadline for which it
  * pulled, even if that timer was deleted meanwhile.  Otherwise a caller that
@@ -64,7 +73,7 @@
  *	adder				timer thread
  *					f = clock - LATE_MAX_NS / 2
  *	lock				for each bucket: lock
- *	append, earliest_ns = n		  if (earliest_ns <= f)
+ *	append, earliest = n		  if (earliest <= f)
  *	unlock				    pull, with the old floor_ns
  *					  unlock
  *					floor_ns = f
@@ -82,9 +91,11 @@
 #include "base/lock.h"
 #include "mem/slab.h"
 #include "base/sys.h"
+#include "time/timer.h"
 
 #define TIMER_DEAD_MAX	64	/* dead timers allowed beyond the living */
 #define TIMER_BATCH	16	/* timers before batch_end() at most */
+#define NR_WORDS	(PL__TIMER_BUCKETS_MAX / 64)
 
 enum timer_state { IDLE, LISTED, HEAPED, RUNNING, STATE_MASK = 3 };
 
@@ -103,23 +114,24 @@ struct pl__timer {
 
 /*
  * L: lock is held.  D: added to by deleters.  A: written under the lock, read
- * without.
+ * without.  An empty bucket is all zeroes, so one that is never used takes no
+ * memory.
  */
 struct bucket {
 	struct pl__lock		lock __pl_cacheline;
 	uint32_t		nr;		/* L: length of the list */
 	struct pl__slab_obj	*head;		/* L: oldest first */
-	struct pl__slab_obj	**tail;		/* L */
+	struct pl__slab_obj	*last;		/* L: newest, if there is one */
 	uint64_t		swept;	/* L: of died_listed, those freed */
 	_Atomic uint64_t	added;		/* A */
-	struct pl__slab_cache	cache;		/* L: timers freed by sweeps */
+	struct pl__slab_cache	cache;	/* L: of callers that have none */
 
 	_Atomic uint64_t	died_listed __pl_cacheline;	/* D */
 	_Atomic uint64_t	died_heaped;			/* D */
 
 	/* The thread reads this line often; it seldom changes. */
-	/* A: at most the earliest deadline */
-	_Atomic uint64_t	earliest_ns __pl_cacheline;
+	/* A: at most the earliest deadline, and 1; 0: none */
+	_Atomic uint64_t	earliest_plus_1 __pl_cacheline;
 	_Atomic bool		is_long; /* A: the thread should pull it soon */
 };
 
@@ -130,6 +142,8 @@ struct pl__timers {
 	uint32_t		nr_buckets;	/* I */
 	/* I: first version of each slot */
 	uint32_t		first_version;
+	uint32_t		nr_words; /* I: of news and listed */
+	uint32_t		died_mask; /* I: how often deleters sum up */
 	pthread_t		thread;		/* I */
 	void			(*thread_start)(void *);	/* I */
 	void			*arg;		/* I */
@@ -149,6 +163,8 @@ struct pl__timers {
 	_Atomic uint64_t	next_ns; /* the thread sleeps until then */
 	_Atomic uint64_t	remind_ns;	/* deadline of the reminder */
 	_Atomic(void (*)(void))	remind;
+	/* A bit of each bucket that has an earlier deadline than before. */
+	_Atomic uint64_t	news[NR_WORDS];
 
 	/* The thread's cache lines; atomic, as other threads read them. */
 	_Atomic uint64_t	fired __pl_cacheline;
@@ -160,6 +176,10 @@ struct pl__timers {
 	/* T: deadline of the earliest pull */
 	uint64_t		pulled_ns;
 	uint64_t		floor_ns;	/* T: least key in the heap */
+	/* T: at most the earliest deadline of those listed */
+	uint64_t		left_ns;
+	uint64_t		listed[NR_WORDS];	/* T: not pulled */
+	bool			has_long;	/* T: of those listed */
 	uint32_t		nr_batched; /* T: timers since batch_end() */
 };
 
@@ -183,6 +203,12 @@ static inline bool is_dead(struct pl__timer *r)
 static inline int64_t nr_dead(struct bucket *b)
 {
 	return (int64_t)(load_relaxed(&b->died_listed) - b->swept);
+}
+
+/* The deadline up to which the thread may leave the bucket alone. */
+static inline uint64_t earliest_of(struct bucket *b)
+{
+	return load_relaxed(&b->earliest_plus_1) - 1;
 }
 
 /* Makes the thread look again; wakes it if it would sleep past @ns. */

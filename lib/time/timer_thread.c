@@ -46,21 +46,22 @@ static bool to_heap(struct pl__timers *t, struct pl__timer *r)
 }
 
 /* Moves all timers of a bucket to the heap. */
-static void pull(struct pl__timers *t, struct bucket *b, uint64_t now)
+static void pull(struct pl__timers *t, uint32_t i, uint64_t now)
 {
+	struct bucket *b = &t->buckets[i];
 	struct pl__slab_obj *obj, *next;
 	int64_t dead, known;
 	uint64_t earliest;
 
+	t->listed[i / 64] &= ~(1ULL << i % 64);
 	pl__lock(&b->lock);
 	obj = b->head;
 	b->head = NULL;
-	b->tail = &b->head;
 	b->nr = 0;
 	known = nr_dead(b);
 	b->swept += (uint64_t)known;
-	earliest = load_relaxed(&b->earliest_ns);
-	store_relaxed(&b->earliest_ns, UINT64_MAX);
+	earliest = earliest_of(b);
+	store_relaxed(&b->earliest_plus_1, 0);
 	store_relaxed(&b->is_long, false);
 	pl__unlock(&b->lock);
 
@@ -78,23 +79,71 @@ static void pull(struct pl__timers *t, struct bucket *b, uint64_t now)
 	pl__unlock(&b->lock);
 }
 
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Takes the news of 64 buckets. */
+static void hear_of(struct pl__timers *t, uint32_t word)
+{
+	/* [timer-e] pairs with tell_news(): the thread sees what is new. */
+	uint64_t bits = atomic_exchange(&t->news[word], 0);
+	struct bucket *b;
+
+	PL_INJECT("timer-e");
+	t->listed[word] |= bits;
+	for (; bits; bits &= bits - 1) {
+		b = &t->buckets[64 * word + (uint32_t)__builtin_ctzll(bits)];
+		t->left_ns = earlier(t->left_ns, earliest_of(b));
+		t->has_long |= load_relaxed(&b->is_long);
+	}
+}
+
+/* A number of a bucket above @i that is listed, or UINT32_MAX. */
+static uint32_t next_listed(struct pl__timers *t, uint32_t i)
+{
+	uint32_t word = ++i / 64;
+	uint64_t bits;
+
+	if (word >= t->nr_words)
+		return UINT32_MAX;
+	bits = t->listed[word] & -(1ULL << i % 64);
+	while (!bits && ++word < t->nr_words)
+		bits = t->listed[word];
+	return bits ? 64 * word + (uint32_t)__builtin_ctzll(bits) : UINT32_MAX;
+}
+
+/* Pulls all buckets with timers before the heap's first. */
+static void pull_listed(struct pl__timers *t, uint64_t now)
+{
+	uint64_t ns, left = UINT64_MAX;
+	uint32_t i = UINT32_MAX;
+
+	while ((i = next_listed(t, i)) != UINT32_MAX) {
+		ns = earliest_of(&t->buckets[i]);
+		if (ns < pl__heap_deadline(&t->heap))
+			pull(t, i, now);
+		else
+			left = earlier(left, ns);
+	}
+	t->left_ns = left;
+}
+
 /*
- * Pulls all buckets with timers before the heap's first; returns the earliest
- * deadline that is left in a bucket.
+ * Pulls what is earlier than the heap's first, of the buckets of which there
+ * are or were news; returns the earliest deadline that is left in a bucket.
  */
 static uint64_t pull_early(struct pl__timers *t, uint64_t now)
 {
-	uint64_t ns, left = UINT64_MAX;
-	struct bucket *b;
+	uint32_t word;
 
-	for (b = t->buckets; b < t->buckets + t->nr_buckets; b++) {
-		ns = load_relaxed(&b->earliest_ns);
-		if (ns < pl__heap_deadline(&t->heap))
-			pull(t, b, now);
-		else if (ns < left)
-			left = ns;
-	}
-	return left;
+	for (word = 0; word < t->nr_words; word++)
+		if (load_relaxed(&t->news[word]))
+			hear_of(t, word);
+	if (t->left_ns < pl__heap_deadline(&t->heap))
+		pull_listed(t, now);
+	return t->left_ns;
 }
 
 static bool is_due_by(struct bucket *b, uint64_t ns)
@@ -102,7 +151,7 @@ static bool is_due_by(struct bucket *b, uint64_t ns)
 	bool is_due;
 
 	pl__lock(&b->lock);
-	is_due = load_relaxed(&b->earliest_ns) <= ns;
+	is_due = earliest_of(b) <= ns;
 	pl__unlock(&b->lock);
 	return is_due;
 }
@@ -115,11 +164,11 @@ static bool is_due_by(struct bucket *b, uint64_t ns)
 static void raise_floor(struct pl__timers *t, uint64_t now)
 {
 	uint64_t floor_ns = now - LATE_MAX_NS / 2;
-	struct bucket *b;
+	uint32_t i;
 
-	for (b = t->buckets; b < t->buckets + t->nr_buckets; b++)
-		if (is_due_by(b, floor_ns))
-			pull(t, b, now);
+	for (i = 0; i < t->nr_buckets; i++)
+		if (is_due_by(&t->buckets[i], floor_ns))
+			pull(t, i, now);
 	t->floor_ns = floor_ns;
 }
 
@@ -133,14 +182,17 @@ static bool floor_is_low(struct pl__timers *t, uint64_t next, uint64_t now)
 /* Pulls one long bucket; one at a time, as a timer may be due after each. */
 static bool pull_long(struct pl__timers *t, uint64_t now)
 {
-	struct bucket *b;
+	uint32_t i = UINT32_MAX;
 
-	for (b = t->buckets; b < t->buckets + t->nr_buckets; b++) {
-		if (load_relaxed(&b->is_long)) {
-			pull(t, b, now);
+	if (likely(!t->has_long))
+		return false;
+	while ((i = next_listed(t, i)) != UINT32_MAX) {
+		if (load_relaxed(&t->buckets[i].is_long)) {
+			pull(t, i, now);
 			return true;
 		}
 	}
+	t->has_long = false;
 	return false;
 }
 
@@ -219,11 +271,6 @@ static uint64_t remind(struct pl__timers *t)
 	return atomic_load(&t->remind_ns);
 }
 
-static uint64_t earliest(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 /* Fires what is due at @now and not after @left; false: seq has changed. */
 static bool fire_due(struct pl__timers *t, uint32_t seq, uint64_t now,
 		     uint64_t left)
@@ -277,7 +324,7 @@ static uint64_t timer_run(struct pl__timers *t, uint32_t seq)
 	}
 	if (t->pulled_ns <= now)
 		t->pulled_ns = UINT64_MAX;
-	return earliest(earliest(next, t->pulled_ns), reminder);
+	return earlier(earlier(next, t->pulled_ns), reminder);
 }
 
 static void timer_sleep_until(struct pl__timers *t, uint32_t seq, uint64_t ns)
@@ -307,7 +354,7 @@ void *pl__timers_thread(void *arg)
 	for (;;) {
 		/*
 		 * [timer-a] pairs with pl__timers_kick(): the thread sees the
-		 * adder's earliest_ns.
+		 * adder's news.
 		 */
 		seq = load_acquire(&t->seq);
 		PL_INJECT("timer-a");

@@ -383,13 +383,14 @@ struct wait {
  */
 static int wait_arm(struct wait *w, struct pl__bucket *b)
 {
+	struct pl__worker *self = pl__self();
 	struct pl__timer *timer = w->timer;
 
-	pl__wait_timer_set(w->t, timer, w->deadline_ns);
+	pl__wait_timer_set(self, w->t, timer, w->deadline_ns);
 	w->timer = NULL;
 	/* [word-a] pairs with [word-b] in pl__wake(). */
 	pl__unlock(&b->lock);
-	pl__timer_list(pl__rt.timers, timer);
+	pl__wait_timer_list(self, timer);
 	return 0;
 }
 

@@ -37,12 +37,13 @@ void pl__wait_lone_sleep(void *arg)
 {
 	struct pl__wait_lone_args *a = arg;
 	struct pl__timer *timer = a->timer;
+	struct pl__worker *w = timer ? pl__self() : NULL;
 	struct pl__task *t = a->t;
 	bool uninterruptible = t->waiter.uninterruptible, is_awake;
 	_Atomic uint32_t *word;
 
 	if (timer) {
-		pl__wait_timer_set(t, timer, a->deadline_ns);
+		pl__wait_timer_set(w, t, timer, a->deadline_ns);
 		a->timer = NULL;
 	}
 	word = fall_asleep(&t->waiter);
@@ -50,7 +51,7 @@ void pl__wait_lone_sleep(void *arg)
 	if (word && !uninterruptible && unlikely(pl__is_interrupted(t)))
 		is_awake = take_self(t, word);
 	if (timer)
-		pl__timer_list(pl__rt.timers, timer);
+		pl__wait_timer_list(w, timer);
 	if (is_awake)
 		pl__ready(t);
 }

@@ -27,15 +27,24 @@ static inline void *pl__wait_timer_arg(const struct pl__task *t)
 	return (void *)(uintptr_t)arg;
 }
 
-/* Before another thread can end the wait of @t; pl__timer_list() follows. */
-static inline void pl__wait_timer_set(struct pl__task *t,
+/*
+ * By @w, the caller, before another thread can end the wait of @t;
+ * pl__wait_timer_list() follows.
+ */
+static inline void pl__wait_timer_set(struct pl__worker *w, struct pl__task *t,
 				      struct pl__timer *timer,
 				      uint64_t deadline_ns)
 {
 	t->waiter.timer = pl__timer_set(pl__rt.timers, timer,
-					pl__self_number(), deadline_ns,
+					w->index, deadline_ns,
 					pl__wait_time_out,
 					pl__wait_timer_arg(t));
+}
+
+static inline void pl__wait_timer_list(struct pl__worker *w,
+				       struct pl__timer *timer)
+{
+	pl__timer_list(pl__rt.timers, &w->timers, timer);
 }
 
 /* After the wait: @timer was reserved and not set, or is NULL. */

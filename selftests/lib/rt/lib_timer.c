@@ -5,6 +5,9 @@
 #include "kselftest_harness.h"
 
 #include "rt.h"
+#include "time/timer_impl.h"
+
+#include <sched.h>
 
 RT_FIXTURE(timer)
 
@@ -49,6 +52,38 @@ TEST_F(timer, timer_of_a_task_fires)
 	mixed_run(20, 2, add_a_few, NULL);
 	run_as(PL_STACK_WORKER, add_a_few, NULL);
 	EXPECT_TRUE(UNTIL(nr_fired == 23 * 13));
+}
+
+static void add_beside_others(void *arg)
+{
+	atomic_int *nr_left = arg;
+
+	/* Each on a worker of its own. */
+	atomic_fetch_sub(nr_left, 1);
+	while (*nr_left > 0)
+		sched_yield();
+	EXPECT_EQ(0, pl_timer_add(NULL, pl_now() + FAR_NS, fire, NULL));
+}
+
+TEST_F(timer, many_workers_add_to_a_bucket_each)
+{
+	struct pl_config cfg = PL_CONFIG_INIT;
+	atomic_int nr_left = 32;
+	uint64_t added;
+	uint32_t i;
+
+	cfg.nr_workers = cfg.min_workers = (uint32_t)nr_left;
+	ASSERT_EQ(0, pl_runtime_start(&cfg));
+	for (i = 0; i < cfg.nr_workers; i++)
+		ASSERT_EQ(0, pl_spawn(NULL, add_beside_others, &nr_left, NULL));
+	EXPECT_TRUE(UNTIL(rt_stat().timers_added == cfg.nr_workers));
+	for (i = 0; i < pl__rt.timers->nr_buckets; i++) {
+		added = load_relaxed(&pl__rt.timers->buckets[i].added);
+		EXPECT_LE(added, 1) {
+			TH_LOG("%u workers share bucket %u", (unsigned)added,
+			       i);
+		}
+	}
 }
 
 TEST_F(timer, bad_arguments_are_refused)

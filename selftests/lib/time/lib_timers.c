@@ -5,6 +5,9 @@
  */
 #include "kselftest_harness.h"
 #include "timers.h"
+#include "time/timer_impl.h"
+
+#include <sys/mman.h>
 
 TEST(bad_numbers_of_buckets_are_refused)
 {
@@ -298,6 +301,41 @@ TEST_F(timers, timers_across_buckets_fire_in_order_and_once)
 {
 	fire_volley(_metadata, self->t, 3000, NR_BUCKETS, 200 * MSEC,
 		    30 * MSEC);
+}
+
+TEST(timers_of_a_thousand_buckets_fire_in_order_and_once)
+{
+	struct pl__timers *t;
+
+	ASSERT_EQ(0, pl__timers_start(&t, 1024, NULL, NULL));
+	fire_volley(_metadata, t, 3000, 1024, 200 * MSEC, 30 * MSEC);
+	pl__timers_stop(t);
+}
+
+/* Resident pages of the buckets. */
+static size_t nr_touched(struct pl__timers *t)
+{
+	size_t size = (size_t)sysconf(_SC_PAGESIZE), nr = 0, i;
+	unsigned char in[1024];
+	size_t pages = (t->nr_buckets * sizeof(*t->buckets) + size - 1) / size;
+
+	if (pages > sizeof(in) || mincore(t->buckets, pages * size, in))
+		abort();
+	for (i = 0; i < pages; i++)
+		nr += in[i] & 1;
+	return nr;
+}
+
+TEST(unused_buckets_take_no_memory)
+{
+	struct pl__timers *t;
+
+	ASSERT_EQ(0, pl__timers_start(&t, 1024, NULL, NULL));
+	EXPECT_EQ(0, nr_touched(t));
+	add(t, 1, pl__now_ns() + FAR, nothing, NULL);
+	add(t, 1023, pl__now_ns() + FAR, nothing, NULL);
+	EXPECT_LE(nr_touched(t), 2);
+	pl__timers_stop(t);
 }
 
 TEST_F_TIMEOUT(timers, million_timers_at_once_fire, 240)

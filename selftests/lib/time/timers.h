@@ -46,7 +46,7 @@ FIXTURE_TEARDOWN(timers)
 static inline pl_timer_t add(struct pl__timers *t, uint32_t bucket,
 			     uint64_t deadline, void (*fn)(void *), void *arg)
 {
-	pl_timer_t id = pl__timer_add(t, bucket, deadline, fn, arg);
+	pl_timer_t id = pl__timer_add(t, NULL, bucket, deadline, fn, arg);
 
 	if (!id)
 		abort();
