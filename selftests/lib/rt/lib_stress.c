@@ -112,6 +112,14 @@ TEST_F(stress, deadlines_shorter_than_a_switch_let_all_tasks_end)
 	stress(1, test_ns, seed_of_now());
 }
 
+/* A waiter that never sleeps keeps the only worker unless it yields. */
+TEST_F(stress, deadlines_in_the_past_let_the_owner_run)
+{
+	trial.is_short = true;
+	trial.is_past = true;
+	stress(1, test_ns, seed_of_now());
+}
+
 TEST_F_TIMEOUT(stress, random_load_keeps_the_books_balanced, 24 * 3600)
 {
 	stress((uint32_t)test_workers, test_ns, seed_of_now());

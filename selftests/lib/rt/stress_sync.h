@@ -47,8 +47,11 @@ static int lock_to_write(struct player *p, struct pl_rwlock *l)
 static void do_read_locked(struct player *p)
 {
 	int i = (int)pick(p, NR_RWLOCKS);
-	int ret = lock_to_read(p, &guarded[i].lock);
+	int ret;
 
+	do {
+		ret = lock_to_read(p, &guarded[i].lock);
+	} while (tries_again(p, ret));
 	if (ret) {
 		EXPECT_TRUE(is_expected(ret) || ret == -EBUSY);
 		return;
@@ -65,8 +68,11 @@ static void do_read_locked(struct player *p)
 static void do_write_locked(struct player *p)
 {
 	int i = (int)pick(p, NR_RWLOCKS);
-	int ret = lock_to_write(p, &guarded[i].lock);
+	int ret;
 
+	do {
+		ret = lock_to_write(p, &guarded[i].lock);
+	} while (tries_again(p, ret));
 	if (ret) {
 		EXPECT_TRUE(is_expected(ret) || ret == -EBUSY);
 		return;
