@@ -115,9 +115,8 @@ static inline void put_counts(struct pl__rt *rt)
 	PUT(rt, search_ns, "process", "rt");
 	PUT(rt, sampled_ns, "process", "rt");
 	PUT(rt, inboxes, "process", "rt");
-	PUT(rt, inside, "process", "rt");
+	PUT(rt, outside, "process", "rt");
 	PUT(rt, ended_word, "process", "rt");
-	PUT(rt, spawned_outside, "process", "rt");
 	PUT(rt, ended_outside, "process", "rt");
 	PUT(rt, wakes_outside, "process", "rt");
 	PUT(rt, stackless, "process", "rt");

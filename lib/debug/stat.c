@@ -43,11 +43,22 @@ static void add_worker(struct pl_stat *st, struct pl__worker *w)
 	st->io_in_flight += (uint32_t)(rs.submitted - rs.completed);
 }
 
+/* By threads that are no workers, and what these took back. */
+static uint64_t nr_spawned_outside(void)
+{
+	uint64_t sum = 0;
+	uint32_t i;
+
+	for (i = 0; i < PL__NR_STRIPES; i++)
+		sum += atomic_load(&pl__rt.outside[i].spawned);
+	return sum;
+}
+
 uint64_t pl__stat_spawned(void)
 {
 	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
 	uint64_t sum = load_relaxed(&pl__rt.spawned_past) +
-		       atomic_load(&pl__rt.spawned_outside);
+		       nr_spawned_outside();
 
 	for (i = 0; i < nr; i++)
 		sum += load_acquire(&pl__rt.workers[i]->stat.spawned);
@@ -152,8 +163,7 @@ void pl__stat_keep(void)
 	add_runtime(&past);
 	past.timers_alive = 0;
 	past.io_in_flight = 0;
-	store_relaxed(&pl__rt.spawned_past,
-		      spawned - atomic_load(&pl__rt.spawned_outside));
+	store_relaxed(&pl__rt.spawned_past, spawned - nr_spawned_outside());
 	store_relaxed(&pl__rt.ended_past,
 		      ended - atomic_load(&pl__rt.ended_outside));
 	pl__unlock(&past_lock);
@@ -174,7 +184,7 @@ int pl_stat_read(struct pl_stat *out)
 		pl__unlock(&past_lock);
 		st.tasks_ended = load_relaxed(&pl__rt.ended_past);
 		st.tasks_spawned = load_relaxed(&pl__rt.spawned_past) +
-				   atomic_load(&pl__rt.spawned_outside) -
+				   nr_spawned_outside() -
 				   atomic_load(&pl__rt.ended_outside);
 	} else {
 		st = past;

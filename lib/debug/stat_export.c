@@ -10,6 +10,13 @@
 }
 #define RT(field, said, f) \
 	ENTRY(PL__EXPORT_RT, struct pl__rt, field, said, f)
+#define STRIPE(i) \
+	RT(outside[i].spawned, tasks_spawned, 0)
+#define STRIPES_4(i) \
+	STRIPE(i), STRIPE((i) + 1), STRIPE((i) + 2), STRIPE((i) + 3)
+#define STRIPES_16(i) \
+	STRIPES_4(i), STRIPES_4((i) + 4), STRIPES_4((i) + 8), \
+	STRIPES_4((i) + 12)
 #define WORKER(field, said) \
 	ENTRY(PL__EXPORT_WORKER, struct pl__worker, stat.field, said, 0)
 #define DELAYS(field, said) \
@@ -30,7 +37,10 @@
  */
 static const struct pl__stat_export entries[] = {
 	WORKER(spawned, tasks_spawned),
-	RT(spawned_outside, tasks_spawned, 0),
+	STRIPES_16(0),
+	STRIPES_16(16),
+	STRIPES_16(32),
+	STRIPES_16(48),
 	RT(spawned_past, tasks_spawned, 0),
 	RT(ended_outside, tasks_spawned, PL__EXPORT_MINUS),
 	WORKER(ended, tasks_ended),
@@ -76,6 +86,8 @@ static const struct pl__stat_export entries[] = {
 	PLACE(sysmon.task_since),
 	PLACE(sysmon.ran_since),
 };
+
+_Static_assert(PL__NR_STRIPES == 64, "all of them are entries");
 
 /* Hidden, but not static: the note below refers to it. */
 extern struct pl__stat_export_table pl__stat_export_table;

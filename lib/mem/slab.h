@@ -9,8 +9,8 @@
  * written: the version survives.
  *
  * Each thread that allocates much has a cache of its own, a plain list that no
- * other thread touches.  Caches and the slab exchange whole batches, chained
- * beforehand, in O(1) under the lock.
+ * other thread touches; or several share one under a lock.  Caches and the slab
+ * exchange whole batches, chained beforehand, in O(1) under the slab's lock.
  *
  *	thread that carves			any thread with a handle
  *	fill in directory and objects

@@ -7,15 +7,15 @@
  *		ended_word++, wake		wait for ended_word
  *
  *	thread from outside		stopper
- *	inside.nr++		[inside-a]	state = DRAINED
- *	if (state is DRAINED)		if (inside.nr)		[inside-b]
+ *	inside++		[inside-a]	state = DRAINED
+ *	if (state is DRAINED)		if (inside)		[inside-b]
  *		return				wait until it is 0
  *
  * Invariants: the stopper does not sleep after the last task has ended, and
  * frees nothing while an ordinary thread is inside of the runtime.  Each side
  * writes its word before it reads the other's: either the task sees STOPPING or
  * the stopper sees `ended`; either the thread sees DRAINED or the stopper sees
- * inside.nr.  Otherwise the stop never returns, or a thread uses freed memory.
+ * inside.  Otherwise the stop never returns, or a thread uses freed memory.
  * A thread that spawns from outside counts its task before it reads the state,
  * and undoes the count if the runtime has stopped.
  */
@@ -333,7 +333,7 @@ static void wait_outside(void)
 
 	/* [inside-b] pairs with [inside-a] in pl__rt_enter(). */
 	for (i = 0; i < PL__NR_STRIPES; i++)
-		while (atomic_load(&pl__rt.inside[i].nr))
+		while (atomic_load(&pl__rt.outside[i].inside))
 			pl__sched_yield();
 }
 

@@ -85,14 +85,23 @@ static int choose_stack(struct spawn_args *o)
 	return best == SIZE_MAX ? -EINVAL : 0;
 }
 
-static struct pl__task *task_new(struct pl__worker *w,
-				 const struct spawn_args *o,
-				 void *arg)
+/* A slot for the calling thread, which is no worker; they come in batches. */
+static struct pl__task *slot_outside(struct pl__stripe *s)
 {
 	struct pl__task *t;
+
+	pl__lock(&s->lock);
+	t = pl__slab_alloc(&pl__rt.tasks, &s->tasks);
+	pl__unlock(&s->lock);
+	return t;
+}
+
+/* In slot @t; NULL: there was none. */
+static struct pl__task *task_new(struct pl__task *t, const struct spawn_args *o,
+				 void *arg)
+{
 	uint32_t version;
 
-	t = pl__slab_alloc(&pl__rt.tasks, w ? &w->tasks : NULL);
 	if (unlikely(!t))
 		return NULL;
 	t->fn = o->fn;
@@ -153,7 +162,8 @@ static __pl_always_inline int spawn_admitted(struct pl__worker *w,
 					     const struct spawn_args *o,
 					     void *arg, bool is_counted)
 {
-	struct pl__task *t = task_new(w, o, arg);
+	struct pl__task *t = task_new(pl__slab_alloc(&pl__rt.tasks, &w->tasks),
+				      o, arg);
 
 	if (unlikely(!t))
 		return -EAGAIN;
@@ -208,13 +218,15 @@ static int new_outside(struct pl__task **t, const struct spawn_args *o,
 		       void *arg)
 {
 	int counted = admit(o), ret;
+	struct pl__stripe *s;
 
 	if (counted < 0)
 		return counted;
-	atomic_fetch_add(&pl__rt.spawned_outside, 1);
+	s = pl__stripe();
+	atomic_fetch_add(&s->spawned, 1);
 	ret = atomic_load(&pl__rt.state) == PL__RT_RUNNING ? 0 : -ECANCELED;
 	if (!ret) {
-		*t = task_new(NULL, o, arg);
+		*t = task_new(slot_outside(s), o, arg);
 		ret = *t ? 0 : -EAGAIN;
 	}
 	if (!ret && counted)
@@ -238,7 +250,7 @@ static int spawn_outside(pl_task_t *out, const struct spawn_args *o, void *arg)
 	if (o->flags & (PL_SPAWN_BLOCKING | PL_SPAWN_BACKGROUND) &&
 	    spawn_elsewhere(NULL, t, o->flags))
 		return 0;
-	if (load_relaxed(&pl__rt.spawned_outside) % PL__SAMPLE_OUTSIDE == 1)
+	if (load_relaxed(&pl__stripe()->spawned) % PL__SAMPLE_OUTSIDE == 1)
 		pl__spawn_sample(t);
 	pl__ready_quietly(t);
 	return 0;
@@ -373,7 +385,7 @@ int pl__spawn_reserve(struct pl__task **out, void (*fn)(void *arg), void *arg,
 	ret = admit(&o);
 	if (ret)
 		return ret;
-	*out = task_new(w, &o, arg);
+	*out = task_new(pl__slab_alloc(&pl__rt.tasks, &w->tasks), &o, arg);
 	return *out ? 0 : -EAGAIN;
 }
 

@@ -1,21 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 #include "sched/rt.h"
 #include "base/inject.h"
-#include "ctx/self.h"
 
 struct pl__rt pl__rt;
-
-static _Atomic uint32_t *nr_inside(void)
-{
-	return &pl__rt.inside[pl__self_number() % PL__NR_STRIPES].nr;
-}
 
 bool pl__rt_enter(void)
 {
 	uint32_t state;
 
 	/* [inside-a] pairs with [inside-b] in wait_outside(). */
-	atomic_fetch_add(nr_inside(), 1);
+	atomic_fetch_add(&pl__stripe()->inside, 1);
 	PL_INJECT("inside-a");
 	state = atomic_load(&pl__rt.state);
 	if (likely(state == PL__RT_RUNNING || state == PL__RT_STOPPING))
@@ -26,5 +20,5 @@ bool pl__rt_enter(void)
 
 void pl__rt_exit(void)
 {
-	atomic_fetch_sub(nr_inside(), 1);
+	atomic_fetch_sub(&pl__stripe()->inside, 1);
 }

@@ -83,12 +83,17 @@ enum pl__sysmon_state {
 };
 
 /*
- * A count that many threads change: each thread uses the stripe of its number.
+ * What threads that are no workers write when they spawn: each uses the stripe
+ * of its number, one cache line, so that few share one.  L: lock is held.
  */
-#define PL__NR_STRIPES		16	/* a power of 2 */
+#define PL__NR_STRIPES		64	/* a power of 2 */
 
 struct pl__stripe {
-	_Atomic uint32_t	nr;
+	_Atomic uint32_t	inside;	/* threads inside of the runtime */
+	struct pl__lock		lock;
+	/* L: slots for tasks; they come in batches, which workers free */
+	struct pl__slab_cache	tasks;
+	_Atomic uint64_t	spawned;	/* also what was taken back */
 } __pl_cacheline;
 
 /*
@@ -153,11 +158,9 @@ struct pl__rt {
 
 	struct pl__inbox_line	inboxes[PL__NR_INBOXES];
 
-	/* Ordinary threads that are inside of the runtime at this moment. */
-	struct pl__stripe	inside[PL__NR_STRIPES];
+	struct pl__stripe	outside[PL__NR_STRIPES];
 	/* the stopper's futex: changes while STOPPING */
 	_Atomic uint32_t	ended_word;
-	_Atomic uint64_t	spawned_outside;
 	_Atomic uint64_t	ended_outside;	/* spawns that were undone */
 	_Atomic uint64_t	wakes_outside;
 	_Atomic uint64_t	spawned_past;	/* by workers freed since */
@@ -185,6 +188,12 @@ struct pl__rt {
 };
 
 extern struct pl__rt pl__rt;
+
+/* That of the calling thread. */
+static inline struct pl__stripe *pl__stripe(void)
+{
+	return &pl__rt.outside[pl__self_number() % PL__NR_STRIPES];
+}
 
 /* An ordinary thread enters the runtime; false: there is none. */
 bool pl__rt_enter(void);

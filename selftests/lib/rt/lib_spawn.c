@@ -310,6 +310,68 @@ TEST_F(spawn, nosignal_by_a_thread_runs_nothing_before_flush)
 	EXPECT_TRUE(UNTIL(nr_ran == 15));
 }
 
+static atomic_int nr_spawned;
+
+static void *spawn_17(void *arg)
+{
+	atomic_int *may_go = arg;
+	int i;
+
+	for (i = 0; i < 17; i++) {
+		while (i == 1 && !*may_go)
+			sched_yield();
+		if (!pl_spawn(NULL, count, NULL, NULL))
+			nr_spawned++;
+	}
+	return NULL;
+}
+
+TEST_F(spawn, thread_spawns_again_without_the_lock_of_the_slab)
+{
+	atomic_int may_go = 0;
+	pthread_t thread;
+
+	ASSERT_EQ(0, pthread_create(&thread, NULL, spawn_17, &may_go));
+	ASSERT_TRUE(UNTIL(nr_ran == 1));
+	pl__lock(&pl__rt.tasks.lock);
+	may_go = 1;
+	EXPECT_TRUE(UNTIL(nr_spawned == 17));
+	pl__unlock(&pl__rt.tasks.lock);
+	pthread_join(thread, NULL);
+	EXPECT_TRUE(UNTIL(nr_ran == 17));
+}
+
+static void *spawn_once(void *arg)
+{
+	EXPECT_EQ(0, pl_spawn(NULL, count, NULL, NULL));
+	return arg;
+}
+
+static void spawn_from_threads(struct __test_metadata *_metadata, int nr)
+{
+	pthread_t thread;
+	int i, before = nr_ran;
+
+	for (i = 0; i < nr; i++) {
+		ASSERT_EQ(0, pthread_create(&thread, NULL, spawn_once, NULL));
+		pthread_join(thread, NULL);
+	}
+	EXPECT_TRUE(UNTIL(nr_ran == before + nr));
+}
+
+/* A stripe keeps less than a batch, a worker two. */
+TEST_F(spawn, threads_that_spawn_and_end_take_the_memory_of_few)
+{
+	uint32_t most = PL__NR_STRIPES * PL__SLAB_BATCH, round;
+
+	for (round = 0; round < 3; round++) {
+		spawn_from_threads(_metadata, 1000);
+		EXPECT_LE(pl__slab_nr_slots(&pl__rt.tasks),
+			  most + rt_stat().workers * 2 * PL__SLAB_BATCH);
+		EXPECT_EQ(0, pl_runtime_stop());
+	}
+}
+
 TEST_F(spawn, flush_of_nothing_returns_0)
 {
 	EXPECT_EQ(0, pl_flush());
