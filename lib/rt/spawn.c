@@ -373,31 +373,63 @@ static int reserve_outside(struct pl__task **t, const struct spawn_args *o,
 	return ret;
 }
 
-int pl__spawn_reserve(struct pl__task **out, void (*fn)(void *arg), void *arg,
-		      const char *name)
+static int spawn_reserve(struct pl__task **out, const struct spawn_args *o,
+			 void *arg)
 {
-	struct spawn_args o = { .fn = fn, .name = name, .flags = SPAWN_OWN };
 	struct pl__worker *w = pl__self();
 	int ret;
 
 	if (!w)
-		return reserve_outside(out, &o, arg);
-	ret = admit(&o);
+		return reserve_outside(out, o, arg);
+	ret = admit(o);
 	if (ret)
 		return ret;
-	*out = task_new(pl__slab_alloc(&pl__rt.tasks, &w->tasks), &o, arg);
+	*out = task_new(pl__slab_alloc(&pl__rt.tasks, &w->tasks), o, arg);
 	return *out ? 0 : -EAGAIN;
+}
+
+int pl__spawn_reserve(struct pl__task **out, void (*fn)(void *arg), void *arg,
+		      const char *name)
+{
+	struct spawn_args o = { .fn = fn, .name = name, .flags = SPAWN_OWN };
+
+	return spawn_reserve(out, &o, arg);
+}
+
+int pl__spawn_reserve_blocking(struct pl__task **out, void (*fn)(void *arg),
+			       void *arg, const char *name)
+{
+	struct spawn_args o = { .fn = fn, .name = name, .flags = SPAWN_OWN,
+				.cls = PL_STACK_WORKER };
+
+	return spawn_reserve(out, &o, arg);
+}
+
+static void spawn_count(struct pl__worker *w)
+{
+	if (!w)
+		return;
+	counter_inc(&w->stat.spawned);
+	counter_inc(&w->stat.signals);
 }
 
 void pl__spawn_commit(struct pl__task *t)
 {
 	struct pl__worker *w = pl__self();
 
-	if (w) {
-		counter_inc(&w->stat.spawned);
-		counter_inc(&w->stat.signals);
-	}
+	spawn_count(w);
 	pl__ready(t);
+	if (!w)
+		pl__rt_exit();
+}
+
+void pl__spawn_commit_blocking(struct pl__task *t)
+{
+	struct pl__worker *w = pl__self();
+
+	spawn_count(w);
+	if (!pl__aside_spawn(w, t))
+		pl__ready(t);
 	if (!w)
 		pl__rt_exit();
 }

@@ -16,6 +16,16 @@
 int pl__spawn_reserve(struct pl__task **out, void (*fn)(void *arg), void *arg,
 		      const char *name);
 void pl__spawn_commit(struct pl__task *t);
+
+/*
+ * The same for a task that will block its worker: it has the worker's stack,
+ * and is set aside.
+ */
+int pl__spawn_reserve_blocking(struct pl__task **out, void (*fn)(void *arg),
+			       void *arg, const char *name);
+void pl__spawn_commit_blocking(struct pl__task *t);
+
+/* Gives up what either has reserved. */
 void pl__spawn_cancel(struct pl__task *t);
 
 #endif /* PL_SPAWN_H */
