@@ -41,6 +41,7 @@
 #include "parklot/chan.h"
 #include "parklot/queue.h"
 #include "parklot/io.h"
+#include "parklot/names.h"
 #include "parklot/child.h"
 
 #endif /* PARKLOT_H */

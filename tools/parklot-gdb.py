@@ -187,7 +187,7 @@ class Task:
         # A thread that is no task waits for the task with its request.
         if what == "io" and not self.is_thread:
             return "io: " + io_operation(self.word)
-        if what in ("sleep", "io"):
+        if what in ("sleep", "io", "getaddrinfo", "getnameinfo"):
             return what
         return "%s %#x" % (what, self.word)
 

@@ -41,6 +41,14 @@ int *pl__errno_at(void)
 	return &errno;
 }
 
+int pl__errno_swap(int value)
+{
+	int before = errno;
+
+	errno = value;
+	return before;
+}
+
 static uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec ts;

@@ -22,6 +22,8 @@ int pl__thread_id(void);
 
 /* Where the calling thread has its errno. */
 int *pl__errno_at(void);
+/* Sets it to @value and returns what it was. */
+int pl__errno_swap(int value);
 
 /* Reads memory that may be unmapped at any moment; false: it is. */
 bool pl__read_own_mem(void *to, const void *from, size_t size);

@@ -55,6 +55,8 @@ static const char *const for_what[] = {
 	[PL__FOR_SCOPE]		= "scope",
 	[PL__FOR_IO]		= "io",
 	[PL__FOR_SPAWN]		= "spawn",
+	[PL__FOR_GETADDRINFO]	= "getaddrinfo",
+	[PL__FOR_GETNAMEINFO]	= "getnameinfo",
 };
 
 /* ---- reading ---- */
@@ -226,6 +228,13 @@ static void put_io(struct pl__sigsafe_buf *text, const struct view *v)
 	pl__sigsafe_int(text, sqe.fd);
 }
 
+/* What waiters share, and may be looked for. */
+static bool is_shared(const struct view *v, uint8_t what)
+{
+	return what != PL__FOR_SLEEP && what != PL__FOR_GETADDRINFO &&
+	       what != PL__FOR_GETNAMEINFO && !is_in_stack(v, word_of(v));
+}
+
 static void put_wait(struct pl__sigsafe_buf *text, const struct view *v)
 {
 	uintptr_t word = word_of(v);
@@ -237,7 +246,7 @@ static void put_wait(struct pl__sigsafe_buf *text, const struct view *v)
 		put_joined(text, word & ~(uintptr_t)1);
 	} else if (what == PL__FOR_IO) {
 		put_io(text, v);
-	} else if (what != PL__FOR_SLEEP && !is_in_stack(v, word)) {
+	} else if (is_shared(v, what)) {
 		pl__sigsafe_put(text, " ");
 		pl__sigsafe_hex(text, word);
 	}

@@ -31,6 +31,8 @@ enum pl__for {
 	PL__FOR_SCOPE,
 	PL__FOR_IO,
 	PL__FOR_SPAWN,
+	PL__FOR_GETADDRINFO,
+	PL__FOR_GETNAMEINFO,
 	PL__NR_FOR,
 };
 

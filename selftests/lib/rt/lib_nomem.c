@@ -107,6 +107,10 @@ static const struct op io_ops[] = {
 	{ "close", TASK, op_close, { 0 } },
 	{ "io_wait", TASK, op_io_wait, WANT },
 	{ "connect", TASK, op_connect, WANT },
+	{ "getaddrinfo", NEW, op_getaddrinfo, WANT },
+	{ "getaddrinfo", THREAD, op_getaddrinfo, WANT },
+	{ "getaddrinfo", TASK, op_getaddrinfo, WANT },
+	{ "getnameinfo", TASK, op_getnameinfo, WANT },
 };
 
 static const struct op noun_ops[] = {

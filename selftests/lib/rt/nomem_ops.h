@@ -7,6 +7,8 @@
 #define SELFTESTS_NOMEM_OPS_H
 
 #include <liburing.h>
+#include <netdb.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -494,6 +496,26 @@ static int op_connect(void)
 	close(from);
 	close(fd);
 	return ret;
+}
+
+/* Whether there is such a host is not the question. */
+static int op_getaddrinfo(void)
+{
+	struct addrinfo *list;
+	int ret = pl_getaddrinfo("localhost", "80", NULL, &list, NULL);
+
+	if (!ret)
+		freeaddrinfo(list);
+	return ret == -ENXIO ? 0 : ret;
+}
+
+static int op_getnameinfo(void)
+{
+	const struct sockaddr_in addr = { .sin_family = AF_INET };
+	char service[32];
+
+	return pl_getnameinfo((const struct sockaddr *)&addr, sizeof(addr),
+			      NULL, 0, service, sizeof(service), 0, NULL);
 }
 
 static int op_stop(void)
