@@ -38,6 +38,7 @@ struct member {
 struct app {
 	const char *name;
 	uint64_t cancel_ns;		/* between two cancels, at most */
+	void (*worker_start)(void *arg); /* or NULL: of the configuration */
 	void (*begin)(void);		/* of a round; in the main thread */
 	void (*work)(struct member *m);	/* one unit of work */
 	uint32_t (*flags)(uint32_t nr);	/* PL_SPAWN_* of that member */
@@ -150,6 +151,7 @@ static inline void app_round(bool is_first)
 	app_late_ns = app_thread_late_ns = 0;
 	app_nr_units = app_nr_cancelled = 0;
 	cfg.max_workers = NR_MEMBERS + 256;
+	cfg.worker_start = app->worker_start;
 	app_must("pl_runtime_start", pl_runtime_start(&cfg));
 	app->begin();
 	app_must("pl_latch_init", pl_latch_init(&app_latch, NR_MEMBERS));

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * getaddrinfo() and popen(), from 200 tasks
+ * pl_getaddrinfo(), getaddrinfo() and popen(), from 200 tasks
  *
  * Names are asked of /etc/hosts and of a name server of the test, an ordinary
- * thread here, that knows some of them and answers after a while.  A program
+ * thread here, that knows some of them and answers after a while.  A quarter of
+ * the tasks asks by pl_getaddrinfo(), and does not always wait long.  A program
  * that popen() starts says its number, and what it was started with: the
  * signals that are blocked and ignored, and its descriptors, are those of one
  * that an ordinary thread has started before there were tasks.  Its status
@@ -28,7 +29,7 @@ static struct sockaddr_in server_addr;
 static int server_fd = -1;
 static pthread_t server;
 static atomic_bool is_server_over;
-static atomic_long nr_names, nr_children;
+static atomic_long nr_names, nr_given_up, nr_children;
 
 /* ---- the name server ---- */
 
@@ -107,53 +108,97 @@ static void *serve(void *unused)
 
 static char look[256];			/* what one of the main thread says */
 
-static void must_resolve(const char *name, int want_err, const char *want)
-{
-	const struct addrinfo hints = { .ai_family = AF_INET,
-					.ai_socktype = SOCK_STREAM };
-	struct addrinfo *found = NULL;
-	char text[INET_ADDRSTRLEN] = "";
-	int err = getaddrinfo(name, "80", &hints, &found);
+static const struct addrinfo hints = {
+	.ai_family = AF_INET,
+	.ai_socktype = SOCK_STREAM,
+};
 
-	if (err != want_err)
-		app_fail("%s: %s", name, err ? gai_strerror(err) : "found");
+/* A name, and what ought to be found. */
+struct question {
+	char name[32];
+	int want_err;
+	char want[INET_ADDRSTRLEN];	/* "": nothing */
+};
+
+static void check_answer(const struct question *q, int err,
+			 struct addrinfo *found)
+{
+	char text[INET_ADDRSTRLEN] = "";
+
+	if (err != q->want_err)
+		app_fail("%s: %s", q->name, err ? gai_strerror(err) : "found");
 	if (!err)
 		inet_ntop(AF_INET, &((struct sockaddr_in *)(void *)
 				     found->ai_addr)->sin_addr,
 			  text, sizeof(text));
-	if (strcmp(text, want))
-		app_fail("%s: %s, and ought to be %s", name, text, want);
+	if (strcmp(text, q->want))
+		app_fail("%s: %s, and ought to be %s", q->name, text, q->want);
 	if (found)
 		freeaddrinfo(found);
 	nr_names++;
 }
 
-/* A task keeps its thread in calls that are not the library's: so _res, too. */
-static void ask_names(void *arg)
+static struct question make_question(struct member *m)
 {
-	struct member *m = arg;
 	const uint32_t x = m->nr % 256, y = app_random(&m->seed, 256);
-	char name[32], want[INET_ADDRSTRLEN];
+	struct question q = { .want_err = 0 };
 
+	switch (app_random(&m->seed, 4)) {
+	case 0:
+		strcpy(q.name, "localhost");
+		strcpy(q.want, "127.0.0.1");
+		break;
+	case 1:
+		snprintf(q.name, sizeof(q.name), NO_NAME "%u-%u.test.", x, y);
+		q.want_err = EAI_NONAME;
+		break;
+	default:
+		snprintf(q.name, sizeof(q.name), "%u-%u.test.", x, y);
+		snprintf(q.want, sizeof(q.want), "10.1.%u.%u", x, y);
+	}
+	return q;
+}
+
+/* In each worker: the resolver's state is the thread's. */
+static void use_server(void *unused)
+{
+	(void)unused;
 	if (res_init())
 		app_fail("res_init: %s", strerror(errno));
 	_res.retrans = 30;
 	_res.nscount = 1;
 	_res.nsaddr_list[0] = server_addr;
-	switch (app_random(&m->seed, 4)) {
-	case 0:
-		must_resolve("localhost", 0, "127.0.0.1");
-		break;
-	case 1:
-		snprintf(name, sizeof(name), NO_NAME "%u-%u.test.", x, y);
-		must_resolve(name, EAI_NONAME, "");
-		break;
-	default:
-		snprintf(name, sizeof(name), "%u-%u.test.", x, y);
-		snprintf(want, sizeof(want), "10.1.%u.%u", x, y);
-		must_resolve(name, 0, want);
+}
+
+static void ask_name(void *arg)
+{
+	const struct question q = make_question(arg);
+	struct addrinfo *found = NULL;
+	int err = getaddrinfo(q.name, "80", &hints, &found);
+
+	check_answer(&q, err, found);
+}
+
+/* Half of the deadlines pass now and then. */
+static void ask_name_of_parklot(struct member *m)
+{
+	const struct question q = make_question(m);
+	uint64_t deadline = PL_FOREVER;
+	struct addrinfo *found;
+	int ret, eai;
+
+	if (app_random(&m->seed, 2))
+		deadline = pl_now() + app_random(&m->seed, 2 * ANSWER_MS *
+						 NSEC_PER_MSEC);
+	ret = pl_getaddrinfo_until(q.name, "80", &hints, &found, &eai,
+				   deadline);
+	if (ret == -ETIMEDOUT || (ret == -ECANCELED && pl_cancelled())) {
+		nr_given_up++;
+		return;
 	}
-	res_nclose(&_res);
+	if (ret != (eai ? -ENXIO : 0))
+		app_fail("%s: %s", q.name, strerror(-ret));
+	check_answer(&q, eai, found);
 }
 
 /* All that it says; -1: the task was cancelled. */
@@ -215,10 +260,12 @@ static void run_child(struct member *m)
 
 static void name_or_child(struct member *m)
 {
-	if (m->nr % 2)
-		pl_blocking(ask_names, m);
+	if (m->nr % 4 == 1)
+		ask_name_of_parklot(m);
+	else if (m->nr % 2)
+		pl_blocking(ask_name, m);
 	else
-		ask_names(m);
+		ask_name(m);
 	run_child(m);
 }
 
@@ -234,7 +281,7 @@ static void look_first(void)
 		app_fail("signals are blocked: %s", look);
 }
 
-static void begin(void)
+static void open_server(void)
 {
 	socklen_t len = sizeof(server_addr);
 
@@ -247,22 +294,27 @@ static void begin(void)
 	    bind(server_fd, (struct sockaddr *)&server_addr, len) ||
 	    getsockname(server_fd, (struct sockaddr *)&server_addr, &len))
 		app_fail("name server: %s", strerror(errno));
+	if (__nss_configure_lookup("hosts", "files dns"))
+		app_fail("the name server cannot be chosen");
+}
+
+static void begin(void)
+{
 	is_server_over = false;
 	if (pthread_create(&server, NULL, serve, NULL))
 		app_fail("name server: no thread");
-	if (__nss_configure_lookup("hosts", "files dns"))
-		app_fail("the name server cannot be chosen");
 	look_first();
-	nr_names = nr_children = 0;
+	nr_names = nr_given_up = nr_children = 0;
 }
 
+/* The server answers also calls that were given up. */
 static void end(void)
 {
+	app_wait(app_has_no_tasks, "the end of all calls of the resolver");
 	is_server_over = true;
 	pthread_join(server, NULL);
-	close(server_fd);
-	printf("names: %ld names, %ld children\n", (long)nr_names,
-	       (long)nr_children);
+	printf("names: %ld names, %ld given up, %ld children\n",
+	       (long)nr_names, (long)nr_given_up, (long)nr_children);
 }
 
 static uint32_t flags(uint32_t nr)
@@ -274,9 +326,10 @@ int main(int argc, char **argv)
 {
 	static const struct app names = {
 		.name = "names", .cancel_ns = 5 * NSEC_PER_MSEC,
-		.begin = begin, .work = name_or_child, .flags = flags,
-		.end = end,
+		.worker_start = use_server, .begin = begin,
+		.work = name_or_child, .flags = flags, .end = end,
 	};
 
+	open_server();
 	return app_main(argc, argv, &names);
 }
