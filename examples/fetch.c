@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <netdb.h>
-#include <netinet/in.h>
 #include <parklot.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,13 +101,14 @@ static void serve_oneself(void)
 static void resolve(const char *url)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *ai;
+	int eai;
 
 	if (sscanf(url, "http://%255[^:/]:%7[0-9]%1023s", f.host, f.port,
 		   f.path) < 2 &&
 	    sscanf(url, "http://%255[^:/]%1023s", f.host, f.path) < 1)
 		die(url, "not http://HOST[:PORT][/PATH]");
-	if (getaddrinfo(f.host, f.port, &hints, &ai))
-		die(f.host, "no such host");
+	if (pl_getaddrinfo(f.host, f.port, &hints, &ai, &eai))
+		die(f.host, eai ? gai_strerror(eai) : "cannot be looked up");
 	memcpy(&f.addr, ai->ai_addr, ai->ai_addrlen);
 	f.addrlen = ai->ai_addrlen;
 	freeaddrinfo(ai);
