@@ -305,11 +305,20 @@ struct io_proxy {
 	int			res;
 };
 
+static int no_stack(void)
+{
+	int ret = pl__wait_pending();
+
+	return ret ? ret : -ENOMEM;
+}
+
 static void run_proxy(void *arg)
 {
+	struct pl__task *t = pl__current();
 	struct io_proxy *e = arg;
 
-	e->res = io_wait(e->io_op);
+	t->may_lack_stack = false;
+	e->res = t->cls == PL_STACK_WORKER ? no_stack() : io_wait(e->io_op);
 	store_release(&e->done, 1);
 	pl__wake(&e->done, 1);
 }
@@ -338,6 +347,8 @@ static int io_wait_thread(const struct io_op *a)
 	if (ret)
 		return ret;
 	t = pl__task_handle(proxy);
+	/* The thread's deadline holds nowhere but in the task. */
+	proxy->may_lack_stack = true;
 	pl__spawn_commit(proxy);
 	/* The thread's scope was cancelled, or the runtime stops. */
 	if (wait_for_proxy(&e, 0) == -ECANCELED)

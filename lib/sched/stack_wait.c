@@ -63,13 +63,20 @@ static bool may_stop_on_loop(uint32_t cls)
 	       pl__rt.cfg.stack_size[cls] <= LOOP_STACK_SIZE;
 }
 
-static bool stop_on_loop(struct pl__task *t)
+static bool run_without(struct pl__task *t)
 {
-	bool may = may_stop_on_loop(t->cls);
+	bool may = t->may_lack_stack || may_stop_on_loop(t->cls);
 
 	if (may)
 		t->cls = PL_STACK_WORKER;
 	return may;
+}
+
+/* Apart from its caller, which then needs no frame where there is a stack. */
+static __pl_noinline bool prepare_without(struct pl__worker *w,
+					  struct pl__task *t)
+{
+	return run_without(t) || wait_for_stack(w, t);
 }
 
 bool pl__task_prepare(struct pl__worker *w, struct pl__task *t)
@@ -80,7 +87,7 @@ bool pl__task_prepare(struct pl__worker *w, struct pl__task *t)
 		return true;
 	st = pl__stack_get(&pl__rt.stacks, &w->stacks, t->cls);
 	if (unlikely(!st))
-		return stop_on_loop(t) || wait_for_stack(w, t);
+		return prepare_without(w, t);
 	give_stack(t, st);
 	return true;
 }

@@ -69,6 +69,8 @@ struct pl__task {
 	uint8_t			cls;		/* O: enum pl_stack */
 	bool			is_ending;	/* O: runs its destructors */
 	uint8_t			score;		/* O: see forecast.h */
+	/* O: until it runs: on the worker's stack, if there is no other */
+	bool			may_lack_stack;
 	/* The spawner and the worker use the cache line up to here. */
 	pl__wait_slot		joiner;		/* A: the first joiner */
 	union {

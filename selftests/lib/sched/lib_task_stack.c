@@ -206,6 +206,46 @@ TEST_F(task_stack, stop_ends_tasks_that_found_no_stack)
 	EXPECT_EQ(nr, nr_ended);
 }
 
+/* ---- I/O of threads ---- */
+
+static int pipe_fds[2];
+static atomic_bool may_read;
+static atomic_long nr_read;
+
+static void *read_in_thread(void *arg)
+{
+	char c;
+
+	(void)arg;
+	while (!may_read)
+		breathe();
+	nr_read = pl_read_until(pipe_fds[0], &c, 1, in_ms(1));
+	return NULL;
+}
+
+/* The first task of all is the one that reads for the thread. */
+TEST_F(task_stack, thread_is_told_that_there_is_no_stack_for_its_io)
+{
+	pthread_t thread;
+	char c;
+
+	if (RT_ASAN || RT_TSAN)
+		SKIP(return, "memory cannot be limited here");
+	ASSERT_EQ(0, pipe(pipe_fds));
+	start_with(2, 2);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, read_in_thread, NULL));
+	limit_memory(1UL << 20);
+	may_read = true;
+	EXPECT_TRUE(UNTIL(nr_read));
+	EXPECT_EQ(0, pl__rt.stackless.nr);
+	give_memory_back();
+	pthread_join(thread, NULL);
+	if (nr_read == -ETIMEDOUT)
+		SKIP(return, "memory cannot be limited here");
+	EXPECT_EQ(-ENOMEM, nr_read);
+	EXPECT_EQ(-ETIMEDOUT, pl_read_until(pipe_fds[0], &c, 1, in_ms(1)));
+}
+
 /* ---- overflow ---- */
 
 __attribute__((noinline, no_sanitize_address, no_sanitize_thread))
