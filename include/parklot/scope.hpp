@@ -126,6 +126,9 @@ template <typename F> void in_scope_of(scope &s, F &&f)
 {
 	try {
 		std::forward<F>(f)(s);
+	} catch (const detail::exit_request &) {
+		/* It ends the task; the scope's destructor waits. */
+		throw;
 	} catch (...) {
 		s.note(std::current_exception());
 		pl_scope_cancel(&s.s, -ECANCELED);

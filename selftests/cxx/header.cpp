@@ -485,6 +485,28 @@ static void scope_has_a_deadline()
 	}) == EPIPE, "the reason is thrown");
 }
 
+static void exit_leaves_cancelled_scopes()
+{
+	std::atomic<int> nr = 0;
+	auto late = parklot::spawn([&] {
+		parklot::in_scope(0ms, [](parklot::scope &) {
+			parklot::this_task::exit();
+		});
+		nr++;
+	});
+	auto cancelled = parklot::spawn([&] {
+		parklot::in_scope([](parklot::scope &s) {
+			s.cancel(EPIPE);
+			parklot::this_task::exit();
+		});
+		nr++;
+	});
+
+	expect(!error_of([&] { late.join(); }) &&
+	       !error_of([&] { cancelled.join(); }), "exit() outdoes errors");
+	expect(!nr, "exit() ends the task");
+}
+
 static void shield_keeps_cancels_out()
 {
 	bool is_through = false;
@@ -554,6 +576,7 @@ static void all()
 	child_that_throws_cancels_the_rest();
 	exception_cancels_the_children();
 	scope_has_a_deadline();
+	exit_leaves_cancelled_scopes();
 	shield_keeps_cancels_out();
 	nothing_is_allocated();
 }
