@@ -68,7 +68,7 @@ public:
 	{
 		int ret = wait();
 
-		if (first)
+		if (!is_inside && first)
 			std::rethrow_exception(first);
 		check(ret);
 	}
@@ -112,8 +112,11 @@ private:
 	}
 	int wait() noexcept
 	{
-		is_inside = false;
-		return pl_scope_leave(&s);
+		int ret = pl_scope_leave(&s);
+
+		/* Refused; or cancelled with it, then it refuses a second. */
+		is_inside = ret == -EINVAL;
+		return ret;
 	}
 
 	pl_scope		s = PL_SCOPE_INIT;

@@ -483,6 +483,12 @@ static void scope_has_a_deadline()
 		expect(s.is_cancelled(), "it is cancelled");
 		s.leave();
 	}) == EPIPE, "the reason is thrown");
+	parklot::spawn([] {
+		parklot::scope outer, inner;
+
+		outer.cancel(EINVAL);
+		expect(error_of([&] { outer.leave(); }) == EINVAL, "too early");
+	}).join();
 }
 
 static void exit_leaves_cancelled_scopes()
