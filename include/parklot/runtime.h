@@ -39,7 +39,7 @@ enum pl_wait {
  * @size:		set by PL_CONFIG_INIT
  * @nr_workers:		target concurrency: workers that run at a time, started
  *			on demand; 0: the CPUs that affinity and cgroup quota
- *			allow
+ *			allow, but no more than @max_workers
  * @max_workers:	most worker threads, blocked ones included; 0:
  *			@nr_workers + 256.  If all of them are blocked while
  *			tasks wait, a line on stderr says so, once
@@ -167,7 +167,7 @@ PL_API int pl_runtime_stop_until(uint64_t deadline_ns,
 
 /**
  * pl_runtime_set_workers() - set the target concurrency
- * @nr: 0: the CPUs that affinity and cgroup quota allow
+ * @nr: 0: the default of struct pl_config
  *
  * With more, workers are started on demand, as at the start.  With fewer, a
  * surplus worker parks at the end of the task that it runs; the others steal

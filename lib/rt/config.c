@@ -200,12 +200,21 @@ static bool is_sane(const struct pl_config *c)
 	       may_be_caught(c->dump_signal) && c->pin_workers <= 1;
 }
 
+uint32_t pl__config_target(uint32_t max_workers)
+{
+	uint32_t nr = pl__cpus_usable();
+
+	return nr < max_workers ? nr : max_workers;
+}
+
 static void set_defaults(struct pl_config *c)
 {
 	size_t i;
 
 	if (!c->nr_workers)
-		c->nr_workers = pl__cpus_usable();
+		c->nr_workers = pl__config_target(c->max_workers ?
+						  c->max_workers :
+						  PL__WORKERS_MAX);
 	if (!c->max_workers)
 		c->max_workers = c->nr_workers + 256;
 	if (c->max_workers > PL__WORKERS_MAX)

@@ -20,6 +20,9 @@
  */
 bool pl__opts_copy(void *to, size_t known, const void *from);
 
+/* The default target concurrency, which is no more than @max_workers. */
+uint32_t pl__config_target(uint32_t max_workers);
+
 /* Fills in *@out, with the defaults; -EINVAL: bad value. */
 int pl__config_resolve(const struct pl_config *cfg, struct pl_config *out);
 

@@ -266,7 +266,7 @@ static int set_workers(uint32_t nr)
 	uint32_t old;
 
 	if (!nr)
-		nr = pl__cpus_usable();
+		nr = pl__config_target(pl__rt.cfg.max_workers);
 	if (nr > pl__rt.cfg.max_workers)
 		return -EINVAL;
 	old = atomic_exchange(&pl__rt.target, nr);

@@ -105,6 +105,22 @@ TEST_F(runtime, contradicting_fields_are_refused)
 	EXPECT_EQ(4, rt_stat().workers);
 }
 
+/* Fewer than there are CPUs, on a machine with more than one. */
+TEST_F(runtime, default_target_is_within_the_maximum)
+{
+	struct pl_config cfg = PL_CONFIG_INIT;
+
+	clear_env();
+	cfg.max_workers = 1;
+	EXPECT_EQ(0, pl_runtime_start(&cfg));
+	EXPECT_EQ(0, pl_runtime_set_workers(0));
+	run_in_task(count, NULL);
+	EXPECT_EQ(1, nr_ran);
+	EXPECT_EQ(0, pl_runtime_stop());
+	setenv("PARKLOT_MAX_WORKERS", "1", 1);
+	EXPECT_EQ(0, pl_runtime_start(NULL));
+}
+
 TEST_F(runtime, larger_configuration_is_accepted)
 {
 	struct {
