@@ -130,7 +130,8 @@ PL_API int pl_sem_wait_until(struct pl_sem *s, uint64_t deadline_ns);
  * *@s is not touched once another can have the units.  Another caller may take
  * a unit before a woken waiter does, which then waits on.
  *
- * Return: 0; -EOVERFLOW, and no unit is added, above PL_SEM_MAX; -EINVAL.
+ * Return: 0; -EOVERFLOW, and no unit is added, if there would be more than
+ * PL_SEM_MAX; -EINVAL, also if @nr alone is more.
  */
 PL_API int pl_sem_post(struct pl_sem *s, uint32_t nr);
 

@@ -105,7 +105,7 @@ int pl_sem_post(struct pl_sem *s, uint32_t nr)
 {
 	uint32_t old;
 
-	if (!s)
+	if (!s || nr > UNITS)
 		return -EINVAL;
 	if (!nr)
 		return 0;

@@ -41,6 +41,7 @@ TEST_F(sem, bad_arguments_are_refused)
 	EXPECT_EQ(-EINVAL, pl_sem_wait(NULL));
 	EXPECT_EQ(-EINVAL, pl_sem_wait_until(NULL, 0));
 	EXPECT_EQ(-EINVAL, pl_sem_post(NULL, 1));
+	EXPECT_EQ(-EINVAL, pl_sem_post(&sem, PL_SEM_MAX + 1));
 	EXPECT_EQ(-EAGAIN, pl_sem_trywait(&sem));
 }
 
@@ -48,7 +49,8 @@ TEST_F(sem, post_beyond_the_maximum_is_refused)
 {
 	EXPECT_EQ(0, pl_sem_init(&sem, PL_SEM_MAX - 1));
 	EXPECT_EQ(-EOVERFLOW, pl_sem_post(&sem, 2));
-	EXPECT_EQ(-EOVERFLOW, pl_sem_post(&sem, UINT32_MAX));
+	EXPECT_EQ(-EOVERFLOW, pl_sem_post(&sem, PL_SEM_MAX));
+	EXPECT_EQ(-EINVAL, pl_sem_post(&sem, UINT32_MAX));
 	EXPECT_EQ(0, pl_sem_post(&sem, 1));
 	EXPECT_EQ(-EOVERFLOW, pl_sem_post(&sem, 1));
 	EXPECT_EQ(0, pl_sem_trywait(&sem));
