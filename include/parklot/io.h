@@ -110,8 +110,9 @@ struct pollfd;
  * @nr:          of @fds; 0 waits for the deadline alone
  * @deadline_ns: as everywhere; one in the past only looks
  *
- * Takes a descriptor of the library's while it waits.  As with poll(), a close
- * of one of them ends the call or not; pl_close() makes no difference.
+ * Takes a descriptor of the library's while it waits, if it has any to watch.
+ * As with poll(), a close of one of them ends the call or not; pl_close() makes
+ * no difference.
  *
  * Return: how many have events; -ETIMEDOUT: none; -EINVAL: @fds is NULL, or
  * longer than RLIMIT_NOFILE; -EMFILE, -ENFILE; else as above.  revents is set

@@ -111,6 +111,18 @@ static int poll_by_set(struct pollfd *fds, unsigned int nr,
 	return ret < 0 && ret != -EBADF && ret != -ENOENT ? ret : 0;
 }
 
+/* A set takes a descriptor; with nothing to watch none is needed. */
+static int poll_or_sleep(struct pollfd *fds, unsigned int nr,
+			 uint64_t deadline_ns)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr; i++)
+		if (fds[i].fd >= 0)
+			return poll_by_set(fds, nr, deadline_ns);
+	return pl_sleep_until(deadline_ns);
+}
+
 int pl_poll_many(struct pollfd *fds, unsigned int nr, uint64_t deadline_ns)
 {
 	int ret;
@@ -121,7 +133,7 @@ int pl_poll_many(struct pollfd *fds, unsigned int nr, uint64_t deadline_ns)
 	if (!ret)
 		ret = poll_now(fds, nr);
 	while (!ret && deadline_ns > pl__now_ns())
-		ret = poll_by_set(fds, nr, deadline_ns);
+		ret = poll_or_sleep(fds, nr, deadline_ns);
 	if (ret)
 		return ret;
 	pl_yield();

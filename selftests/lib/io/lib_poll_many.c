@@ -216,6 +216,10 @@ static void poll_without_descriptors(void *arg)
 	none.rlim_cur = 3;
 	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &none));
 	EXPECT_EQ(-EMFILE, pl_poll_many(&fds, 1, PL_FOREVER));
+	/* With nothing to watch it needs none. */
+	EXPECT_EQ(-ETIMEDOUT, pl_poll_many(NULL, 0, in_ms(1)));
+	fds.fd = -1;
+	EXPECT_EQ(-ETIMEDOUT, pl_poll_many(&fds, 1, in_ms(1)));
 	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &old));
 }
 
