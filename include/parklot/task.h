@@ -30,7 +30,8 @@ enum pl_stack {
  * @size:  set by PL_SPAWN_OPTS_INIT
  * @stack: enum pl_stack
  * @flags: PL_SPAWN_*
- * @name:  copied, 15 bytes; shown by tools and in messages
+ * @name:  copied, 15 bytes, with '?' for control characters; shown by tools
+ *	   and in messages
  * @stack_size: how many bytes the task needs, with @stack PL_STACK_NORMAL: it
  *         gets the smallest of the runtime's stacks that has them, or -EINVAL;
  *         0: the class decides

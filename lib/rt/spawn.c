@@ -85,6 +85,24 @@ static int choose_stack(struct spawn_args *o)
 	return best == SIZE_MAX ? -EINVAL : 0;
 }
 
+/*
+ * What shows the name may show it to a terminal: control characters, those of
+ * UTF-8 after the byte 0xc2 as well, become '?'.
+ */
+static __pl_noinline void keep_name(char *to, size_t size, const char *from)
+{
+	unsigned char c, last = 0;
+	size_t i;
+
+	for (i = 0; i < size - 1 && from[i]; i++) {
+		c = (unsigned char)from[i];
+		to[i] = c < ' ' || c == 0x7f ||
+			(last == 0xc2 && c >= 0x80 && c < 0xa0) ? '?' : from[i];
+		last = c;
+	}
+	to[i] = '\0';
+}
+
 /* A slot for the calling thread, which is no worker; they come in batches. */
 static struct pl__task *slot_outside(struct pl__stripe *s)
 {
@@ -110,8 +128,7 @@ static struct pl__task *task_new(struct pl__task *t, const struct spawn_args *o,
 	t->score = 0;
 	t->stack = NULL;
 	if (o->name)
-		snprintf(t->waiter.name, sizeof(t->waiter.name), "%s",
-			 o->name);
+		keep_name(t->waiter.name, sizeof(t->waiter.name), o->name);
 	else
 		t->waiter.name[0] = '\0';
 	version = load_relaxed(&t->version) + 1;

@@ -333,6 +333,21 @@ TEST_F(dump, dump_tells_running_tasks_from_unstarted_ones)
 	EXPECT_NE(NULL, strstr(text, "parklot: 0 tasks, and 0 threads"));
 }
 
+TEST_F(dump, unprintable_characters_of_a_name_are_replaced)
+{
+	pl_task_t t[2];
+
+	start_with(1, 1);
+	NEEDS_DUMP();
+	t[0] = spawn_named("\x1b[31m\nx\x7f%n", sleep_long, NULL);
+	t[1] = spawn_named("\xc3\x96l \xc2\x9bm", sleep_long, NULL);
+	ASSERT_TRUE(UNTIL(is_waiting(t[0]) && is_waiting(t[1])));
+	ASSERT_NE(NULL, dumped());
+	EXPECT_NE(NULL, strstr(text, " '?[31m?x?%n' waits"));
+	EXPECT_NE(NULL, strstr(text, " '\xc3\x96l \xc2?m' waits"));
+	cancel_and_join(t, 2);
+}
+
 TEST_F(dump, task_dumps_itself_and_others)
 {
 	pl_task_t t;
