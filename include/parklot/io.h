@@ -152,9 +152,12 @@ PL_API void pl_io_sqe_init(struct io_uring_sqe *sqe);
 /**
  * pl_io_wait() - submit a copy of @sqe and wait for its completion
  *
- * Gives access to all that io_uring can do.  user_data is the library's.
+ * Gives access to all that one request of io_uring can do.  user_data is the
+ * library's.  Of several completions, as of a send without a copy, it waits for
+ * the last, and returns the first one's res.
  *
- * Return: the completion's res; else as above; -EOPNOTSUPP without io_uring.
+ * Return: the completion's res; -EINVAL: @sqe is NULL, is multishot, or has
+ * other flags than IOSQE_ASYNC; else as above; -EOPNOTSUPP without io_uring.
  */
 PL_API int pl_io_wait(struct io_uring_sqe *sqe, uint64_t deadline_ns);
 

@@ -37,6 +37,10 @@
 
 #define KERNEL_ERESTARTSYS	512
 
+/* Linux 6.4 and 6.7; headers may be older. */
+#define TIMEOUT_MULTISHOT	(1U << 6)
+#define OP_READ_MULTISHOT	49
+
 static void request_done(struct pl__ring_req *req, int res)
 {
 	struct pl__request *r = container_of(req, struct pl__request, req);
@@ -405,11 +409,39 @@ void pl_io_sqe_init(struct io_uring_sqe *sqe)
 	memset(sqe, 0, sizeof(*sqe));
 }
 
+/* It has results until it is cancelled, and the caller wants one. */
+static bool is_multishot(const struct io_uring_sqe *sqe)
+{
+	switch (sqe->opcode) {
+	case IORING_OP_POLL_ADD:
+		return sqe->len & IORING_POLL_ADD_MULTI;
+	case IORING_OP_ACCEPT:
+		return sqe->ioprio & IORING_ACCEPT_MULTISHOT;
+	case IORING_OP_RECV:
+	case IORING_OP_RECVMSG:
+		return sqe->ioprio & IORING_RECV_MULTISHOT;
+	case IORING_OP_TIMEOUT:
+		return sqe->timeout_flags & TIMEOUT_MULTISHOT;
+	case OP_READ_MULTISHOT:
+		return true;
+	}
+	return false;
+}
+
+/*
+ * All other flags tie it to other requests of the ring, hide its completion,
+ * or need what was registered with the ring.
+ */
+static bool has_one_result(const struct io_uring_sqe *sqe)
+{
+	return !(sqe->flags & ~IOSQE_ASYNC) && !is_multishot(sqe);
+}
+
 int pl_io_wait(struct io_uring_sqe *sqe, uint64_t deadline_ns)
 {
 	struct io_op a = { sqe, deadline_ns, true };
 
-	return sqe ? io_wait(&a) : -EINVAL;
+	return sqe && has_one_result(sqe) ? io_wait(&a) : -EINVAL;
 }
 
 ssize_t pl_read_until(int fd, void *buf, size_t n, uint64_t deadline_ns)

@@ -108,11 +108,12 @@ static __pl_always_inline int ring_add_locked(struct pl__ring *r,
 
 	req->ring = r;
 	req->sqe = sqe;
-	req->fd = sqe->flags & IOSQE_FIXED_FILE ? -1 : sqe->fd;
+	req->fd = sqe->fd;
 	req->nr = load_relaxed(&r->nr_added);
 	req->verdict = 0;
 	req->res = 0;
 	req->is_over = false;
+	req->has_first = false;
 	req->is_left = false;
 	req->submitter = NULL;
 	list_init(&req->queue);

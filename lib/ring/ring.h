@@ -52,6 +52,8 @@ struct pl__ring_req {
 	_Atomic uint32_t	pending; /* number of completions to come */
 	int			res;		/* L: its own result */
 	bool			is_over;	/* L: res is set */
+	/* L: res is the first completion's, and not the last */
+	bool			has_first;
 	/* L: io_uring has it still, and the ring became one of epoll */
 	bool			is_left;
 	/* L: count of the thief that submitted it; NULL: the owner did */

@@ -69,18 +69,14 @@ static int setup(struct io_uring *uring)
 	return ret;
 }
 
-/* A filter of system calls may permit a ring, and not its use. */
-int pl__uring_try_to_enter(const struct pl__uring *u)
-{
-	return (int)pl__syscall(SYS_io_uring_enter, u->uring.ring_fd);
-}
-
 /* ---- completions ---- */
 
 /* The request is over: a cancel that waits to be made again is dropped. */
 static uint32_t complete_request(struct pl__uring *u, struct pl__ring_req *req,
 				 int res)
 {
+	if (unlikely(req->has_first))
+		res = req->res;
 	req->res = req->verdict && (res == -ECANCELED || res == -EINTR) ?
 		   req->verdict : res;
 	req->is_over = true;
@@ -144,6 +140,7 @@ static uint32_t uring_complete_all(struct pl__uring *u)
 	struct io_uring_cqe *cqe;
 	uint32_t nr = 0;
 	uint64_t data;
+	bool is_last;
 	int res;
 
 	while (io_uring_cq_ready(&u->uring)) {
@@ -151,8 +148,10 @@ static uint32_t uring_complete_all(struct pl__uring *u)
 			break;
 		data = cqe->user_data;
 		res = cqe->res;
+		is_last = pl__uring_is_last(cqe->flags, data, res);
 		io_uring_cqe_seen(&u->uring, cqe);
-		nr += complete(u, data, res);
+		if (likely(is_last))
+			nr += complete(u, data, res);
 	}
 	return nr;
 }

@@ -59,10 +59,26 @@ static inline struct pl__ring_req *pl__uring_req_of(uint64_t data)
 	return (struct pl__ring_req *)(uintptr_t)data;
 }
 
-/* 0, or why the ring cannot be entered: -errno. */
-int pl__uring_try_to_enter(const struct pl__uring *u);
+/*
+ * A completion with @flags, of @data, is the last of its request.  Until then
+ * the kernel uses the request's buffer; the result is the first one's.
+ */
+static inline bool pl__uring_is_last(uint32_t flags, uint64_t data, int res)
+{
+	struct pl__ring_req *req = pl__uring_req_of(data);
+
+	if (likely(!(flags & IORING_CQE_F_MORE)))
+		return true;
+	if (!req->has_first)
+		req->res = res;
+	req->has_first = true;
+	return false;
+}
 
 /* uring_failure.c */
+
+/* 0, or why the ring cannot be entered: -errno. */
+int pl__uring_try_to_enter(const struct pl__uring *u);
 
 /* Lock held: entering returned @err; the ring may have failed. */
 void pl__uring_note_error(struct pl__uring *u, int err);

@@ -65,6 +65,12 @@ static void tell(int err)
 		store_relaxed(&has_printed, false);
 }
 
+/* A filter of system calls may permit a ring, and not its use. */
+int pl__uring_try_to_enter(const struct pl__uring *u)
+{
+	return (int)pl__syscall(SYS_io_uring_enter, u->uring.ring_fd);
+}
+
 void pl__uring_note_error(struct pl__uring *u, int err)
 {
 	if (!pl__uring_has_failed()) {
@@ -81,6 +87,8 @@ void pl__uring_note_error(struct pl__uring *u, int err)
 
 static void end_left(struct pl__uring *u, struct pl__ring_req *req, int res)
 {
+	if (req->has_first)
+		res = req->res;
 	if (res == -ECANCELED || res == -EINTR)
 		res = req->verdict ? req->verdict : -ERESTART;
 	req->is_left = false;
@@ -89,10 +97,12 @@ static void end_left(struct pl__uring *u, struct pl__ring_req *req, int res)
 	pl__ring_poll_end(&u->poll, req, res);
 }
 
-static void take_left(void *arg, uint64_t data, int res)
+static void take_left(void *arg, uint64_t data, int res, uint32_t flags)
 {
 	struct pl__uring *u = arg;
 
+	if (!pl__uring_is_last(flags, data, res))
+		return;
 	switch (data & PL__URING_MASK) {
 	case PL__URING_EVENT:
 		/* The read may have taken what epoll was to see. */
@@ -110,6 +120,7 @@ static void take_left(void *arg, uint64_t data, int res)
 static void take_all_left(struct pl__uring *u)
 {
 	struct io_uring_cqe *cqe;
+	uint32_t flags;
 	uint64_t data;
 	int res;
 
@@ -118,8 +129,9 @@ static void take_all_left(struct pl__uring *u)
 			break;
 		data = cqe->user_data;
 		res = cqe->res;
+		flags = cqe->flags;
 		io_uring_cqe_seen(&u->uring, cqe);
-		take_left(u, data, res);
+		take_left(u, data, res, flags);
 	}
 	if (IO_URING_READ_ONCE(*u->uring.sq.kflags) & IORING_SQ_CQ_OVERFLOW)
 		u->nr_overflown += pl__uring_overflow(u->uring.ring_fd,
@@ -213,7 +225,7 @@ static void end_unsubmitted(struct pl__uring *u)
 
 	for (; at != u->uring.sq.sqe_tail; at++) {
 		data = u->uring.sq.sqes[at % PL__URING_ENTRIES].user_data;
-		take_left(u, data, -ECANCELED);
+		take_left(u, data, -ECANCELED, 0);
 	}
 }
 

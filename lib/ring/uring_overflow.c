@@ -43,13 +43,15 @@ static bool next_line(struct lines *l, char *line, size_t size)
 }
 
 uint64_t pl__uring_overflow(int ring_fd, uint64_t nr_taken,
-			    void (*take)(void *arg, uint64_t data, int res),
+			    void (*take)(void *arg, uint64_t data, int res,
+					 uint32_t flags),
 			    void *arg)
 {
 	struct lines l = { .at = 0 };
 	unsigned long long data;
 	char line[96];
 	uint64_t nr = 0;
+	unsigned int flags;
 	int res;
 
 	snprintf(line, sizeof(line), "/proc/self/fdinfo/%d", ring_fd);
@@ -60,10 +62,11 @@ uint64_t pl__uring_overflow(int ring_fd, uint64_t nr_taken,
 		if (!strcmp(line, HEADING))
 			break;
 	while (next_line(&l, line, sizeof(line))) {
-		if (sscanf(line, " user_data=%llu, res=%d,", &data, &res) != 2)
+		if (sscanf(line, " user_data=%llu, res=%d, flags=%x", &data,
+			   &res, &flags) != 3)
 			break;
 		if (nr++ >= nr_taken)
-			take(arg, data, res);
+			take(arg, data, res, flags);
 	}
 	pl__close(l.fd);
 	return nr > nr_taken ? nr - nr_taken : 0;

@@ -12,11 +12,12 @@
 #include "base/base.h"
 
 /*
- * Calls @take with user_data and the result of each completion but the first
+ * Calls @take with user_data, result and flags of each completion but the first
  * @nr_taken; returns how many.  It may be 0 for want of memory or descriptors.
  */
 uint64_t pl__uring_overflow(int ring_fd, uint64_t nr_taken,
-			    void (*take)(void *arg, uint64_t data, int res),
+			    void (*take)(void *arg, uint64_t data, int res,
+					 uint32_t flags),
 			    void *arg);
 
 #endif /* PL_URING_OVERFLOW_H */
