@@ -206,6 +206,7 @@ TEST_F(names, stop_ends_the_wait_and_names_the_resolvers_task)
 {
 	struct pl_stop_report report = PL_STOP_REPORT_INIT;
 
+	NEEDS_DUMP();
 	spawn(wait_at_gate, NULL);
 	ASSERT_TRUE(UNTIL(nr_inside == 1));
 	EXPECT_EQ(-ETIMEDOUT, pl_runtime_stop_until(in_ms(20), NULL));
