@@ -71,51 +71,6 @@ TEST_F(crowd, tasks_of_a_routine_that_blocks_are_set_aside)
 	join_crowd(t, 2 * NR_CROWD);
 }
 
-/* ---- a worker that steals them ---- */
-
-#define NR_TINY		10
-#define NR_TINY_LEAST	2	/* among the first 64 */
-
-/* Others have to steal what it spawns, all of it once it is blocked. */
-static void spawn_crowd_and_wait(void *arg)
-{
-	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
-	int i;
-
-	opts.flags = PL_SPAWN_NOSIGNAL;
-	for (i = 0; i < NR_CROWD; i++) {
-		EXPECT_EQ(0, pl_spawn(NULL, wait_at_gate, NULL, &opts));
-		if (i % (NR_CROWD / NR_TINY) == 0)
-			EXPECT_EQ(0, pl_spawn(NULL, count, NULL, &opts));
-	}
-	wait_at_gate(arg);
-}
-
-/*
- * Only two workers are left: one that blocked while it had stolen tasks would
- * leave them to the other, and that would do so again.
- */
-TEST_F(crowd, thief_that_sets_a_crowd_aside_runs_the_rest_before_it_blocks)
-{
-	pl_task_t first;
-
-	make_gate();
-	start_with(1, 3);
-	first = spawn(wait_at_gate, NULL);
-	spawn_tiny(1);
-	EXPECT_TRUE(UNTIL(nr_ran == 1));
-	open_gate();
-	join(first);
-
-	make_gate();
-	EXPECT_EQ(0, pl_spawn(NULL, spawn_crowd_and_wait, NULL, NULL));
-	/* Where 64 tasks take 10 ms it may block in one that is overdue. */
-	EXPECT_TRUE(UNTIL(nr_ran > NR_TINY_LEAST));
-	open_gate();
-	EXPECT_TRUE(UNTIL(nr_ran == 1 + NR_TINY));
-	EXPECT_TRUE(UNTIL(nr_begun == NR_CROWD + 2));
-}
-
 /* ---- tasks that resume ---- */
 
 #define NR_AGAIN	40
