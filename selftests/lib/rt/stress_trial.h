@@ -152,6 +152,8 @@ static void expect_all_workers(void)
 {
 	uint32_t i;
 
+	/* A player that is late would set another number. */
+	MUST_END(nr_alive == 0);
 	atomic_store(&nr_computing, 0);
 	EXPECT_EQ(0, pl_runtime_set_workers(trial_workers));
 	for (i = 0; i < trial_workers; i++)
