@@ -43,14 +43,18 @@ void pl__fault_count(_Atomic uint32_t *hits)
 	atomic_store(&counts, hits);
 }
 
-/* Each call gets a number of its own, in whatever thread. */
+/*
+ * Each call gets a number of its own, in whatever thread.  The plan may change
+ * meanwhile.
+ */
 static bool is_by_chance(void)
 {
 	uint64_t x = atomic_fetch_add(&random_state, 0x9e3779b97f4a7c15ULL);
+	uint32_t n = load_relaxed(&one_in);
 
 	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ULL;
 	x = (x ^ x >> 27) * 0x94d049bb133111ebULL;
-	return (x ^ x >> 31) % load_relaxed(&one_in) == 0;
+	return n && (x ^ x >> 31) % n == 0;
 }
 
 static bool is_planned(void)
