@@ -53,7 +53,7 @@ stress() {
 		done
 	done
 	for trial in lib_stress_limits lib_stress_forbidden; do
-		for workers in 2 8; do
+		for workers in 2 8 64; do
 			one_soak "$trial" "$dir" "$wrapper" "$workers" \
 				"$SEED" $(((TIME + SEEDS - 1) / SEEDS))
 		done
