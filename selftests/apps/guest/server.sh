@@ -51,6 +51,8 @@ port=''
 server_start() {
 	name=$1
 	shift
+	# Before the child does: what the last server said is not this one's.
+	: >/tmp/server.out
 	"/test/bin/$name" "$@" >/tmp/server.out 2>&1 &
 	pid=$!
 	eventually grep -q '^listening' /tmp/server.out
