@@ -87,9 +87,40 @@ static void take_some(struct pl__bucket *b, _Atomic uint32_t *word, uint32_t nr,
 	}
 }
 
+/* Removes the first waiter of @word from @b, with @reason; or NULL. */
+static struct pl__wait_entry *take_one(struct pl__bucket *b,
+				       _Atomic uint32_t *word, int reason)
+{
+	struct pl__wait_entry *wt;
+	struct pl__list *pos;
+
+	for (pos = b->waiters.next; pos != &b->waiters; pos = pos->next) {
+		wt = list_entry(pos, struct pl__wait_entry, list);
+		if (load_relaxed(&wt->word) == word) {
+			dequeue_waiter(wt, reason);
+			return wt;
+		}
+	}
+	return NULL;
+}
+
 /*
  * The runtime must stay while tasks are made ready; without one there are none.
  */
+static uint32_t wake_one(struct pl__wait_entry *wt)
+{
+	bool outside = !pl__self() && pl__rt_enter();
+	bool is_task = !wt->is_thread;
+
+	wake_waiter(wt);
+	if (is_task)
+		pl__notify_one();
+	if (outside)
+		pl__rt_exit();
+	return 1;
+}
+
+/* The same for more than one. */
 static uint32_t wake_taken(struct pl__list *taken)
 {
 	bool outside = !pl__self() && pl__rt_enter();
@@ -103,30 +134,32 @@ static uint32_t wake_taken(struct pl__list *taken)
 uint32_t pl__wake(_Atomic uint32_t *word, uint32_t nr)
 {
 	struct pl__list taken = PL__LIST_INIT(taken);
+	struct pl__wait_entry *one = NULL;
 	/* [word-b] pairs with [word-a] in wait_link(). */
 	struct pl__bucket *b = pl__bucket_lock(word);
 
-	take_some(b, word, nr, &taken);
+	if (likely(nr == 1))
+		one = take_one(b, word, 0);
+	else
+		take_some(b, word, nr, &taken);
 	pl__unlock(&b->lock);
 	PL_INJECT("word-b");
+	if (one)
+		return wake_one(one);
 	return list_empty(&taken) ? 0 : wake_taken(&taken);
 }
 
 void pl__wake_owner(_Atomic uint32_t *word, uint32_t unowned)
 {
-	struct pl__list taken = PL__LIST_INIT(taken);
 	struct pl__bucket *b = pl__bucket_lock(word);
+	struct pl__wait_entry *wt = take_one(b, word, PL__WAIT_OWNS);
 
-	take_some(b, word, 1, &taken);
 	/* A waiter that is not listed yet compares the word under this lock. */
-	if (list_empty(&taken))
+	if (!wt)
 		store_release(word, unowned);
-	else
-		list_entry(taken.next, struct pl__wait_entry, list)->reason =
-			PL__WAIT_OWNS;
 	pl__unlock(&b->lock);
-	if (!list_empty(&taken))
-		wake_taken(&taken);
+	if (wt)
+		wake_one(wt);
 }
 
 static void wake_by_event(struct pl__wait_entry *wt, bool quiet)
@@ -142,16 +175,14 @@ static void wake_by_event(struct pl__wait_entry *wt, bool quiet)
 
 void pl__wake_by_event(_Atomic uint32_t *word, bool quiet)
 {
-	struct pl__list taken = PL__LIST_INIT(taken);
-	struct pl__bucket *b = pl__bucket_lock(word);
-
-	take_some(b, word, 1, &taken);
 	/* [word-b] pairs with [word-a] in wait_link(). */
+	struct pl__bucket *b = pl__bucket_lock(word);
+	struct pl__wait_entry *wt = take_one(b, word, 0);
+
 	pl__unlock(&b->lock);
 	PL_INJECT("word-b");
-	if (!list_empty(&taken))
-		wake_by_event(list_entry(taken.next, struct pl__wait_entry,
-					 list), quiet);
+	if (wt)
+		wake_by_event(wt, quiet);
 }
 
 uint32_t pl__nr_waiting(_Atomic uint32_t *word)
@@ -224,14 +255,6 @@ uint32_t pl__requeue(_Atomic uint32_t *from, _Atomic uint32_t *to,
 
 /* ---- ending waits ---- */
 
-static void wake_one_taken(struct pl__wait_entry *wt)
-{
-	struct pl__list one = PL__LIST_INIT(one);
-
-	list_add(&wt->list, &one);
-	wake_taken(&one);
-}
-
 /* Without a bucket: the waiter in a slot, or one that waits alone. */
 static bool take_out(struct pl__task *t, _Atomic uint32_t *word)
 {
@@ -293,7 +316,7 @@ void pl__wait_abort(struct pl__task *t, int reason, pl__wait_may_fn *may,
 		    uint64_t arg)
 {
 	if (wait_take(t, reason, may, arg))
-		wake_one_taken(&t->waiter);
+		wake_one(&t->waiter);
 }
 
 static bool may_time_out(struct pl__task *t, uint64_t nr)
