@@ -4,6 +4,14 @@
  */
 #include "sched/sched.h"
 
+/* Also for tasks that the caller spawned without a signal. */
+static void blocking_notify(struct pl__worker *w)
+{
+	w->nr_unsignalled = 0;
+	pl__full_barrier();
+	pl__notify_if_work();
+}
+
 /*
  * The worker counts as blocked before the call, as a spare does, so that
  * another one runs its queue if any task waits there.
@@ -12,14 +20,17 @@ static struct pl__worker *blocking_begin(void)
 {
 	struct pl__worker *w = pl__self();
 
-	if (!w || !w->current || load_relaxed(&w->is_spare))
+	if (!w || !w->current)
 		return NULL;
-	w->nr_unsignalled = 0;
+	if (load_relaxed(&w->is_spare)) {
+		if (w->nr_unsignalled)
+			blocking_notify(w);
+		return NULL;
+	}
 	w->spare_task = NULL;
 	pl__unblocked(w);
 	pl__spare_begin(w);
-	pl__full_barrier();
-	pl__notify_if_work();
+	blocking_notify(w);
 	return w;
 }
 

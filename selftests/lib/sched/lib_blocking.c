@@ -120,6 +120,44 @@ TEST_F(blocking, tasks_that_are_spawned_to_block_delay_no_others)
 		join(t[i]);
 }
 
+static int byte[2];
+
+static void write_byte(void *arg)
+{
+	EXPECT_EQ(1, write(byte[1], "x", 1));
+	count(arg);
+}
+
+static void read_what_is_written(void *arg)
+{
+	char c;
+
+	(void)arg;
+	EXPECT_EQ(1, read(byte[0], &c, 1));
+}
+
+static void spawn_quietly_and_call(void *arg)
+{
+	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
+
+	opts.flags = PL_SPAWN_NOSIGNAL;
+	EXPECT_EQ(0, pl_spawn(NULL, write_byte, arg, &opts));
+	EXPECT_EQ(0, pl_blocking(read_what_is_written, arg));
+}
+
+/* It does not know that it was expected to block. */
+TEST_F(blocking, unsignalled_tasks_of_a_spare_are_run_by_another_worker)
+{
+	pl_task_t t;
+
+	setenv("PARKLOT_WATCH", "0", 1);
+	ASSERT_EQ(0, pipe2(byte, O_CLOEXEC));
+	start_with(1, 3);
+	t = spawn_blocking(spawn_quietly_and_call, NULL);
+	ASSERT_TRUE(UNTIL(nr_ran == 1));
+	join(t);
+}
+
 /* ---- in turn ---- */
 
 #define NR_UNSTARTED	200
