@@ -61,6 +61,7 @@ static void stress(uint32_t nr_workers, uint64_t ns, uint64_t seed)
 	}
 	run_in_task(probe_io, NULL);
 	open_sync();
+	open_block();
 	end = pl_now() + ns;
 	for (i = 0; i < 3; i++)
 		ASSERT_EQ(0, pthread_create(&thread[i], NULL, thread_main,
@@ -69,7 +70,8 @@ static void stress(uint32_t nr_workers, uint64_t ns, uint64_t seed)
 		act(&p);
 	is_over = 1;
 	pl_flush();
-	ASSERT_TRUE(UNTIL(nr_threads_ended == 3)) {
+	ASSERT_TRUE(UNTIL_NO_MORE(nr_threads_ended == 3,
+				  (uint64_t)nr_ended)) {
 		say_where();
 	}
 	for (i = 0; i < 3; i++)

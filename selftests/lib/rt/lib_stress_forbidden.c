@@ -75,6 +75,7 @@ static void run_needed(uint32_t nr_workers, uint64_t ns, uint64_t seed)
 	trial.may_say = -EPERM;
 	trial.spawn_may_say = -EPERM;
 	trial.io_may_say = -EOPNOTSUPP;
+	trial.has_no_threads = true;
 	begin_trial(nr_workers, seed);
 	forbid_all(needed, ARRAY_SIZE(needed), &p, ns);
 	end_players();

@@ -48,6 +48,7 @@ static void check_books(void)
 	}
 	EXPECT_TRUE(UNTIL(rt_stat().tasks_alive == 0));
 	check_sync();
+	check_block();
 	EXPECT_TRUE(UNTIL(rt_stat().tasks_alive == 0));
 	EXPECT_EQ(nr_begun, nr_ended);
 	st = rt_stat();

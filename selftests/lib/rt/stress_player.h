@@ -26,6 +26,7 @@ static atomic_int is_over, has_io, may_change;
 static uint32_t most_workers = 8;
 static atomic_long nr_begun, nr_ended, nr_alive, nr_fired, nr_deleted, nr_added;
 static atomic_long nr_written, nr_read;
+static atomic_long nr_said;	/* spawned with PL_SPAWN_BLOCKING */
 
 /* The latest handles, of which many are stale. */
 static _Atomic pl_task_t recent[64];
@@ -50,6 +51,7 @@ static struct {
 	int	may_say;	/* any call that takes something */
 	int	io_may_say;	/* a call that waits for I/O */
 	int	spawn_may_say;
+	bool	has_no_threads;	/* that the runtime has not, for good */
 	bool	is_short;	/* all deadlines: 0 to 5 us, tried again */
 	bool	is_past;	/* with is_short: all over before they begin */
 } trial;
@@ -243,23 +245,21 @@ static void live(void *arg);
 #define SEED_OK		1ULL	/* it is not 0 */
 #define SEED_WORKER	2ULL	/* on its worker's stack, or may be */
 
-static void do_spawn(struct player *p)
+/* Counted in the books: @fn calls end_player() in the end. */
+static void spawn_player(struct player *p, void (*fn)(void *arg),
+			 struct pl_spawn_opts *opts)
 {
-	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
 	uint64_t seed = next_random(&p->seed) | SEED_OK;
 	pl_task_t t;
 	int ret;
 
 	if (nr_alive >= most_alive() || is_over)
 		return;
-	opts.stack = pick(p, 16) ? pick(p, 3) : PL_STACK_WORKER;
-	if (opts.stack == PL_STACK_WORKER)
+	if (opts->stack == PL_STACK_WORKER)
 		seed |= SEED_WORKER;
-	opts.flags = pick(p, 4);
-	opts.name = "stress";
 	atomic_fetch_add(&nr_alive, 1);
 	atomic_fetch_add(&nr_begun, 1);
-	ret = pl_spawn(&t, live, (void *)(uintptr_t)seed, &opts);
+	ret = pl_spawn(&t, fn, (void *)(uintptr_t)seed, opts);
 	if (ret != trial.spawn_may_say)
 		EXPECT_SANE(ret);
 	if (ret) {
@@ -267,9 +267,23 @@ static void do_spawn(struct player *p)
 		atomic_fetch_sub(&nr_begun, 1);
 		return;
 	}
+	atomic_fetch_add(&nr_said, !!(opts->flags & PL_SPAWN_BLOCKING));
 	recent[pick(p, ARRAY_SIZE(recent))] = t;
 	if (pick(p, 2))
 		pl_flush();
+}
+
+/* Some of them may block, for what is said. */
+static void do_spawn(struct player *p)
+{
+	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
+
+	opts.stack = pick(p, 16) ? pick(p, 3) : PL_STACK_WORKER;
+	opts.flags = pick(p, 4);
+	if (!pick(p, 32))
+		opts.flags = PL_SPAWN_BLOCKING;
+	opts.name = "stress";
+	spawn_player(p, live, &opts);
 }
 
 /* Scopes nest: a child has players of its own. */
@@ -314,6 +328,7 @@ static void do_scope(struct player *p)
 }
 
 #include "stress_sync.h"
+#include "stress_block.h"
 
 static void do_workers(struct player *p)
 {
@@ -324,7 +339,7 @@ static void do_workers(struct player *p)
 static void (*const acts[])(struct player *p) = {
 	do_sleep, do_word, do_word, do_mutex, do_mutex, do_timer, do_io,
 	do_handle, do_spawn, do_spawn, do_rwlock, do_sem, do_latch, do_once,
-	do_chan, do_key, do_queue, do_scope, do_workers,
+	do_chan, do_key, do_queue, do_scope, do_workers, do_block,
 };
 
 static void act(struct player *p)
@@ -337,6 +352,22 @@ static void act(struct player *p)
 		acts[i](p);
 }
 
+/* The last that a task does for @p. */
+static void end_player(struct player *p)
+{
+	atomic_fetch_add(&nr_ended, 1);
+	atomic_fetch_sub(&nr_alive, 1);
+	switch (pick(p, 4)) {
+	case 0:
+	case 1:
+		pl_exit();
+		break;
+	case 2:
+		end_in_call();
+		break;
+	}
+}
+
 static void live(void *arg)
 {
 	struct player p = { (uintptr_t)arg, (uintptr_t)arg & SEED_WORKER };
@@ -344,10 +375,7 @@ static void live(void *arg)
 
 	for (i = 0; i < nr; i++)
 		act(&p);
-	atomic_fetch_add(&nr_ended, 1);
-	atomic_fetch_sub(&nr_alive, 1);
-	if (pick(&p, 2))
-		pl_exit();
+	end_player(&p);
 }
 
 static atomic_int nr_threads_ended;

@@ -46,6 +46,7 @@ static void begin_trial(uint32_t nr_workers, uint64_t seed)
 	may_change = nr_workers > 1;
 	run_in_task(probe_io, NULL);
 	open_sync();
+	open_block();
 	for (i = 0; i < NR_THREADS; i++)
 		ASSERT_EQ(0, pthread_create(&player_thread[i], NULL,
 			thread_main,
