@@ -17,6 +17,7 @@
  */
 #include "io/io.h"
 #include "io/io_order.h"
+#include "io/refused.h"
 #include "ring/request.h"
 #include "ring/sync_op.h"
 #include "rt/spawn.h"
@@ -238,6 +239,19 @@ static bool was_ended(int res)
 	       res == -KERNEL_ERESTARTSYS;
 }
 
+/*
+ * A request ended with -ECANCELED before the library asked for that, and its
+ * wait with @ret: if that is to end the call, a refused one is not made.
+ */
+static __pl_noinline int io_end_canceled(const struct io_op *a, int ret)
+{
+	if (a->is_callers || !pl__refused_is(a->sqe)) {
+		pl__interrupt_restore(ret);
+		return -ECANCELED;
+	}
+	return ret && ret != -EAGAIN ? ret : pl__refused_call(a->sqe);
+}
+
 static int io_wait_once(const struct io_op *a)
 {
 	struct pl__request r;
@@ -262,6 +276,8 @@ static int io_wait_once(const struct io_op *a)
 			pl__latency_hist_add(&pl__self()->io_latency,
 					     r.done_ns);
 		learn_from(a, r.res);
+		if (unlikely(r.res == -ECANCELED))
+			return io_end_canceled(a, ret);
 		pl__interrupt_restore(ret);
 		return r.res;
 	}
