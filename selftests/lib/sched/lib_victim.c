@@ -156,6 +156,24 @@ static void tree(void *arg)
 		join(child[i]);
 }
 
+static atomic_int nr_stolen;
+
+static void note_stolen(void *arg)
+{
+	(void)arg;
+	atomic_fetch_add(&nr_stolen, 1);
+}
+
+/* Keeps its worker until a thief has run its child. */
+static void hold_until_stolen(void *arg)
+{
+	int before = atomic_load(&nr_stolen);
+
+	(void)arg;
+	spawn(note_stolen, NULL);
+	EXPECT_TRUE(UNTIL_BUSY(atomic_load(&nr_stolen) > before));
+}
+
 static bool is_any_located(void)
 {
 	uint32_t i;
@@ -164,6 +182,13 @@ static bool is_any_located(void)
 		if (load_relaxed(&pl__rt.locations[i]) != PL__LOCATION_UNKNOWN)
 			return true;
 	return false;
+}
+
+/* A thief may have begun to look before there were levels. */
+static bool has_thief_noted_location(void)
+{
+	run_in_task(hold_until_stolen, NULL);
+	return is_any_located();
 }
 
 /* As on a machine with all levels, though this one may be flat. */
@@ -177,15 +202,28 @@ TEST_F(steal, tree_is_run_by_thieves_that_look_near_first)
 		run_in_task(tree, (void *)10);
 		EXPECT_EQ(round * 2047, atomic_load(&nr_nodes));
 	}
+	EXPECT_TRUE(UNTIL(has_thief_noted_location()));
 	EXPECT_LT(0, rt_stat().steals);
-	EXPECT_TRUE(UNTIL(is_any_located()));
+}
+
+static void clear_locations(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < load_acquire(&pl__rt.nr_started); i++)
+		store_relaxed(&pl__rt.locations[i], PL__LOCATION_UNKNOWN);
 }
 
 TEST_F(steal, flat_machine_notes_no_location)
 {
 	start_with(4, 0);
 	store_relaxed(&pl__rt.levels, 0);
+	/* This machine may have levels, and some worker looked by them. */
+	ASSERT_TRUE(UNTIL(is_all_parked()));
+	clear_locations();
 	run_in_task(tree, (void *)10);
+	run_in_task(hold_until_stolen, NULL);
+	EXPECT_LT(0, rt_stat().steals);
 	EXPECT_FALSE(is_any_located());
 }
 
