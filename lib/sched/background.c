@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 #include "sched/background.h"
+#include "sched/sysmon.h"
 #include "base/sys.h"
 
 void pl__background_begin(struct pl__task *t)
@@ -30,8 +31,12 @@ struct pl__task *pl__background_take(void)
 	struct pl__background *b = &pl__rt.background;
 	struct pl__link *l;
 
-	if (likely(!pl__background_nr()) || pl__is_unstarted_held())
+	if (likely(!pl__background_nr()))
 		return NULL;
+	if (pl__is_unstarted_held()) {
+		pl__sysmon_notify_held();
+		return NULL;
+	}
 	pl__lock(&b->lock);
 	l = pl__fifo_take(&b->ready);
 	if (l) {

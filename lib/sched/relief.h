@@ -25,6 +25,15 @@
  *		look in unstarted		notify
  *	park
  *
+ *	sysmon				worker that holds a task back
+ *	word = ASLEEP			queue it in unstarted
+ *	full barrier	[held-a]	full barrier		[held-b]
+ *	if (a task is held back)	if (word is ASLEEP)
+ *		do not sleep			wake sysmon
+ *
+ * Invariant: sysmon does not sleep while a task is held back.  Otherwise the
+ * limit is never raised, and the task waits until the stalled worker is back.
+ *
  * Invariant: a task that is held back no longer is not left to a parked worker.
  * Either the worker that parks finds the lower nr_stalled and looks, or the one
  * that lowers it finds nr_idle and notifies; otherwise the task waits although

@@ -58,11 +58,15 @@ static uint32_t steal_next_random(struct pl__worker *w)
 struct pl__task *pl__steal_to_run(struct pl__worker *w, struct pl__deque *d)
 {
 	struct pl__task *t = pl__deque_steal(d);
+	bool has_held = false;
 
 	while (t && unlikely(pl__is_unstarted_held()) && !t->stack) {
 		pl__queue_own(w, &w->unstarted, t);
+		has_held = true;
 		t = pl__deque_steal(d);
 	}
+	if (unlikely(has_held))
+		pl__sysmon_notify_held();
 	return t;
 }
 

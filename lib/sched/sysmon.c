@@ -404,8 +404,13 @@ static void sleep_long(uint64_t now)
 	crew_publish_backlog();
 	pl__full_barrier();
 	PL_INJECT("sysmon-a");
-	/* [orphan-a] pairs with [orphan-b] in pl__sysmon_notify_io(). */
+	PL_INJECT("held-a");
+	/*
+	 * [orphan-a] pairs with [orphan-b] in pl__sysmon_notify_io(), [held-a]
+	 * with [held-b] in pl__sysmon_notify_held().
+	 */
 	while (!pl__work_anywhere() && !pl__orphan_ring_is_due() &&
+	       !pl__relief_is_due() &&
 	       load_relaxed(&pl__rt.sysmon) == PL__SYSMON_ASLEEP &&
 	       !pl__sysmon_sleep(PL__SYSMON_ASLEEP, deadline_ns) &&
 	       pl__now_ns() < deadline_ns)

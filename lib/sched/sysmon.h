@@ -57,4 +57,17 @@ static inline void pl__sysmon_notify_io(void)
 		pl__sysmon_kick();
 }
 
+/*
+ * The caller holds a task back.  Wakes sysmon, which raises the limit in time,
+ * or finds that the stalled worker blocks.
+ */
+static inline void pl__sysmon_notify_held(void)
+{
+	/* [held-b] pairs with [held-a] in sysmon.c. */
+	pl__full_barrier();
+	PL_INJECT("held-b");
+	if (unlikely(load_relaxed(&pl__rt.sysmon) == PL__SYSMON_ASLEEP))
+		pl__sysmon_kick();
+}
+
 #endif /* PL_SYSMON_H */

@@ -4,9 +4,10 @@
  * however its word is changed meanwhile (sysmon_set_state(), sysmon_wake(),
  * pl__sysmon_kick(), sleep_long(), pl__sysmon_clear_backlog(),
  * pl__sysmon_stop() in lib/sched/sysmon.c; pl__sysmon_notify(),
- * pl__sysmon_notify_io() in sysmon.h).
+ * pl__sysmon_notify_io(), pl__sysmon_notify_held() in sysmon.h).
  *
- * Only sysmon sees to a task that waits, or to a stalled worker with I/O: a
+ * Only sysmon sees to a task that waits, to a stalled worker with I/O, and to a
+ * task that is held back, which is_stalled stands for as well: a
  * worker that finds a task as it parks is taken to be blocked by the next task
  * at once. While sysmon is awake it sees to all of them. So a task or a
  * stalled worker that is left over when all else has ended is a deadlock, as
@@ -33,7 +34,7 @@ mtype = { AWAKE, NO_BACKLOG, ASLEEP, OVER };
 
 mtype word = NO_BACKLOG;
 byte queue;
-bool is_stalled;		/* a worker that has I/O in flight */
+bool is_stalled;	/* a worker that has I/O in flight; a task held back */
 bool is_in_futex;		/* sysmon, until a thread wakes it */
 
 #if MUTANT == 3
@@ -131,7 +132,7 @@ proctype sysmon()
 	:: atomic { is_stalled -> is_stalled = false }
 	:: atomic { word != OVER && queue == 0 && !is_stalled && left > 0 ->
 		    left-- };
-		set_state(ASLEEP);			/* [sysmon-a] */
+		set_state(ASLEEP);		/* [sysmon-a], [held-a] */
 		if
 		:: old != OVER -> sleep()
 		:: else
@@ -194,7 +195,7 @@ proctype reader()
 {
 	bool was_asleep;
 
-	is_stalled = true;			/* [orphan-b] */
+	is_stalled = true;		/* [orphan-b], [held-b] */
 	if
 	:: word == ASLEEP ->
 		kick();

@@ -136,6 +136,52 @@ TEST_F(hogs, task_that_a_stalled_one_spawned_runs_beside_them)
 	end_hogs();
 }
 
+/* ---- after a time without work ---- */
+
+static struct pl_word word;
+
+static void wait_for_word(void *arg)
+{
+	while (!atomic_load(&word.value))
+		EXPECT_EQ(0, pl_word_wait(&word, 0, PL_FOREVER));
+	count(arg);
+}
+
+/* One stalls, as a task that was woken waits, and sysmon has gone to sleep. */
+static void stall_until_sysmon_sleeps(void)
+{
+	start_with(1, 17);
+	spawn(wait_for_word, NULL);
+	ASSERT_TRUE(UNTIL(nr_waiters(&word) == 1));
+	spawn(compute, NULL);
+	ASSERT_TRUE(UNTIL(nr_computing == 1));
+	atomic_store(&word.value, 1);
+	pl_word_wake(&word, 1);
+	ASSERT_TRUE(UNTIL(nr_ran == 1));
+	ASSERT_TRUE(UNTIL(atomic_load(&pl__rt.sysmon) == PL__SYSMON_ASLEEP));
+}
+
+TEST_F(hogs, task_spawned_while_sysmon_sleeps_runs_beside_them)
+{
+	stall_until_sysmon_sleeps();
+	spawn_tiny(1);
+	EXPECT_TRUE(UNTIL(nr_ran == 2));
+	EXPECT_EQ(1, nr_computing);
+	end_hogs();
+}
+
+TEST_F(hogs, background_task_spawned_while_sysmon_sleeps_runs_beside_them)
+{
+	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
+
+	opts.flags = PL_SPAWN_BACKGROUND;
+	stall_until_sysmon_sleeps();
+	ASSERT_EQ(0, pl_spawn(NULL, count, NULL, &opts));
+	EXPECT_TRUE(UNTIL(nr_ran == 2));
+	EXPECT_EQ(1, nr_computing);
+	end_hogs();
+}
+
 /* ---- pools ---- */
 
 static int said[2], old_stderr;
