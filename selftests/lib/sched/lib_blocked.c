@@ -469,7 +469,7 @@ TEST_F(blocked, block_during_worker_setup_starts_no_worker)
 
 /* ---- afterwards ---- */
 
-TEST_F(blocked, returning_worker_parks_if_enough_run)
+TEST_F_TIMEOUT(blocked, returning_worker_parks_if_enough_run, 120)
 {
 	static struct mixed m;
 	int i;

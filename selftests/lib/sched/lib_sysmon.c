@@ -286,7 +286,7 @@ static void *map_and_unmap(void *may_end)
 }
 
 /* It may sleep on its way into the crew; sysmon looks at no crew member. */
-TEST_F(sysmon, joining_worker_is_not_seen_as_blocked_for_long)
+TEST_F_TIMEOUT(sysmon, joining_worker_is_not_seen_as_blocked_for_long, 120)
 {
 	static atomic_bool may_end;
 	int nr = scaled(100), i, round;

@@ -542,15 +542,15 @@ static void wander_all(uint32_t nr_workers)
 		spawn_as(i % 4, wander,
 			 (void *)(uintptr_t)(next_random(&seed) | 1));
 	}
-	EXPECT_TRUE(UNTIL(nr_alive == 0));
+	EXPECT_TRUE(UNTIL_NO_MORE(nr_alive == 0, rt_stat().tasks_ended));
 }
 
-TEST_F(state, random_changes_on_one_worker_lose_no_task)
+TEST_F_TIMEOUT(state, random_changes_on_one_worker_lose_no_task, 120)
 {
 	wander_all(1);
 }
 
-TEST_F(state, random_changes_on_four_workers_lose_no_task)
+TEST_F_TIMEOUT(state, random_changes_on_four_workers_lose_no_task, 120)
 {
 	wander_all(4);
 }

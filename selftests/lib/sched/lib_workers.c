@@ -52,7 +52,7 @@ static void check_numbers(void)
 	is_over = 1;
 }
 
-TEST_F(workers, running_workers_match_the_target)
+TEST_F_TIMEOUT(workers, running_workers_match_the_target, 120)
 {
 	static struct mixed m;
 
@@ -62,7 +62,7 @@ TEST_F(workers, running_workers_match_the_target)
 	mixed_join(&m);
 }
 
-TEST_F(workers, running_workers_match_the_target_without_blocking)
+TEST_F_TIMEOUT(workers, running_workers_match_the_target_without_blocking, 120)
 {
 	int i;
 
@@ -80,7 +80,7 @@ static void sleep_on_worker(void *arg)
 		EXPECT_EQ(0, pl_sleep(NSEC_PER_MSEC));
 }
 
-TEST_F(workers, returning_workers_do_not_exceed_the_target)
+TEST_F_TIMEOUT(workers, returning_workers_do_not_exceed_the_target, 120)
 {
 	static struct mixed m;
 	int i;

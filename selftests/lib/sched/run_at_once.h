@@ -37,7 +37,7 @@ static inline int most_of(int nr)
 {
 	atomic_store(&nr_entered, 0);
 	atomic_store(&most_at_once, 0);
-	EXPECT_TRUE(UNTIL(nr_entered >= nr));
+	EXPECT_TRUE(UNTIL_NO_MORE(nr_entered >= nr, (uint64_t)nr_entered));
 	return atomic_load(&most_at_once);
 }
 
