@@ -233,13 +233,14 @@ TEST_F(hogs, more_reliefs_than_the_target_are_told_once)
 
 /* ---- the end ---- */
 
-/* sysmon looks while tasks wait; so there is always one of *@nr. */
+/* sysmon is made to look, also while none of the *@nr tasks waits. */
 static uint32_t nr_stalled_beside(int *nr)
 {
 	if (nr_ran == *nr) {
 		spawn_tiny(1);
 		++*nr;
 	}
+	pl__sysmon_kick();
 	return rt_stat().workers_stalled;
 }
 
