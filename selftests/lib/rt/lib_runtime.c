@@ -439,13 +439,15 @@ static void run_two(void)
 /*
  * Two that need each other at the same time, over and over, while the workers
  * come from the last two: neither is left in a queue beside an idle worker.
+ * Where processors are short a round takes milliseconds: then fewer are made.
  */
 TEST_F(runtime, no_task_waits_while_a_worker_is_idle)
 {
+	uint64_t end = in_ms(8 * 1000);
 	int i, nr = scaled(20000);
 
 	start_with(2, 0);
-	for (i = 0; i < nr; i++)
+	for (i = 0; i < nr && pl_now() < end; i++)
 		run_two();
 }
 
@@ -454,7 +456,7 @@ TEST_F(runtime, target_is_the_number_of_allowed_cpus)
 	clear_env();
 	NEEDS_CPUS();
 	run_two();
-	if (!rt_stat().blocks)
+	if (!rt_stat().blocks && !rt_stat().stalls)
 		EXPECT_GE(pl__cpus_usable(), rt_stat().workers);
 }
 
@@ -468,7 +470,7 @@ TEST_F(runtime, target_is_one_on_one_cpu)
 		spawn(stay_busy, (void *)1);
 	EXPECT_TRUE(UNTIL(nr_ran == 100));
 	expect_workers(1);
-	if (!rt_stat().blocks)
+	if (!rt_stat().blocks && !rt_stat().stalls)
 		EXPECT_EQ(1, most_at_once);
 }
 
