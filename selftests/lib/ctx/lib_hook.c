@@ -191,9 +191,18 @@ static void sleep_once(void *arg)
 {
 	(void)arg;
 	errno = ENOTTY;
-	/* So long that it does wait, in slow builds too. */
-	pl_sleep(20 * NSEC_PER_MSEC);
+	EXPECT_EQ(-EINTR, pl_sleep_until(PL_FOREVER));
 	EXPECT_EQ(ENOTTY, errno);
+}
+
+/* It has switched away before it is woken: a deadline may pass too early. */
+static void run_sleeper(void)
+{
+	pl_task_t t = spawn(sleep_once, NULL);
+
+	ASSERT_TRUE(UNTIL(is_waiting(t) && is_all_parked()));
+	EXPECT_EQ(0, pl_interrupt(t));
+	join(t);
 }
 
 TEST_F(hook, hooks_are_restored_in_the_opposite_order)
@@ -201,7 +210,7 @@ TEST_F(hook, hooks_are_restored_in_the_opposite_order)
 	start_with(1, 1);
 	ASSERT_EQ(0, pl_hook_add(save_a, restore_a, NULL));
 	ASSERT_EQ(0, pl_hook_add(save_b, restore_b, NULL));
-	run_in_task(sleep_once, NULL);
+	run_sleeper();
 	/* The last two at the end of the task. */
 	EXPECT_STREQ("abBAab", order);
 }
@@ -216,7 +225,7 @@ TEST_F(hook, bad_or_too_many_hooks_are_refused)
 		EXPECT_EQ(0, pl_hook_add(number_save, number_restore, NULL));
 	EXPECT_EQ(-EAGAIN, pl_hook_add(number_save, number_restore, NULL));
 	nr_saves = 0;
-	run_in_task(sleep_once, NULL);
+	run_sleeper();
 	EXPECT_EQ(2 * PL_HOOKS_MAX, nr_saves);
 }
 
