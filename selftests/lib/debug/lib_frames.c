@@ -185,10 +185,8 @@ RT_FIXTURE(frames);
 
 static void set_up(void)
 {
-	struct pl_config cfg = PL_CONFIG_INIT;
-
-	cfg.nr_workers = 1;
-	ASSERT_EQ(0, pl_runtime_start(&cfg));
+	/* No other worker runs the task that pl_yield() is to yield to. */
+	start_with(1, 1);
 	ASSERT_EQ(0, pl_hook_add(walking_save, walking_restore, NULL));
 	ASSERT_EQ(0, pl_sem_init(&sem, 0));
 	ASSERT_EQ(0, pl_chan_create(&chan, 0));
