@@ -453,9 +453,9 @@ TEST_F(limit, interrupt_of_a_started_batch_is_left_for_the_next_call)
 static void spawn_in_a_crowd(void *arg)
 {
 	int i, nr = *(int *)arg, ret;
-	uint64_t seed = (uintptr_t)&seed;
+	uint64_t seed = (uintptr_t)&seed, end = in_ms(8 * 1000);
 
-	for (i = 0; i < nr; i++) {
+	for (i = 0; i < nr && pl_now() < end; i++) {
 		switch (next_random(&seed) % 4) {
 		case 0:
 			ret = pl_spawn(NULL, come_and_leave, NULL, NULL);
@@ -508,15 +508,19 @@ TEST_F(limit, crowd_of_spawners_never_passes_it_and_never_hangs)
 	EXPECT_LT(0, rt_stat().spawns_waited);
 }
 
-/* Room for one: each spawn waits for the end of the one before. */
+/*
+ * Room for one: each spawn waits for the end of the one before.  Where
+ * processors are short a round takes milliseconds: then fewer are made.
+ */
 TEST_F(limit, each_end_wakes_the_spawner_that_waits_for_it)
 {
+	uint64_t end = in_ms(8 * 1000);
 	int nr = scaled(20000), i;
 
 	start_limited(2, 1);
-	for (i = 0; i < nr; i++)
+	for (i = 0; i < nr && pl_now() < end; i++)
 		ASSERT_EQ(0, spawn_waiting(come_and_leave));
-	ASSERT_TRUE(UNTIL(nr_ran == nr));
+	ASSERT_TRUE(UNTIL(nr_ran == i));
 	EXPECT_EQ(1, nr_most);
 }
 
