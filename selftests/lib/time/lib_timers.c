@@ -372,10 +372,12 @@ static bool fire_two(struct pl__timers *t, struct pl__slab_cache *cache)
 
 TEST_F(timers, earlier_deadline_added_later_fires_first)
 {
+	/* Where processors are short a round takes milliseconds. */
+	uint64_t end = pl__now_ns() + 10 * NSEC_PER_SEC;
 	struct pl__slab_cache cache = { 0 };
 	int i, nr = ROUNDS(3000);
 
-	for (i = 0; i < nr; i++)
+	for (i = 0; i < nr && pl__now_ns() < end; i++)
 		ASSERT_TRUE(fire_two(self->t, &cache)) {
 			TH_LOG("in round %d", i);
 		}
