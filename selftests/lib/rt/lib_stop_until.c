@@ -80,12 +80,28 @@ static void give_stderr_back(int fds[3], char *text, size_t size)
 	close(fds[0]);
 }
 
+/*
+ * Again until the stop has ended "polite", and @waits has switched away: their
+ * workers may get no processor before the deadline.
+ */
+static void stop_too_early(struct pl_stop_report *r, pl_task_t waits,
+			   char *said, size_t size)
+{
+	int fds[3], tries = 0;
+
+	do {
+		collect_stderr(fds);
+		EXPECT_EQ(-ETIMEDOUT, pl_runtime_stop_until(in_ms(50), r));
+		give_stderr_back(fds, said, size);
+	} while ((r->nr_left > 2 || strcmp(find(r, waits)->state, "sem")) &&
+		 ++tries < 100);
+}
+
 TEST_F(stop_until, deadline_names_what_is_left)
 {
 	struct pl_stop_report r = PL_STOP_REPORT_INIT;
 	pl_task_t runs, waits;
 	char said[8192];
-	int fds[3];
 
 	start_with(2, 0);
 	NEEDS_DUMP();
@@ -93,9 +109,7 @@ TEST_F(stop_until, deadline_names_what_is_left)
 	waits = spawn_named("waits", wait_in_shield, NULL);
 	runs = spawn_named("runs", run_on, NULL);
 	EXPECT_TRUE(UNTIL(is_running && nr_waiters(&sem.word) == 1));
-	collect_stderr(fds);
-	EXPECT_EQ(-ETIMEDOUT, pl_runtime_stop_until(in_ms(50), &r));
-	give_stderr_back(fds, said, sizeof(said));
+	stop_too_early(&r, waits, said, sizeof(said));
 	EXPECT_EQ(2, r.nr_left);
 	EXPECT_STREQ("waits", find(&r, waits)->name);
 	EXPECT_STREQ("sem", find(&r, waits)->state);
