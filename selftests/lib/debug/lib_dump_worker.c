@@ -134,6 +134,8 @@ TEST_F(dump_worker, dump_without_proc_says_what_sysmon_knows)
 	NEEDS_DUMP();
 	ASSERT_EQ(0, pipe(blocking_fds));
 	t = spawn_named("reads", block_in_read, NULL);
+	/* On its way there it may stall, and would be relieved as stalled. */
+	ASSERT_TRUE(UNTIL(dumped() && line_of("reads", ", blocked in read(2)")));
 	/* It runs when another worker does in place of the blocked one. */
 	join(spawn_named("next", nothing, NULL));
 	dump_without_files();
