@@ -161,7 +161,7 @@ TEST_F(timer, timers_fire_in_the_order_of_deadlines)
 	/* It keeps the thread from firing any before all have been added. */
 	ASSERT_EQ(0, pl_timer_add(NULL, 0, run_for_long, NULL));
 	ASSERT_TRUE(UNTIL(is_running));
-	start = in_ms(20);
+	start = in_ms(100);
 	for (i = 0; i < 200; i++)
 		ASSERT_EQ(0, pl_timer_add(NULL, start + i * 7 % 200 * 1000,
 					  fire_in_order,

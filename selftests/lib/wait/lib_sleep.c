@@ -306,7 +306,7 @@ TEST_F(sleep, sleep_ends_before_a_later_timer_fires)
 {
 	int i;
 
-	due_ns = in_ms(20);
+	due_ns = in_ms(100);
 	EXPECT_EQ(0, pl_timer_add(NULL, 0, hold_until_due, NULL));
 	EXPECT_EQ(0, pl_timer_add(NULL, due_ns + 1, wait_for_those_due, NULL));
 	for (i = 0; i < NR_DUE; i++)
