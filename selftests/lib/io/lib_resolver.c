@@ -211,6 +211,13 @@ static bool has_question(void)
 	return recv(server, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
 }
 
+static bool has_answered_all(void)
+{
+	if (has_question())
+		answer_one();
+	return !rt_stat().tasks_alive;
+}
+
 static void ask_for_ever(void *arg)
 {
 	const struct addrinfo hints = { .ai_family = AF_INET };
@@ -235,9 +242,9 @@ TEST_F(resolver, silent_server_is_waited_for_until_the_deadline)
 	open_server();
 	ASSERT_EQ(0, pl_runtime_start(&cfg));
 	run_in_task(ask_for_ever, NULL);
-	EXPECT_EQ(1, rt_stat().tasks_alive);
-	answer_one();
-	EXPECT_TRUE(UNTIL(!rt_stat().tasks_alive));
+	/* An earlier question may come late. */
+	EXPECT_LE(1, rt_stat().tasks_alive);
+	EXPECT_TRUE(UNTIL(has_answered_all()));
 	EXPECT_EQ(0, close(server));
 }
 
