@@ -134,7 +134,10 @@ static void open_gate_and_wait(void)
 	EXPECT_EQ(0, nr_lists);
 }
 
-/* Again, where the resolver was not called before the deadline. */
+/*
+ * Again, where the resolver was not called before the deadline, or not yet: so
+ * more than one caller may be inside.
+ */
 static void give_up_at_deadline(void *arg)
 {
 	char name[] = "gate-1";
@@ -151,7 +154,7 @@ static void give_up_at_deadline(void *arg)
 TEST_F(names, deadline_ends_the_wait_and_not_the_resolver)
 {
 	run_in_task(give_up_at_deadline, NULL);
-	EXPECT_EQ(1, nr_inside);
+	EXPECT_LE(1, nr_inside);
 	open_gate_and_wait();
 	EXPECT_STREQ("gate-1", last_name);
 }
@@ -159,7 +162,7 @@ TEST_F(names, deadline_ends_the_wait_and_not_the_resolver)
 TEST_F(names, thread_gives_up_at_its_deadline)
 {
 	give_up_at_deadline(NULL);
-	EXPECT_EQ(1, nr_inside);
+	EXPECT_LE(1, nr_inside);
 	open_gate_and_wait();
 	EXPECT_STREQ("gate-1", last_name);
 }
