@@ -272,7 +272,7 @@ struct pushed {
 
 static int last_of[NR_PUSHERS];
 static atomic_int nr_pushers;
-static uint64_t hurry_ns;	/* when all breathe no more */
+static uint64_t hurry_ns;	/* time for what makes it slow is over */
 
 static void check_order(void **batch, size_t nr, void *arg)
 {
@@ -416,7 +416,8 @@ TEST_F(queue, accepted_push_does_not_depend_on_another_push)
 	start_with(3, 0);
 	open_queue(count);
 	mixed_start(&m, 4, 2, push_while_open, NULL);
-	for (i = 0; i < nr || nr_pushed < nr; i++) {
+	hurry_ns = pl_now() + stuck_ns() / 2;
+	for (i = 0; (i < nr || nr_pushed < nr) && pl_now() < hurry_ns; i++) {
 		refuse_spawns(true);
 		sched_yield();
 		refuse_spawns(false);
