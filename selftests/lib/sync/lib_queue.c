@@ -341,7 +341,8 @@ TEST_F(queue, item_pushed_before_the_close_runs)
 	static struct mixed m;
 	int i, nr = scaled(300);
 
-	for (i = 0; i < nr; i++) {
+	hurry_ns = pl_now() + stuck_ns() / 2;
+	for (i = 0; i < nr && pl_now() < hurry_ns; i++) {
 		nr_pushed = 0;
 		open_queue(count);
 		mixed_start(&m, 3, i % 2, push_while_open, NULL);
