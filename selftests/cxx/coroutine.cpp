@@ -62,12 +62,15 @@ static job catch_it(pl_latch *end)
 	pl_latch_done(end);
 }
 
-/* The frame goes, and the task's object with it, in the task that has ended. */
-static job goes_on_in_the_task(pl_latch *end)
+/*
+ * The frame goes, and the task's object with it, in the task that has ended; it
+ * does so after @begun, when the coroutine waits.
+ */
+static job goes_on_in_the_task(pl_latch *begun, pl_latch *end)
 {
 	pl_task_t there = 0;
 	auto t = parklot::spawn([&] {
-		parklot::this_task::sleep_for(1ms);
+		pl_latch_wait(begun);
 		there = parklot::this_task::get_id();
 	});
 
@@ -110,12 +113,14 @@ static void awaits_io()
 int main()
 {
 	pl_latch end = PL_LATCH_INIT(2 * NR_ROUNDS + 1);
+	pl_latch begun = PL_LATCH_INIT(1);
 
 	for (int i = 0; i < NR_ROUNDS; i++) {
 		sum_up(i, &end);
 		catch_it(&end);
 	}
-	goes_on_in_the_task(&end);
+	goes_on_in_the_task(&begun, &end);
+	pl_latch_done(&begun);
 	awaits_io();
 	expect(!pl_latch_wait(&end), "all coroutines have ended");
 	expect(!pl_runtime_stop(), "the runtime stops");
