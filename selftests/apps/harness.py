@@ -116,6 +116,21 @@ def run(*command, **options):
     return done.stdout
 
 
+def connect_unix(path):
+    sock = socket.socket(socket.AF_UNIX)
+    sock.connect(path)
+    return sock
+
+
+def listens(path):
+    """A server there has not only made its socket."""
+    try:
+        connect_unix(path).close()
+    except (FileNotFoundError, ConnectionRefusedError):
+        return False
+    return True
+
+
 def read_all(sock):
     """Up to the end, which a reset is too."""
     data = b""
