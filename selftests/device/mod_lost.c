@@ -172,6 +172,20 @@ static void signal_one(struct player *p)
 				       dev_wake(m->s->fd, m->lot, 1));
 }
 
+/* With several parkers, or one processor, one is always parked. */
+static bool must_skip(struct match *m)
+{
+	return m->is_skipping && m->nr_parkers == 1 &&
+	       sysconf(_SC_NPROCESSORS_ONLN) > 1;
+}
+
+/* Both paths were taken, otherwise the match proves little. */
+static bool is_proof(struct match *m)
+{
+	return atomic_load(&m->nr_left) >= 100 && atomic_load(&m->nr_calls) &&
+	       (!must_skip(m) || atomic_load(&m->nr_skipped));
+}
+
 static void *waker_loop(void *arg)
 {
 	struct player *p = arg;
@@ -187,7 +201,8 @@ static void *waker_loop(void *arg)
 		 * One parker notifies the others, which look behind the next
 		 * barrier.
 		 */
-		if (pthread_barrier_wait(&m->round) && now_ns() > m->end)
+		if (pthread_barrier_wait(&m->round) && now_ns() > m->end &&
+		    is_proof(m))
 			atomic_store(&m->is_late, 1);
 		wait_taken(m);
 	}
@@ -241,13 +256,12 @@ static void check(struct __test_metadata *_metadata, struct match *m)
 		       atomic_load(&m->nr_calls), atomic_load(&m->nr_skipped));
 	}
 	EXPECT_EQ(atomic_load(&m->nr_left), atomic_load(&m->nr_taken));
-	EXPECT_LE(100, atomic_load(&m->nr_left));
 	EXPECT_EQ(atomic_load(&m->nr_woken), atomic_load(&m->nr_waking));
-	/* Both paths were taken, otherwise the test proves little. */
-	EXPECT_LT(0, atomic_load(&m->nr_calls));
-	if (m->is_skipping && m->nr_parkers == 1 &&
-	    sysconf(_SC_NPROCESSORS_ONLN) > 1)
-		EXPECT_LT(0, atomic_load(&m->nr_skipped));
+	EXPECT_TRUE(is_proof(m)) {
+		TH_LOG("%d left, %d calls, %d skipped",
+		       atomic_load(&m->nr_left), atomic_load(&m->nr_calls),
+		       atomic_load(&m->nr_skipped));
+	}
 }
 
 TEST_F_TIMEOUT(lost, no_wake_is_lost_of_one_waker_to_one_parker, 120)
