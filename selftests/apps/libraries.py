@@ -7,9 +7,11 @@ DIR, by COMMAND if there is one, beside the servers that they need.
 APP_SECONDS= says for how long each (2), O= where tools were built.
 """
 
+import contextlib
 import glob
 import os
 import pwd
+import random
 import shutil
 import socket
 import subprocess
@@ -140,12 +142,15 @@ class Kerberos:
 
     @staticmethod
     def free_port():
-        """For both; nobody else takes it meanwhile, most likely."""
-        with socket.socket() as tcp, socket.socket(
-                type=socket.SOCK_DGRAM) as udp:
-            tcp.bind(("127.0.0.1", 0))
-            udp.bind(tcp.getsockname())
-            return tcp.getsockname()[1]
+        """For both; no socket gets one of these unless it asks for that."""
+        while True:
+            port = random.randrange(10000, 20000)
+            with socket.socket() as tcp, socket.socket(
+                    type=socket.SOCK_DGRAM) as udp, \
+                    contextlib.suppress(OSError):
+                tcp.bind(("127.0.0.1", port))
+                udp.bind(("127.0.0.1", port))
+                return port
 
     def admin(self, *command):
         run(*unprivileged(*command), env=self.env, cwd=self.path)
