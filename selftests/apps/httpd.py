@@ -320,7 +320,7 @@ def main(kind, command):
         with open(conf, "w", encoding="ascii") as file:
             file.write(NGINX % {"dir": path, "root": tests.root})
         with Program("nginx", "-e", path + "/error.log", "-c", conf), \
-                tests.start() as server:
+                tests.start("--idle", "600") as server:
             eventually(lambda: listens(tests.nginx), "nginx")
             results(all_tests(tests, server))
 
