@@ -41,10 +41,24 @@ static void start_all(uint32_t nr)
 	atomic_store(&is_over, 0);
 }
 
+/*
+ * Not a player, since each may wait for tasks that wait for others in turn, and
+ * those spawn more as long as it is not over.
+ */
+static void *end_in_time(void *arg)
+{
+	uint64_t end = *(uint64_t *)arg;
+
+	while (pl_now() < end)
+		usleep(1000);
+	is_over = 1;
+	return NULL;
+}
+
 static void stress(uint32_t nr_workers, uint64_t ns, uint64_t seed)
 {
 	struct player p = { seed * 0x9e3779b97f4a7c15ULL | 1, false };
-	pthread_t thread[3];
+	pthread_t thread[3], ender;
 	uint64_t end;
 	int i;
 
@@ -63,13 +77,14 @@ static void stress(uint32_t nr_workers, uint64_t ns, uint64_t seed)
 	open_sync();
 	open_block();
 	end = pl_now() + ns;
+	ASSERT_EQ(0, pthread_create(&ender, NULL, end_in_time, &end));
 	for (i = 0; i < 3; i++)
 		ASSERT_EQ(0, pthread_create(&thread[i], NULL, thread_main,
 			(void *)(uintptr_t)(next_random(&p.seed) | 1)));
-	while (pl_now() < end)
+	while (!is_over)
 		act(&p);
-	is_over = 1;
 	pl_flush();
+	pthread_join(ender, NULL);
 	ASSERT_TRUE(UNTIL_NO_MORE(nr_threads_ended == 3,
 				  (uint64_t)nr_ended)) {
 		say_where();
