@@ -59,6 +59,7 @@ static void run_spare(uint32_t nr_workers, uint64_t ns, uint64_t seed)
 {
 	struct player p = { seed | 1, false };
 
+	trial.has_no_gates = true;
 	begin_trial(nr_workers, seed);
 	forbid_all(spare, ARRAY_SIZE(spare), &p, ns);
 	end_players();
@@ -75,7 +76,7 @@ static void run_needed(uint32_t nr_workers, uint64_t ns, uint64_t seed)
 	trial.may_say = -EPERM;
 	trial.spawn_may_say = -EPERM;
 	trial.io_may_say = -EOPNOTSUPP;
-	trial.has_no_threads = true;
+	trial.has_no_gates = true;
 	begin_trial(nr_workers, seed);
 	forbid_all(needed, ARRAY_SIZE(needed), &p, ns);
 	end_players();

@@ -351,7 +351,8 @@ static void do_block(struct player *p)
 /*
  * Once the runtime has started: half of the workers beyond the target may be
  * blocked, so that others run what those left behind.  Where few run, which
- * visit the queues of others in turn, only a few are blocked.
+ * visit the queues of others in turn, only a few are blocked; beside one, whose
+ * task may yield for long, none.
  */
 static void open_block(void)
 {
@@ -361,7 +362,7 @@ static void open_block(void)
 		target = most_workers;
 	has_spares = pl__rt.cfg.max_workers > target;
 	room = has_spares ? pl__rt.cfg.max_workers - target : 0;
-	if (trial.has_no_threads || !rt_has_sysmon())
+	if (trial.has_no_gates || pl__rt.target < 2 || !rt_has_sysmon())
 		room = 0;
 	nr_gates = 3 + target < NR_GATES ? 3 + target : NR_GATES;
 	if (nr_gates > room / 2)

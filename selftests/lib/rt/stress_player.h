@@ -51,7 +51,7 @@ static struct {
 	int	may_say;	/* any call that takes something */
 	int	io_may_say;	/* a call that waits for I/O */
 	int	spawn_may_say;
-	bool	has_no_threads;	/* that the runtime has not, for good */
+	bool	has_no_gates;	/* none blocks until others have run */
 	bool	is_short;	/* all deadlines: 0 to 5 us, tried again */
 	bool	is_past;	/* with is_short: all over before they begin */
 } trial;
