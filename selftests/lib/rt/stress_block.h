@@ -351,8 +351,8 @@ static void do_block(struct player *p)
 /*
  * Once the runtime has started: half of the workers beyond the target may be
  * blocked, so that others run what those left behind.  Where few run, which
- * visit the queues of others in turn, only a few are blocked; beside one, whose
- * task may yield for long, none.
+ * visit the queues of others in turn, only a few are blocked; beside one, which
+ * tasks that yield may keep busy, none.
  */
 static void open_block(void)
 {
