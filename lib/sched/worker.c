@@ -186,13 +186,17 @@ static struct pl__task *worker_spin(struct pl__worker *w)
 /* ---- idling ---- */
 
 /*
- * The worker runs a task or counts as idle: sysmon may start another in
- * reserve.
+ * The worker has a task or counts as idle: sysmon may start another in reserve.
  */
 static void worker_started(struct pl__worker *w)
 {
 	w->is_starting = false;
 	atomic_fetch_sub(&pl__rt.nr_starting, 1);
+}
+
+static void worker_started_to_run(struct pl__worker *w)
+{
+	worker_started(w);
 	/* [aside-a] pairs with [aside-b] in pl__aside_notify(). */
 	pl__full_barrier();
 	PL_INJECT("aside-a");
@@ -241,6 +245,10 @@ static bool idle(struct pl__worker *w)
 	pl__ring_take_back(w);
 
 	count_idle(w);
+	/*
+	 * Without a notification, which would wait for an idle worker to park;
+	 * this may be the only one.  It looks for tasks set aside below.
+	 */
 	if (unlikely(w->is_starting))
 		worker_started(w);
 	if (pl__worker_look_and_park(w, seq) && pl__worker_end(w))
@@ -300,7 +308,7 @@ static void loop(struct pl__worker *w)
 		if (!t)
 			t = worker_spin(w);
 		if (t && unlikely(w->is_starting))
-			worker_started(w);
+			worker_started_to_run(w);
 		if (t)
 			worker_run_task(w, t);
 	} while (t || idle(w));

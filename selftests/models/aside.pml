@@ -2,7 +2,8 @@
 /*
  * aside: a task that is set aside is taken by a worker that is woken or started
  * for it (lib/sched/aside.h; pl__aside_notify() in aside.c; count_idle() and
- * worker_started() in worker.c; pl__worker_look_and_park() in worker_park.c).
+ * worker_started_to_run() in worker.c; pl__worker_look_and_park() in
+ * worker_park.c).
  *
  * No worker is alive but the submitter, which runs others; two may be started,
  * one at a time. One task at most blocks its worker, until each has begun; so a
@@ -72,7 +73,7 @@ inline park()
 	fi
 }
 
-/* worker_started() */
+/* worker_started_to_run() */
 inline end_start()
 {
 	if
@@ -99,7 +100,9 @@ inline idle()
 #else
 	nr_idle++;					/* [aside-a] */
 #endif
-	end_start();
+	/* No notification: it might wait for this worker to park. */
+	nr_starting = nr_starting - is_starting;	/* [aside-a] */
+	is_starting = false;
 #if MUTANT == 3
 	park();
 #else

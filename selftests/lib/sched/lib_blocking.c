@@ -158,6 +158,18 @@ TEST_F(blocking, unsignalled_tasks_of_a_spare_are_run_by_another_worker)
 	join(t);
 }
 
+/* The first worker may look for it once it counts as idle: the only one. */
+TEST_F(blocking, first_task_of_a_runtime_may_block)
+{
+	int i, nr = scaled(300);
+
+	for (i = 1; i <= nr; i++) {
+		join(spawn_blocking(count, NULL));
+		EXPECT_EQ(i, nr_ran);
+		EXPECT_EQ(0, pl_runtime_stop());
+	}
+}
+
 /* ---- in turn ---- */
 
 #define NR_UNSTARTED	200
