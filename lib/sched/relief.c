@@ -80,16 +80,29 @@ struct relief_look {
 	uint32_t	nr_long;	/* stalled, not marked yet */
 };
 
+/*
+ * A worker that has slept in one task for as long is neither.  Of a crew, it
+ * stays PL__RUNS for us: the kernel counts it as blocked, and lets another run,
+ * which may be stalled by now.
+ */
+static void relief_look_at_running(struct pl__worker *w, uint64_t now,
+				   struct relief_look *look)
+{
+	if (!is_long_in_task(w, now)) {
+		look->nr_going++;
+	} else if (!pl__sysmon_is_asleep(w)) {
+		w->sysmon.is_long = true;
+		look->nr_long++;
+	}
+}
+
 static void relief_look_at(struct pl__worker *w, uint64_t now,
 			   struct relief_look *look)
 {
 	w->sysmon.is_long = false;
 	switch (load_relaxed(&w->duty)) {
 	case PL__RUNS:
-		w->sysmon.is_long = is_long_in_task(w, now) &&
-				    !pl__sysmon_is_asleep(w);
-		look->nr_long += w->sysmon.is_long;
-		look->nr_going += !w->sysmon.is_long;
+		relief_look_at_running(w, now, look);
 		break;
 	case PL__STALLED:
 		look_at_stalled(w, now);

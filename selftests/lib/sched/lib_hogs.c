@@ -136,6 +136,22 @@ TEST_F(hogs, task_that_a_stalled_one_spawned_runs_beside_them)
 	end_hogs();
 }
 
+/* One that is blocked takes no tasks either, whatever sysmon counts it as. */
+TEST_F(hogs, tasks_run_beside_them_and_a_blocked_one)
+{
+	start_with(NR_WORKERS, NR_WORKERS + 16);
+	block_in_read(1);
+	ASSERT_TRUE(UNTIL(nr_begun == 1));
+	spawn(compute, NULL);
+	spawn(compute, NULL);
+	ASSERT_TRUE(UNTIL(nr_computing == NR_WORKERS));
+	spawn_tiny(100);
+	EXPECT_TRUE(UNTIL(nr_ran == 100));
+	EXPECT_EQ(NR_WORKERS, nr_computing);
+	let_reader_go(0);
+	end_hogs();
+}
+
 /* ---- after a time without work ---- */
 
 static struct pl_word word;
