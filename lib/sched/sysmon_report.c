@@ -12,8 +12,7 @@
 
 /* Written by sysmon's thread, and while no sysmon runs. */
 static struct {
-	uint64_t		since_ns; /* all blocked since; 0: not so */
-	uint32_t		ticks; /* of all workers, at since_ns */
+	uint64_t		since_ns; /* all, at each look since; 0: not so */
 	/* nr_all_blocked has gone up since since_ns */
 	bool			is_counted;
 	bool			has_printed;
@@ -108,34 +107,19 @@ static bool are_all_blocked(void)
 	       load_relaxed(&pl__rt.nr_alive) == pl__rt.cfg.max_workers;
 }
 
-static uint32_t nr_ticks(void)
-{
-	uint32_t nr = load_relaxed(&pl__rt.nr_started), i, ticks = 0;
-
-	for (i = 0; i < nr; i++)
-		ticks += load_relaxed(&pl__rt.workers[i]->tick);
-	return ticks;
-}
-
-/* Called where tasks wait, but no worker is left to notify for them. */
+/*
+ * Called where tasks wait, but no worker is left to notify for them.  Of short
+ * calls, each look finds others; tasks wait for workers all the same.
+ */
 void pl__sysmon_report(uint64_t now, bool has_work)
 {
-	uint32_t ticks;
-
 	if (!has_work || !are_all_blocked()) {
 		report.since_ns = 0;
 		report.is_counted = false;
 		return;
 	}
-	/*
-	 * Workers may have returned and be blocked again since the last look.
-	 */
-	ticks = nr_ticks();
-	if (!report.since_ns || report.ticks != ticks) {
+	if (!report.since_ns)
 		report.since_ns = now;
-		report.ticks = ticks;
-		report.is_counted = false;
-	}
 	if (now - report.since_ns < ALL_BLOCKED_NS)
 		return;
 	if (!report.has_printed)

@@ -276,4 +276,47 @@ TEST_F(crowd, workers_all_blocked_by_twice_the_crowd_are_counted)
 	check_told(40, 600);
 }
 
+/* ---- all of them, again and again ---- */
+
+static void block_briefly(void *arg)
+{
+	(void)arg;
+	usleep(5000);
+}
+
+static bool told_beside_calls(uint32_t nr)
+{
+	while (rt_stat().tasks_alive < nr)
+		EXPECT_EQ(0, pl_spawn(NULL, block_briefly, NULL, NULL));
+	return rt_stat().all_blocked;
+}
+
+/* No task waits for long, and none is blocked for long. */
+TEST_F(crowd, workers_all_blocked_by_short_calls_are_counted)
+{
+	start_with(2, 20);
+	EXPECT_TRUE(UNTIL(told_beside_calls(100)));
+	EXPECT_TRUE(UNTIL(!rt_stat().tasks_alive));
+}
+
+static atomic_int is_over;
+
+static void block_in_a_loop(void *arg)
+{
+	(void)arg;
+	while (!is_over)
+		usleep(20000);
+}
+
+TEST_F(crowd, workers_all_blocked_by_loops_of_calls_are_counted)
+{
+	static pl_task_t t[300];
+
+	start_with(2, 0);
+	spawn_crowd(t, 300, block_in_a_loop);
+	EXPECT_TRUE(UNTIL(rt_stat().all_blocked));
+	is_over = 1;
+	join_crowd(t, 300);
+}
+
 TEST_HARNESS_MAIN
