@@ -111,6 +111,7 @@ TEST_F(close, close_of_the_last_duplicate_ends_the_sleep)
 #define NR_SPACES	20000
 #define NR_PARTS	8
 #define LINEAR_GROWTH	4	/* NR_PARTS, if the time is quadratic */
+#define NR_TRIES	5
 
 /*
  * Returns what the calling thread runs while it closes @nr descriptors, which
@@ -151,6 +152,20 @@ static uint64_t close_growth(int fd, int nr)
 	return all / parts;
 }
 
+/*
+ * Where a search is repeated for each close, it is so at each try; an emulated
+ * processor that others take away for a while slows one.
+ */
+static bool close_is_linear(int fd, int nr)
+{
+	int i;
+
+	for (i = 0; i < NR_TRIES; i++)
+		if (close_growth(fd, nr) < LINEAR_GROWTH)
+			return true;
+	return false;
+}
+
 /* Gives the space's descriptor a number above all that a test will get. */
 static int close_move(struct space *s, int above)
 {
@@ -173,7 +188,7 @@ TEST_F_TIMEOUT(close, close_of_many_duplicates_takes_linear_time, 120)
 	if (setrlimit(RLIMIT_NOFILE, &limit))
 		SKIP(return, "not root");
 	ASSERT_EQ(0, close_move(&self->s, NR_COPIES + 50));
-	EXPECT_GT(LINEAR_GROWTH, close_growth(self->s.fd, NR_COPIES));
+	EXPECT_TRUE(close_is_linear(self->s.fd, NR_COPIES));
 	EXPECT_STILL_PARKED(self->s.fd);
 }
 
@@ -186,7 +201,7 @@ TEST_F_TIMEOUT(close, close_of_many_spaces_takes_linear_time, 120)
 
 	if (setrlimit(RLIMIT_NOFILE, &limit))
 		SKIP(return, "not root");
-	EXPECT_GT(LINEAR_GROWTH, close_growth(-1, NR_SPACES));
+	EXPECT_TRUE(close_is_linear(-1, NR_SPACES));
 	EXPECT_STILL_PARKED(self->s.fd);
 }
 
