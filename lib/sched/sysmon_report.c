@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
  * sysmon_report: reports that max_workers workers are blocked while tasks wait
+ *
+ * Or all but those that run other tasks, while tasks wait that are set aside:
+ * there is no spare for these.
  */
 #include "sched/sysmon_report.h"
+#include "sched/aside.h"
 #include "sched/sched.h"
 #include "base/sys.h"
 
@@ -12,7 +16,7 @@
 
 /* Written by sysmon's thread, and while no sysmon runs. */
 static struct {
-	uint64_t		since_ns; /* all, at each look since; 0: not so */
+	uint64_t		since_ns; /* at each look since; 0: not now */
 	/* nr_all_blocked has gone up since since_ns */
 	bool			is_counted;
 	bool			has_printed;
@@ -80,14 +84,15 @@ static void count_names(struct names *n)
  */
 static bool report_print(void)
 {
+	uint32_t nr_blocked = pl__rt.cfg.max_workers - pl__nr_running();
 	struct names n = { .nr = 0 };
 	char text[NR_NAMES * 32 + 160];
 	size_t len, i;
 
 	count_names(&n);
 	len = (size_t)snprintf(text, sizeof(text),
-			       "parklot: all %u workers, max_workers, are blocked by calls of their tasks, and others wait:",
-			       pl__rt.cfg.max_workers);
+			       "parklot: %u of %u workers, max_workers, are blocked by calls of their tasks, and others wait:",
+			       nr_blocked, pl__rt.cfg.max_workers);
 	for (i = 0; i < n.nr; i++)
 		len += (size_t)snprintf(text + len, sizeof(text) - len,
 					"%s %u %s", i ? "," : "", n.count[i],
@@ -99,9 +104,10 @@ static bool report_print(void)
 	return pl__fd_try_write(2, text, len) != -EAGAIN;
 }
 
-static bool are_all_blocked(void)
+static bool are_too_many_blocked(void)
 {
-	return !pl__nr_running() && !load_relaxed(&pl__rt.nr_idle) &&
+	return (!pl__nr_running() || pl__aside_nr()) &&
+	       !load_relaxed(&pl__rt.nr_idle) &&
 	       !load_relaxed(&pl__rt.nr_stalled) &&
 	       !load_relaxed(&pl__rt.nr_in_hook) &&
 	       load_relaxed(&pl__rt.nr_alive) == pl__rt.cfg.max_workers;
@@ -113,7 +119,7 @@ static bool are_all_blocked(void)
  */
 void pl__sysmon_report(uint64_t now, bool has_work)
 {
-	if (!has_work || !are_all_blocked()) {
+	if (!has_work || !are_too_many_blocked()) {
 		report.since_ns = 0;
 		report.is_counted = false;
 		return;
