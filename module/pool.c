@@ -39,17 +39,19 @@
  *
  * If a sum contains the worker's last `in', it also contains the `out' before.
  *
- * 3. A check, under the pool's lock, calls one worker, or sets the timer for
- * the time when a call is due: when the shortage is stall_ns old, and
- * crew_interval_us after the last call. While a call is under way no other
- * starts. Each time a worker takes the number of running ones below target the
- * shortage begins anew: a worker that blocks briefly, over and over again, is
- * never replaced.
+ * 3. A check, under the pool's lock, chooses as many workers to call as are
+ * missing, or sets the timer for the time when calls are due: when the shortage
+ * is stall_ns old, and crew_interval_us after the last calls. Calls are made
+ * with interrupts off; so a check makes CALLS_AT_ONCE at most, and the timer
+ * the next ones after a pause. While calls are under way no others start.
+ * Each time a worker takes the number of running ones below target the shortage
+ * begins anew: a worker that blocks briefly, over and over again, is never
+ * replaced.
  *
- * 4. Locks: a lot's, then the pool's. The worker to call is chosen under the
- * pool's lock and called under its lot's lock, which is taken after the pool's
- * is dropped; with interrupts off all along, so that RCU, which frees workers,
- * does not free it in between.
+ * 4. Locks: a lot's, then the pool's. The workers to call are chosen under the
+ * pool's lock and called under their lots' locks, each of which is taken after
+ * the pool's is dropped; with interrupts off all along, so that RCU, which
+ * frees workers, does not free them in between.
  */
 #include <linux/atomic.h>
 #include <linux/cpumask.h>
@@ -69,9 +71,17 @@
 #include "pool.h"
 #include "trace.h"
 
+#define CALLS_AT_ONCE	4
+
+/*
+ * Without a pause the timer's interrupt would call its function again before it
+ * returns, and interrupts would stay off for several checks.
+ */
+#define CALLS_PAUSE_NS	(10 * NSEC_PER_USEC)
+
 static unsigned int crew_interval_us = 50;
 module_param(crew_interval_us, uint, 0644);
-MODULE_PARM_DESC(crew_interval_us, "least time between two calls of a crew");
+MODULE_PARM_DESC(crew_interval_us, "least time between calls of a crew, of which several are made at once");
 
 static_assert(sizeof(atomic_t) == sizeof(u32));
 
@@ -122,14 +132,16 @@ u32 parklot_pool_running(const struct parklot_pool *pool)
 	return max_t(s32, nr, 0);
 }
 
-/* Is there a shortage? If so, @nr_running is the number of running workers. */
-static bool pool_is_short(const struct parklot_pool *pool, u32 *nr_running)
+/* Returns how many workers are missing, or 0 if there is no shortage. */
+static u32 pool_nr_missing(const struct parklot_pool *pool)
 {
+	u32 nr_running, target;
+
 	if (!parklot_pool_needs_check(pool))
-		return false;
-	*nr_running = parklot_pool_running(pool);
-	return *nr_running < READ_ONCE(pool->target) &&
-	       *nr_running < READ_ONCE(pool->max);
+		return 0;
+	nr_running = parklot_pool_running(pool);
+	target = min(READ_ONCE(pool->target), READ_ONCE(pool->max));
+	return target > nr_running ? target - nr_running : 0;
 }
 
 static void pool_set_timer(struct parklot_pool *pool, u64 due)
@@ -140,126 +152,130 @@ static void pool_set_timer(struct parklot_pool *pool, u64 due)
 			      HRTIMER_MODE_ABS_HARD);
 }
 
+/* Workers that are called at once, and the lots on which they were seen. */
+struct pool_calls {
+	u32			nr;
+	u32			nr_replaced;	/* were still parked */
+	bool			is_part;	/* more are missing */
+	struct parklot_pool_worker *worker[CALLS_AT_ONCE];
+	struct parklot_lot	*lot[CALLS_AT_ONCE];
+};
+
 /*
- * Finds the worker that parked last. It skips workers that are about to leave
- * their lots on their own: these run, or park anew and then check themselves.
- * Each of them has a processor, so they are few.
+ * Finds up to @nr workers, those that parked last first. It skips workers that
+ * are about to leave their lots on their own: these run, or park anew and then
+ * check themselves. Each of them has a processor, so they are few.
  */
-static struct parklot_lot *pool_find_parked(struct parklot_pool *pool,
-					    struct parklot_pool_worker **worker)
+static void pool_find_parked(struct parklot_pool *pool, u32 nr,
+			     struct pool_calls *calls)
 {
 	struct parklot_pool_worker *last;
 	struct parklot_lot *lot;
 
 	lockdep_assert_held(&pool->lock);
 	list_for_each_entry(last, &pool->parked, entry) {
+		if (calls->nr == nr)
+			break;
 		lot = READ_ONCE(last->park_notifier.lot);
 		if (!lot)
 			continue;
-		*worker = last;
-		return lot;
+		calls->worker[calls->nr] = last;
+		calls->lot[calls->nr++] = lot;
 	}
-	return NULL;
 }
 
 /*
- * Chooses the worker to call now, and returns its lot, or sets the timer if a
- * call is not due yet. While a worker is being called no other is chosen: the
- * thread that calls it checks again afterwards. With @has_stopped a worker has
- * just stopped running; if that takes the number below target, it is a new
- * shortage, even if no check has seen the end of the last one.
+ * Chooses the workers to call now, or sets the timer if calls are not due yet.
+ * While workers are being called no other is chosen: the thread that calls them
+ * checks again afterwards. With @has_stopped a worker has just stopped running;
+ * if that takes the number below target, it is a new shortage, even if no check
+ * has seen the end of the last one.
  */
-static struct parklot_lot *pool_choose(struct parklot_pool *pool,
-				       bool has_stopped,
-				       struct parklot_pool_worker **worker)
+static void pool_choose(struct parklot_pool *pool, bool has_stopped,
+			struct pool_calls *calls)
 {
-	u64 now, due, interval;
-	struct parklot_lot *lot;
-	u32 nr_running;
+	u32 nr_missing;
+	u64 now, due;
 
 	lockdep_assert_held(&pool->lock);
 	if (pool->is_replacing)
-		return NULL;
-	if (!pool_is_short(pool, &nr_running)) {
+		return;
+	nr_missing = pool_nr_missing(pool);
+	if (!nr_missing) {
 		pool->seen = 0;
-		return NULL;
+		return;
 	}
 	now = ktime_get_ns();
-	if (!pool->seen ||
-	    (has_stopped && nr_running + 1 == pool->target))
+	if (!pool->seen || (has_stopped && nr_missing == 1))
 		pool->seen = now;
 	due = max(pool->seen + pool->stall_ns, pool->next);
 	if (now < due) {
 		pool_set_timer(pool, due);
-		return NULL;
+		return;
 	}
-	lot = pool_find_parked(pool, worker);
-	if (lot) {
-		interval = (u64)READ_ONCE(crew_interval_us) * NSEC_PER_USEC;
-		pool->is_replacing = true;
-		pool->next = now + interval;
-	}
-	return lot;
+	pool_find_parked(pool, min_t(u32, nr_missing, CALLS_AT_ONCE), calls);
+	if (!calls->nr)
+		return;
+	pool->is_replacing = true;
+	pool->next = now + (u64)READ_ONCE(crew_interval_us) * NSEC_PER_USEC;
+	calls->is_part = nr_missing > CALLS_AT_ONCE;
 }
 
-/* If too few workers still run, the timer calls the next one. */
-static void pool_note_replaced(struct parklot_pool *pool, u32 slot)
+static bool pool_call(struct parklot_pool *pool,
+		      struct parklot_pool_worker *worker,
+		      struct parklot_lot *lot)
 {
-	u32 nr_running;
-
+	if (!parklot_lot_wake_one(lot, &worker->park_notifier, PARKLOT_CALLED))
+		return false;
 	if (trace_parklot_replace_enabled())
-		trace_parklot_replace(slot, parklot_pool_running(pool));
-	raw_spin_lock(&pool->lock);
-	pool->is_replacing = false;
-	WRITE_ONCE(pool->nr_replaced, pool->nr_replaced + 1);
-	if (pool_is_short(pool, &nr_running))
-		pool_set_timer(pool, pool->next);
-	raw_spin_unlock(&pool->lock);
+		trace_parklot_replace(worker->slot,
+				      parklot_pool_running(pool));
+	return true;
 }
 
 /*
- * The chosen worker left its lot on its own; has the timer check again, since
- * that worker alone may not suffice.
+ * If too few workers still run, the timer calls others: soon if these were too
+ * few, or if one of them left its lot on its own.
  */
-static void pool_note_missed(struct parklot_pool *pool)
+static void pool_note_called(struct parklot_pool *pool,
+			     const struct pool_calls *calls)
 {
-	u32 nr_running;
-
 	raw_spin_lock(&pool->lock);
 	pool->is_replacing = false;
-	pool->next = 0;
-	if (pool_is_short(pool, &nr_running))
-		pool_set_timer(pool, ktime_get_ns());
+	WRITE_ONCE(pool->nr_replaced, pool->nr_replaced + calls->nr_replaced);
+	if (calls->is_part || calls->nr_replaced < calls->nr)
+		pool->next = ktime_get_ns() + CALLS_PAUSE_NS;
+	if (pool_nr_missing(pool))
+		pool_set_timer(pool, pool->next);
 	raw_spin_unlock(&pool->lock);
 }
 
 static void pool_check(struct parklot_pool *pool, bool has_stopped)
 {
-	struct parklot_pool_worker *worker;
-	struct parklot_lot *lot;
+	struct pool_calls calls = { .nr = 0 };
 	unsigned long flags;
+	u32 i;
 
 	local_irq_save(flags);
 	raw_spin_lock(&pool->lock);
-	lot = pool_choose(pool, has_stopped, &worker);
+	pool_choose(pool, has_stopped, &calls);
 	raw_spin_unlock(&pool->lock);
-	if (lot) {
+	for (i = 0; i < calls.nr; i++) {
 		PARKLOT_INJECT("replace");
-		if (parklot_lot_wake_one(lot, &worker->park_notifier,
-					 PARKLOT_CALLED))
-			pool_note_replaced(pool, worker->slot);
-		else
-			pool_note_missed(pool);
+		calls.nr_replaced += pool_call(pool, calls.worker[i],
+					       calls.lot[i]);
 	}
+	if (calls.nr)
+		pool_note_called(pool, &calls);
 	local_irq_restore(flags);
 }
 
 /**
- * parklot_pool_check() - replace a worker, if that is due
+ * parklot_pool_check() - replace workers, if that is due
  * @pool: one of its workers has just stopped running
  *
- * Tries once: if the chosen worker leaves its lot on its own just then, the
- * timer checks anew, with interrupts on in between.
+ * Tries once: if a chosen worker leaves its lot on its own just then, the timer
+ * checks anew, with interrupts on in between.
  *
  * Context: any but the scheduler's; no locks held.
  */

@@ -56,7 +56,7 @@ struct parklot_pool {
 	struct list_head	parked;		/* W: workers, last one first */
 	u64			seen;		/* L: shortage's begin, or 0 */
 	u64			next;		/* L: no call before, or 0 */
-	bool			is_replacing;	/* L: a call is under way */
+	bool			is_replacing;	/* L: calls are under way */
 	u64			nr_replaced;	/* W: number of calls */
 	struct hrtimer		timer;		/* L: checks later */
 	struct irq_work		work;		/* checks soon */

@@ -311,12 +311,13 @@ static void *look_often(void *arg)
 
 	spin_until(&looker->may_begin);
 	for (i = 0; i < 20; i++)
-		dev_crew(looker->space->fd, 2, 2, 0);
+		dev_crew(looker->space->fd, 1, 2, 0);
 	return NULL;
 }
 
 /*
- * Two workers are parked and should run, two threads look; returns the calls.
+ * Two workers are parked and one should run, two threads look; returns the
+ * calls.
  */
 static int look_and_count(struct __test_metadata *_metadata)
 {
@@ -348,8 +349,8 @@ static int look_and_count(struct __test_metadata *_metadata)
 }
 
 /*
- * The next call comes an interval later, even if another thread looks
- * meanwhile.
+ * Another thread may look before the worker that is being called counts as
+ * running.
  */
 TEST_F_TIMEOUT(race, two_looks_call_one_worker, 60)
 {

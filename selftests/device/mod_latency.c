@@ -411,6 +411,23 @@ TEST_F(latency, close_with_a_crew_keeps_the_bound)
 	MEASURED(self, BOUND);
 }
 
+/* As many as are missing are called, in parts, with interrupts off. */
+TEST_F(latency, call_of_a_whole_crew_keeps_the_bound)
+{
+	static struct crowd crowd = { .joins = true };
+	struct space s;
+
+	ASSERT_EQ(0, space_open_crew(&s, 1, NR_THREADS));
+	ASSERT_TRUE(crowd_start(&crowd, &s, NR_THREADS, crowd_park));
+	set_backlog(&s, 1);
+	MEASURE(self);
+	EXPECT_EQ(0, dev_crew(s.fd, NR_THREADS, NR_THREADS, 0));
+	UNTIL(nr_called(&s) == NR_THREADS);
+	MEASURED(self, BOUND);
+	UNTIL(atomic_load(&crowd.nr_back) == NR_THREADS);
+	space_close(&s);
+}
+
 #define NR_SPACES	8
 #define SPACE_SIZE	(5 << 20)	/* more than the largest takes */
 

@@ -9,11 +9,12 @@
  * finds missing. The number of running workers is a sum that is never too high,
  * see crew_sum: here it is one number. A worker that blocks or parks checks if
  * there is a backlog and a worker is parked. A check, under the pool's lock,
- * finds that enough workers run, or that a call is not due and sets the timer,
- * or chooses a worker, which it then looks for under its lot's lock; meanwhile
- * no other check chooses; afterwards the timer may be set. A worker that sleeps
- * for ever while a task is left is a deadlock. Two errors: a worker is removed
- * from a lot that it is not on; two workers are called at a time.
+ * finds that enough workers run, or that calls are not due and sets the timer,
+ * or chooses as many workers as are missing, each of which it then looks for
+ * under its lot's lock; meanwhile no other check chooses; afterwards the timer
+ * may be set. A worker that sleeps for ever while a task is left is a deadlock.
+ * Two errors: a worker is removed from a lot that it is not on; two checks call
+ * at a time.
  *
  * MUTANT 1: [crew-a] is left out by a blocking worker: its count is seen late
  * MUTANT 2: the raiser's barrier is left out: the backlog is seen late
@@ -25,12 +26,12 @@
  * MUTANT 8: the chosen worker is removed although it may have left
  * MUTANT 9: a check during a call calls another worker
  * MUTANT 10: no check follows a call
+ * MUTANT 11: calls count as over after the first of them
  */
 #ifndef MUTANT
 #define MUTANT 0
 #endif
 #define NR_PARKERS	2
-#define NONE		NR_PARKERS
 #define NR_TASKS	NR_PARKERS
 #define TARGET		2
 
@@ -41,7 +42,7 @@ bool on_lot[NR_PARKERS], in_pool[NR_PARKERS];
 bool lot_locked, pool_locked;
 bool is_set;			/* the timer */
 bool is_replacing;		/* the pool's: a call is under way */
-byte nr_replacing;		/* calls under way */
+byte nr_replacing;		/* checks that call */
 bool called[NR_PARKERS];	/* a reason to come back */
 byte nr_taken;			/* tasks, one a worker */
 bool is_done;			/* all of them */
@@ -67,11 +68,15 @@ inline take(p)
 	called[p] = true
 }
 
-/* pool_choose(): the worker to call, if any */
+#define missing(own)	(nr_running - own < TARGET -> \
+			 TARGET - (nr_running - own) : 0)
+#define is_there(p)	(in_pool[p] && on_lot[p])
+
+/* pool_choose(): the workers to call, a bit for each */
 inline choose(own)
 {
 	lock(pool_locked);
-	chosen = NONE;
+	calls = 0;
 	if
 #if MUTANT != 9
 	:: is_replacing
@@ -80,37 +85,56 @@ inline choose(own)
 	:: (!is_replacing || MUTANT == 9) && is_short(own) ->
 		if
 		:: is_set = true			/* not due */
-		:: in_pool[0] && on_lot[0] -> chosen = 0
-		:: in_pool[1] && on_lot[1] -> chosen = 1
+		:: missing(own) > 1 && is_there(0) && is_there(1) -> calls = 3
+		:: is_there(0) && !(missing(own) > 1 && is_there(1)) ->
+			calls = 1
+		:: is_there(1) && !(missing(own) > 1 && is_there(0)) ->
+			calls = 2
 		:: !on_lot[0] && !on_lot[1]		/* they leave */
 		fi
 	fi;
-	is_replacing = is_replacing || chosen != NONE;
+	is_replacing = is_replacing || calls;
 	unlock(pool_locked)
 }
 
-/* pool_check(): calls the chosen worker, if still there, or sets the timer. */
+/* pool_call(): if the worker is still there */
+inline call(p)
+{
+	lock(lot_locked);
+	if
+#if MUTANT == 8
+	:: true ->
+#else
+	:: on_lot[p] ->
+#endif
+		take(p)
+#if MUTANT != 8
+	:: else
+#endif
+	fi;
+	unlock(lot_locked)
+}
+
+/* pool_check(): calls the chosen workers, or sets the timer. */
 inline check(own)
 {
 	choose(own);
 	if
-	:: chosen == NONE
+	:: !calls
 	:: else ->
 		nr_replacing++;
 		assert(nr_replacing == 1);
-		lock(lot_locked);
 		if
-#if MUTANT == 8
-		:: true ->
-#else
-		:: on_lot[chosen] ->
-#endif
-			take(chosen)
-#if MUTANT != 8
+		:: calls & 1 -> call(0)
 		:: else
-#endif
 		fi;
-		unlock(lot_locked);
+#if MUTANT == 11
+		is_replacing = false;
+#endif
+		if
+		:: calls & 2 -> call(1)
+		:: else
+		fi;
 		lock(pool_locked);
 		nr_replacing--;
 		is_replacing = false;
@@ -126,7 +150,7 @@ inline check(own)
 
 proctype blocker()
 {
-	byte chosen;
+	byte calls;
 
 #if MUTANT == 5
 	if
@@ -154,7 +178,7 @@ proctype blocker()
 
 proctype parker(byte me)
 {
-	byte chosen;
+	byte calls;
 
 again:
 	if
@@ -222,7 +246,7 @@ proctype raiser()
 
 proctype timer()
 {
-	byte chosen;
+	byte calls;
 
 end_unset:
 	do

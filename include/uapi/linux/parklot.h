@@ -383,11 +383,11 @@ struct parklot_wake_park {
  * counts as running.
  *
  * CREW: if fewer than `target` workers run, `backlog` is not 0 and a worker is
- * parked, the worker that parked last is called: its PARK returns
- * PARKLOT_CALLED. That happens once this has lasted stall_ns (0: at once), one
- * call at a time, 50 us apart, and never while `max` workers run. The kernel
- * checks for it when a worker blocks, parks or leaves, and at CREW, but not
- * when `backlog` changes::
+ * parked, as many workers as are missing are called, those first that parked
+ * last: their PARKs return PARKLOT_CALLED. That happens once this has lasted
+ * stall_ns (0: at once), 50 us after the last such calls at the earliest, and
+ * never while `max` workers run. The kernel checks for it when a worker blocks,
+ * parks or leaves, and at CREW, but not when `backlog` changes::
  *
  *	thread that raises backlog	worker that blocks
  *	backlog = 1			running.out++
@@ -395,7 +395,7 @@ struct parklot_wake_park {
  *	sum of running, in first	if (backlog and any parked)
  *	if (sum < target)		    sum of running, in first
  *	    WAKE			    if (sum < target)
- *						call a worker
+ *						call workers
  *
  * Calls help progress; no program may rely on them. Before the first CREW, and
  * with a target of 0, no worker is called. No flags yet; target > max: -EINVAL.
