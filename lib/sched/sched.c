@@ -63,6 +63,7 @@ static uint32_t event_mask_of(struct pl__worker *w)
 	    (pl__deque_empty(&w->unstarted) || pl__is_unstarted_held()))
 		return PL__NO_EVENTS;
 	return w->nr_events_ahead || load_relaxed(&pl__rt.nr_blocked) ||
+	       load_relaxed(&pl__rt.nr_crew_blocked) ||
 	       load_relaxed(&pl__rt.nr_stalled) ? 0 : PL__EVENT_EVERY - 1;
 }
 

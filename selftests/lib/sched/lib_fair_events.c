@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * In which order events run, and how many other tasks meanwhile.
+ */
+#include "kselftest_harness.h"
+
+#include "rt.h"
+#include "storm.h"
+
+RT_FIXTURE(fair_events)
+
+/*
+ * The events of one look run before those of a later look, though each makes
+ * more ready meanwhile.
+ */
+#define NR_LOOK		10	/* events of one look */
+#define NR_FILLERS	100	/* so that the worker looks meanwhile */
+
+static struct mark fillers;
+static atomic_int nr_in_turn, is_first_sent, is_second_sent;
+static int turns[2 * NR_LOOK], pipes[2 * NR_LOOK][2];
+
+static void fill(void *arg)
+{
+	(void)arg;
+	EXPECT_TRUE(UNTIL_BUSY(is_second_sent));
+	mark_ran(&fillers);
+}
+
+static void take_turn(int i)
+{
+	int turn = atomic_fetch_add(&nr_in_turn, 1), j;
+
+	turns[i] = turn;
+	for (j = 0; !turn && j < NR_FILLERS; j++)
+		spawn(fill, NULL);
+	atomic_fetch_sub(&nr_left, 1);
+}
+
+static void wait_turn(void *arg)
+{
+	struct mark *m = arg;
+
+	while (!atomic_load(&m->word.value))
+		pl_word_wait(&m->word, 0, PL_FOREVER);
+	take_turn((int)(m - marks));
+}
+
+static void read_turn(void *arg)
+{
+	struct mark *m = arg;
+	char c;
+
+	EXPECT_EQ(1, pl_read(pipes[m - marks][0], &c, 1));
+	take_turn((int)(m - marks));
+}
+
+static void hold_until_sent(void *arg)
+{
+	EXPECT_TRUE(UNTIL_BUSY(atomic_load((atomic_int *)arg)));
+}
+
+static void send_by_wake(int i)
+{
+	wake(&marks[i]);
+}
+
+static void send_by_pipe(int i)
+{
+	EXPECT_EQ(1, write(pipes[i][1], "", 1));
+}
+
+static void expect_looks_in_order(void (*wait)(void *arg), void (*send)(int i))
+{
+	int i, max_first = 0, min_second = 2 * NR_LOOK;
+
+	begin(1, 2 * NR_LOOK + NR_FILLERS);
+	for (i = 0; i < 2 * NR_LOOK; i++)
+		spawn(wait, &marks[i]);
+	for (i = 0; i < 2 * NR_LOOK && wait == wait_turn; i++)
+		ASSERT_TRUE(UNTIL(nr_waiters(&marks[i].word) == 1));
+	ASSERT_TRUE(wait == wait_turn ||
+		    UNTIL(rt_stat().io_in_flight == 2 * NR_LOOK));
+	spawn(hold_until_sent, &is_first_sent);
+	for (i = 0; i < NR_LOOK; i++)
+		send(i);
+	atomic_store(&is_first_sent, 1);
+	ASSERT_TRUE(UNTIL(nr_in_turn));
+	for (; i < 2 * NR_LOOK; i++)
+		send(i);
+	atomic_store(&is_second_sent, 1);
+	ASSERT_TRUE(UNTIL(!nr_left));
+
+	for (i = 0; i < NR_LOOK; i++) {
+		max_first = turns[i] > max_first ? turns[i] : max_first;
+		if (turns[i + NR_LOOK] < min_second)
+			min_second = turns[i + NR_LOOK];
+	}
+	EXPECT_GT(min_second, max_first);
+}
+
+TEST_F(fair_events, woken_task_runs_before_those_woken_later)
+{
+	int i;
+
+	expect_looks_in_order(wait_turn, send_by_wake);
+	for (i = 0; i < 2 * NR_LOOK; i++)
+		EXPECT_EQ(i, turns[i]);
+}
+
+TEST_F(fair_events, task_with_completed_read_runs_before_later_ones)
+{
+	int i;
+
+	for (i = 0; i < 2 * NR_LOOK; i++)
+		ASSERT_EQ(0, pipe(pipes[i]));
+	expect_looks_in_order(read_turn, send_by_pipe);
+	for (i = 0; i < 2 * NR_LOOK; i++) {
+		close(pipes[i][0]);
+		close(pipes[i][1]);
+	}
+}
+
+static void start_waiters(void)
+{
+	int i;
+
+	for (i = 0; i < NR_MARKS; i++)
+		spawn(wait_again, &marks[i]);
+	for (i = 0; i < NR_MARKS; i++)
+		ASSERT_TRUE(UNTIL(nr_waiters(&marks[i].word) == 1));
+}
+
+/* Of @every tasks taken one at least is the oldest event. */
+static void expect_turns_of_waiters(int every)
+{
+	int i;
+
+	for (i = 0; i < NR_MARKS; i++)
+		wake(&marks[i]);
+	ASSERT_TRUE(UNTIL(!nr_storms && !nr_left));
+	for (i = 0; i < NR_MARKS; i++) {
+		EXPECT_GE(EVERY + every * (i + 3), waited(&marks[i]));
+		atomic_fetch_add(&marks[i].word.value, 1);
+		pl_word_wake(&marks[i].word, 1);
+	}
+}
+
+TEST_F(fair_events, many_woken_tasks_run_at_intervals_in_a_spawn_storm)
+{
+	begin(1, NR_MARKS);
+	start_waiters();
+	begin_storm(spawn_next, 2);
+	expect_turns_of_waiters(EVENT_EVERY);
+}
+
+static void block_in_read(void *arg)
+{
+	char c;
+
+	EXPECT_EQ(1, read(*(int *)arg, &c, 1));
+}
+
+/* Outside of the crew, or of it. */
+static bool is_block_counted(void)
+{
+	return atomic_load(&pl__rt.nr_blocked) ||
+	       atomic_load(&pl__rt.nr_crew_blocked);
+}
+
+/* What was spawned may block one more. */
+TEST_F(fair_events, woken_tasks_overtake_spawned_ones_beside_a_blocked_worker)
+{
+	int fds[2];
+
+	if (!rt_has_sysmon())
+		SKIP(return, "PARKLOT_WATCH=0");
+	begin_beside(1, 1, NR_MARKS);
+	ASSERT_EQ(0, pipe(fds));
+	start_waiters();
+	spawn(block_in_read, fds);
+	begin_storm(spawn_next, 2);
+	ASSERT_TRUE(UNTIL(is_block_counted()));
+	expect_turns_of_waiters(EVENT_EVERY_BLOCKED);
+	EXPECT_EQ(1, write(fds[1], "", 1));
+	close(fds[0]);
+	close(fds[1]);
+}
+
+/* Each is ready again at once, by an event. */
+static void read_on(void *arg)
+{
+	int *fds = arg;
+	char c;
+
+	while (goes_on()) {
+		EXPECT_EQ(1, write(fds[1], "", 1));
+		EXPECT_EQ(1, pl_read(fds[0], &c, 1));
+	}
+	atomic_fetch_sub(&nr_storms, 1);
+}
+
+static void queue_marks_below_events(void *arg)
+{
+	int i;
+
+	for (i = 0; i < 2 * NR_LOOK; i++) {
+		ASSERT_EQ(0, pipe(pipes[i]));
+		atomic_fetch_add(&nr_storms, 1);
+		spawn(read_on, pipes[i]);
+	}
+	queue_marks(arg);
+}
+
+TEST_F(fair_events, event_storm_runs_the_oldest_task_at_intervals)
+{
+	struct storm s = { spawn_next, 1 };
+	int i;
+
+	begin(1, NR_MARKS);
+	run_in_task(queue_marks_below_events, &s);
+	ASSERT_TRUE(UNTIL(!nr_storms && !nr_left));
+	for (i = 0; i < NR_MARKS; i++)
+		EXPECT_GE(EVERY * (2 * NR_LOOK + i + 1), waited(&marks[i]));
+	for (i = 0; i < 2 * NR_LOOK; i++) {
+		close(pipes[i][0]);
+		close(pipes[i][1]);
+	}
+}
+
+TEST_HARNESS_MAIN
