@@ -14,6 +14,7 @@
 #include "debug/thread_state.h"
 #include "sched/sched.h"
 #include "sched/since.h"
+#include "base/grown.h"
 #include "base/sys.h"
 #include "base/sigsafe_buf.h"
 #include "debug/unwind.h"
@@ -462,7 +463,7 @@ void pl__dump_left(struct pl_stop_report *report)
 {
 	uint32_t nr = pl__slab_nr_slots(&pl__rt.tasks), nr_named = 0, i;
 	uint64_t ended = pl__stat_ended(), nr_left = pl__stat_spawned() - ended;
-	struct pl_stop_left left[PL_STOP_LEFT_MAX] = { { 0 } };
+	struct pl_stop_report own = { .nr_left = (uint32_t)nr_left };
 	struct pl__sigsafe_buf text = { .fd = STDERR_FILENO };
 	struct view v;
 
@@ -473,14 +474,12 @@ void pl__dump_left(struct pl_stop_report *report)
 		    !is_task(&v))
 			continue;
 		put_task(&text, &v);
-		report_left(&left[nr_named++], &v);
+		report_left(&own.left[nr_named++], &v);
 	}
 	pl__sigsafe_put(&text, "parklot: ");
 	pl__sigsafe_number(&text, nr_left, 10);
 	pl__sigsafe_put(&text, " tasks have not ended\n");
 	pl__sigsafe_flush(&text);
-	if (!report)
-		return;
-	report->nr_left = (uint32_t)nr_left;
-	memcpy(report->left, left, sizeof(left));
+	if (report)
+		pl__grown_write(report, &own, sizeof(own));
 }

@@ -7,9 +7,12 @@
  */
 #include "sched/rt.h"
 #include "ctx/self.h"
+#include "base/grown.h"
 #include "base/sys.h"
 
 #define BINS	PL__LATENCY_BINS
+
+#define SIZE_FIRST	PL__GROWN_FIRST(struct pl_queue_delay, seen)
 
 _Static_assert(ARRAY_SIZE(((struct pl_queue_delay *)0)->seen) == BINS,
 	       "one for each bin");
@@ -65,24 +68,32 @@ static uint64_t queue_delay_since(uint64_t *bin, uint64_t *seen)
 	return nr;
 }
 
+static void queue_delay_take(struct pl_queue_delay *qd, uint64_t *bin)
+{
+	uint64_t since = load_relaxed(&pl__rt.sampled_ns);
+	uint64_t now = since ? pl__now_ns() : 0;
+
+	qd->waiting_ns = now > since ? now - since : 0;
+	qd->nr = queue_delay_since(bin, qd->seen);
+	qd->p50_ns = qd->nr ? queue_delay_below(bin, qd->nr, 50) : 0;
+	qd->p99_ns = qd->nr ? queue_delay_below(bin, qd->nr, 99) : 0;
+}
+
 int pl_queue_delay(struct pl_queue_delay *qd)
 {
 	bool outside = !pl__self();
 	uint64_t bin[BINS] = { 0 };
-	uint64_t since, now;
+	struct pl_queue_delay own;
 
-	if (!qd || qd->size < sizeof(*qd))
+	if (!pl__grown_is_valid(qd, SIZE_FIRST))
 		return -EINVAL;
 	if (!outside || pl__rt_enter()) {
 		queue_delay_sum(bin);
 		if (outside)
 			pl__rt_exit();
 	}
-	since = load_relaxed(&pl__rt.sampled_ns);
-	now = since ? pl__now_ns() : 0;
-	qd->waiting_ns = now > since ? now - since : 0;
-	qd->nr = queue_delay_since(bin, qd->seen);
-	qd->p50_ns = qd->nr ? queue_delay_below(bin, qd->nr, 50) : 0;
-	qd->p99_ns = qd->nr ? queue_delay_below(bin, qd->nr, 99) : 0;
-	return qd->nr ? 0 : -ENODATA;
+	pl__grown_read(&own, sizeof(own), qd);
+	queue_delay_take(&own, bin);
+	pl__grown_write(qd, &own, sizeof(own));
+	return own.nr ? 0 : -ENODATA;
 }

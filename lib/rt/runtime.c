@@ -27,6 +27,7 @@
 #include "debug/dump.h"
 #include "debug/dump_signal.h"
 #include "base/atfork.h"
+#include "base/grown.h"
 #include "base/inject.h"
 #include "sched/inbox.h"
 #include "sched/location.h"
@@ -42,6 +43,8 @@
 #ifdef PL_ASAN
 # include <sanitizer/lsan_interface.h>
 #endif
+
+#define REPORT_SIZE_FIRST	PL__GROWN_FIRST(struct pl_stop_report, left)
 
 static struct pl__lock state_lock;	/* held to leave STOPPED and RUNNING */
 /* A thread waits for the end of a stop; else it has timed out. */
@@ -458,7 +461,7 @@ int pl_runtime_stop_until(uint64_t deadline_ns, struct pl_stop_report *report)
 {
 	int ret;
 
-	if (report && report->size < sizeof(*report))
+	if (report && !pl__grown_is_valid(report, REPORT_SIZE_FIRST))
 		return -EINVAL;
 	ret = pl__self() ? -EDEADLK : begin_stop_here();
 	if (ret || finish(&pl__rt, deadline_ns))

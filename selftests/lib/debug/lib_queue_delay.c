@@ -73,7 +73,8 @@ TEST_F(queue_delay, unset_size_is_refused)
 
 	EXPECT_EQ(-EINVAL, pl_queue_delay(NULL));
 	EXPECT_EQ(-EINVAL, pl_queue_delay(&qd));
-	qd.size = sizeof(qd) - 8;
+	/* One less than the first header has. */
+	qd.size = offsetof(struct pl_queue_delay, seen[24]) - 1;
 	EXPECT_EQ(-EINVAL, pl_queue_delay(&qd));
 }
 

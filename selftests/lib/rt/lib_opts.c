@@ -6,10 +6,9 @@
 #include "kselftest_harness.h"
 
 #include "rt.h"
+#include "base/grown.h"
 
 #include <sys/socket.h>
-#include <sys/uio.h>
-
 #include <sys/uio.h>
 
 RT_FIXTURE(opts)
@@ -111,6 +110,146 @@ TEST_F(opts, configurations_of_each_smaller_size_are_accepted)
 	for (size = 2 * sizeof(size); size <= sizeof(struct pl_config);
 	     size += sizeof(size))
 		start_of_size(size);
+}
+
+/* ---- sizes of what is filled in ---- */
+
+#define MARK	0x5a
+#define MORE	64
+
+/* A struct that the library fills in. */
+struct filled {
+	const char	*name;
+	size_t		first;	/* the least size that is accepted */
+	size_t		known;
+	int		(*fill)(void *at);
+};
+
+static int fill_stat(void *at)
+{
+	return pl_stat_read(at);
+}
+
+static int fill_stat_worker(void *at)
+{
+	return pl_stat_worker(0, at);
+}
+
+static int fill_queue_delay(void *at)
+{
+	int ret = pl_queue_delay(at);
+
+	return ret == -ENODATA ? 0 : ret;
+}
+
+/* A task is left each time. */
+static int fill_stop_report(void *at)
+{
+	int ret = pl_runtime_stop_until(0, at);
+
+	return ret == -ETIMEDOUT ? 0 : ret;
+}
+
+static const struct filled filled[] = {
+	{ "pl_stat", sizeof(size_t), sizeof(struct pl_stat), fill_stat },
+	{ "pl_stat_worker", sizeof(size_t), sizeof(struct pl_stat_worker),
+	  fill_stat_worker },
+	{ "pl_queue_delay", offsetof(struct pl_queue_delay, seen[24]),
+	  sizeof(struct pl_queue_delay), fill_queue_delay },
+	{ "pl_stop_report", offsetof(struct pl_stop_report, left[8]),
+	  sizeof(struct pl_stop_report), fill_stop_report },
+};
+
+static void fill_size(const struct filled *f, size_t size)
+{
+	union {
+		size_t		size;
+		unsigned char	bytes[1024];
+	} u;
+	size_t nr_written = 0, i, end = size < f->first ? 0 : size;
+
+	memset(u.bytes, MARK, sizeof(u.bytes));
+	memset(u.bytes, 0, end);
+	u.size = size;
+	EXPECT_EQ(size < f->first ? -EINVAL : 0, f->fill(&u)) {
+		TH_LOG("struct %s of %zu bytes", f->name, size);
+	}
+	EXPECT_EQ(size, u.size);
+	for (i = end < sizeof(size) ? sizeof(size) : end; i < sizeof(u); i++)
+		nr_written += u.bytes[i] != MARK;
+	EXPECT_EQ(0, nr_written);
+}
+
+static void fill_each_size(const struct filled *f)
+{
+	size_t size;
+
+	for (size = 0; size <= f->known + MORE; size += sizeof(size))
+		fill_size(f, size);
+}
+
+static void sleep_shielded(void *arg)
+{
+	struct pl_scope s = PL_SCOPE_INIT;
+
+	EXPECT_EQ(0, pl_scope_enter(&s, PL_FOREVER, PL_SCOPE_SHIELD));
+	EXPECT_EQ(0, pl_word_wait(arg, 0, PL_FOREVER));
+	EXPECT_EQ(0, pl_scope_leave(&s));
+}
+
+TEST_F(opts, structs_of_each_size_are_filled_in_and_no_further)
+{
+	static struct pl_word gate;
+	size_t i;
+
+	spawn(sleep_shielded, &gate);
+	EXPECT_TRUE(UNTIL(nr_waiters(&gate) == 1));
+	for (i = 0; i < ARRAY_SIZE(filled); i++)
+		fill_each_size(&filled[i]);
+	gate.value = 1;
+	EXPECT_EQ(1, pl_word_wake(&gate, 1));
+	EXPECT_EQ(0, pl_runtime_stop());
+}
+
+/* What a later library has. */
+struct later {
+	size_t		size;
+	uint64_t	first;
+	uint64_t	second;
+	uint64_t	third;
+};
+
+#define LATER_FIRST	PL__GROWN_FIRST(struct later, first)
+
+static void grow_to(size_t size)
+{
+	struct later own = { 0 }, theirs = { size, 1, 1, 1 };
+	uint64_t *field = &theirs.first;
+	size_t i, nr = size / sizeof(size) - 1;
+
+	EXPECT_TRUE(pl__grown_is_valid(&theirs, LATER_FIRST));
+	pl__grown_read(&own, sizeof(own), &theirs);
+	EXPECT_EQ(1, own.first);
+	EXPECT_EQ(nr >= 2, own.second);
+	EXPECT_EQ(nr >= 3, own.third);
+	own = (struct later){ sizeof(own), 2, 2, 2 };
+	pl__grown_write(&theirs, &own, sizeof(own));
+	EXPECT_EQ(size, theirs.size);
+	for (i = 0; i < 3; i++) {
+		EXPECT_EQ(i < nr ? 2 : 1, field[i]);
+	}
+}
+
+TEST_F(opts, struct_of_an_older_header_is_used_as_far_as_it_goes)
+{
+	struct later old = { 0 };
+
+	EXPECT_FALSE(pl__grown_is_valid(NULL, LATER_FIRST));
+	for (old.size = 0; old.size < LATER_FIRST; old.size++) {
+		EXPECT_FALSE(pl__grown_is_valid(&old, LATER_FIRST));
+	}
+	for (; old.size <= sizeof(old) + 8; old.size += sizeof(old.size))
+		grow_to(old.size);
 }
 
 /* ---- stacks ---- */
