@@ -296,6 +296,33 @@ ssize_t pl__read_file(const char *path, char *buf, size_t size)
 	return n;
 }
 
+#define GUARD_SIZE_MAX	(8UL << 20)
+
+/* As wide as the stack, as guards of tasks are; costs address space only. */
+static void thread_widen_guard(pthread_attr_t *attr)
+{
+	size_t size;
+
+	if (pthread_attr_getstacksize(attr, &size))
+		return;
+	pthread_attr_setguardsize(attr, size < GUARD_SIZE_MAX ? size :
+							GUARD_SIZE_MAX);
+}
+
+static int thread_create(pthread_t *out, void *(*fn)(void *), void *arg)
+{
+	pthread_attr_t attr;
+	int ret = pthread_attr_init(&attr);
+
+	if (!ret) {
+		thread_widen_guard(&attr);
+		ret = pthread_create(out, &attr, fn, arg);
+		pthread_attr_destroy(&attr);
+	}
+	/* There may be address space for a thread with a page as its guard. */
+	return ret ? pthread_create(out, NULL, fn, arg) : 0;
+}
+
 int pl__thread_start(pthread_t *out, void *(*fn)(void *), void *arg)
 {
 	static const int faults[] = {
@@ -309,9 +336,21 @@ int pl__thread_start(pthread_t *out, void *(*fn)(void *), void *arg)
 	for (i = 0; i < ARRAY_SIZE(faults); i++)
 		sigdelset(&all, faults[i]);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	ret = pthread_create(out, NULL, fn, arg);
+	ret = thread_create(out, fn, arg);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return -ret;
+}
+
+void pl__thread_stack(pthread_t thread, struct pl__thread_stack *out)
+{
+	pthread_attr_t attr;
+
+	memset(out, 0, sizeof(*out));
+	if (pthread_getattr_np(thread, &attr))
+		return;
+	pthread_attr_getstack(&attr, &out->base, &out->size);
+	pthread_attr_getguardsize(&attr, &out->guard);
+	pthread_attr_destroy(&attr);
 }
 
 static sigset_t kept_mask;

@@ -79,8 +79,25 @@ long pl__syscall_long(long nr, long a, long b, long c, long d, long e, long f);
 /* The first @size - 1 bytes of a file, as a string; its length or -errno. */
 ssize_t pl__read_file(const char *path, char *buf, size_t size);
 
-/* Starts a thread that blocks all signals but those of its own faults. */
+/*
+ * Starts a thread that blocks all signals but those of its own faults.  Its
+ * guard is as wide as its stack, up to 8 MiB, if there is address space.
+ */
 int pl__thread_start(pthread_t *out, void *(*fn)(void *), void *arg);
+
+/* The stack of a thread, with the guard that lies directly below @base. */
+struct pl__thread_stack {
+	void	*base;	/* lowest usable byte; NULL: not known */
+	size_t	size;	/* bytes */
+	size_t	guard;	/* bytes */
+};
+
+/*
+ * That of a thread that pl__thread_start() has started.  It takes memory by
+ * malloc(), as the start does: a caller that did not before gets an arena, 64
+ * MiB of address space.
+ */
+void pl__thread_stack(pthread_t thread, struct pl__thread_stack *out);
 
 /*
  * Keeps the signal mask of the thread that starts the runtime, for later use.

@@ -157,6 +157,7 @@ static struct pl__stack *stack_at(struct pl__stack_pool *p,
 	*st = (struct pl__stack){
 		.base = base,
 		.size = p->size,
+		.guard_size = p->size,
 		.cls = p->cls,
 		.index = i,
 		.area = a,

@@ -48,7 +48,8 @@ struct pl__stack_user {
 struct pl__stack {
 	struct pl__stack	*next; /* O: next in a cache or the warm list */
 	void			*base;		/* lowest usable byte */
-	size_t			size;	/* bytes; the guard below has as many */
+	size_t			size;		/* bytes */
+	size_t			guard_size;	/* bytes of the guard below */
 	uint32_t		cls;
 	uint32_t		index;		/* number within its area */
 	struct pl__stack_area	*area;

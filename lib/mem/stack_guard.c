@@ -76,7 +76,7 @@ static bool is_guard(const struct pl__stack *st, uintptr_t addr)
 {
 	uintptr_t base = (uintptr_t)st->base;
 
-	return !st->canary && addr < base && addr >= base - st->size;
+	return !st->canary && addr < base && addr >= base - st->guard_size;
 }
 
 /* Not a guard: behaves as if the library had no handler. */

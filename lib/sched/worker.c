@@ -261,11 +261,16 @@ static bool idle(struct pl__worker *w)
 
 /*
  * Runs a task on the worker's own stack; pl_exit() jumps back here.  Its struct
- * pl__stack has no memory, only the name.
+ * pl__stack is a local variable, and of no area.
  */
 static __pl_entry void run_on_loop(struct pl__worker *w, struct pl__task *t)
 {
-	struct pl__stack st = { .cls = PL_STACK_WORKER };
+	struct pl__stack st = {
+		.base = w->thread_stack.base,
+		.size = w->thread_stack.size,
+		.guard_size = w->thread_stack.guard,
+		.cls = PL_STACK_WORKER,
+	};
 	struct pl__task *joiner;
 	jmp_buf here;
 

@@ -5,6 +5,7 @@
 #ifndef PL_WORKER_H
 #define PL_WORKER_H
 
+#include "base/sys.h"
 #include "ds/deque.h"
 #include "ds/mpsc.h"
 #include "mem/slab.h"
@@ -153,6 +154,7 @@ struct pl__worker {
 	_Atomic int		tid;		/* A: 0: not known yet */
 	/* A: its state in the crew, or NULL */
 	_Atomic(_Atomic uint32_t *) crew_word;
+	struct pl__thread_stack	thread_stack;	/* S, O: of its thread */
 	pthread_t		thread;		/* S: start_lock held */
 	bool			has_thread;	/* S */
 	uint32_t		index;		/* I */

@@ -146,6 +146,7 @@ static int worker_begin(struct pl__worker *w, enum start_as as)
 		store_relaxed(&w->duty, PL__IDLE);
 		return ret;
 	}
+	pl__thread_stack(w->thread, &w->thread_stack);
 	w->has_thread = true;
 	w->is_starting = true;
 	atomic_fetch_add(&pl__rt.nr_starting, 1);

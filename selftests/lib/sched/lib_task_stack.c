@@ -367,4 +367,65 @@ TEST_F(task_stack, frame_wider_than_the_stack_names_the_spawned_task)
 	is_named(overflow_normal, PL_STACK_NORMAL);
 }
 
+/* As a function with an array that it uses the low end of first. */
+__attribute__((noinline, no_sanitize_address, no_sanitize_thread))
+static void overflow_thread(void *arg)
+{
+	volatile char *here = __builtin_frame_address(0);
+	pthread_attr_t attr;
+	size_t size = 0;
+
+	if (!pthread_getattr_np(pthread_self(), &attr))
+		pthread_attr_getstacksize(&attr, &size);
+	say_expected(*(int *)arg);
+	*(here - size) = 1;
+}
+
+TEST_F(task_stack, overflow_of_a_workers_stack_names_the_task)
+{
+	is_named(overflow_by_depth, PL_STACK_WORKER);
+}
+
+TEST_F(task_stack, frame_wider_than_a_workers_stack_names_the_task)
+{
+	is_named(overflow_thread, PL_STACK_WORKER);
+}
+
+static struct pl__thread_stack stack_seen;
+
+static void *see_thread_stack(void *arg)
+{
+	pl__thread_stack(pthread_self(), &stack_seen);
+	return arg;
+}
+
+static void see_stack_of_a_thread(void)
+{
+	pthread_t thread;
+
+	ASSERT_EQ(0, pl__thread_start(&thread, see_thread_stack, NULL));
+	pthread_join(thread, NULL);
+	EXPECT_NE(NULL, stack_seen.base);
+	EXPECT_LT(0, stack_seen.size);
+}
+
+TEST_F(task_stack, thread_starts_where_a_wide_guard_does_not_fit)
+{
+	size_t size = 0, guard;
+	pthread_attr_t attr;
+
+	if (RT_ASAN || RT_TSAN)
+		SKIP(return, "memory cannot be limited here");
+	ASSERT_EQ(0, pthread_attr_init(&attr));
+	ASSERT_EQ(0, pthread_attr_getstacksize(&attr, &size));
+	guard = size < 8 << 20 ? size : 8 << 20;
+	limit_memory(size + guard / 2);
+	see_stack_of_a_thread();
+	if (stack_seen.guard == guard)
+		SKIP(return, "memory cannot be limited here");
+	EXPECT_GT(guard / 2, stack_seen.guard);
+	give_memory_back();
+	see_stack_of_a_thread();
+}
+
 TEST_HARNESS_MAIN
