@@ -125,12 +125,14 @@ PL_API int pl_runtime_stop(void);
  * struct pl_stop_left - a task that a stop waits for
  * @task:  its handle
  * @name:  its name
- * @state: "runs", "ready", "new", or what it waits for: "sleep", "mutex", ...
+ * @state: "ready"; "new"; what it waits for: "sleep", "mutex", ...; if it runs,
+ *	   "computes" or what its worker is blocked in: "blocked in read(2), fd
+ *	   7"; "runs", if that is not known
  */
 struct pl_stop_left {
 	uint64_t	task;
 	char		name[16];
-	char		state[16];
+	char		state[48];
 };
 
 /**

@@ -277,22 +277,33 @@ static uint32_t ms_in_state(struct pl__worker *w, enum pl__thread_is is)
 	return is == PL__THREAD_COMPUTES ? task_ms : ran_ms;
 }
 
-/* The thread that runs the task is blocked in a call, or computes. */
-static void put_thread(struct pl__sigsafe_buf *text, const struct view *v)
+/*
+ * The thread that runs the task is blocked in a call, or computes; *@ms is for
+ * how long at least.  False: not known, or the task has left it meanwhile.
+ */
+static bool look_at_thread(struct pl__thread_state *s, uint32_t *ms,
+			   const struct view *v)
 {
 	struct pl__worker *w = pl__rt.workers[v->worker];
-	uint32_t tick = load_relaxed(&w->tick), ms;
+	uint32_t tick = load_relaxed(&w->tick);
+
+	pl__thread_look(s, 0, load_relaxed(&w->tid));
+	if (!s->is) {
+		s->is = guess_by_duty(w);
+		s->nr = PL__THREAD_SOME_CALL;
+	}
+	*ms = ms_in_state(w, s->is);
+	return s->is && tick == load_relaxed(&w->tick) &&
+	       runner_of(v->at) == v->worker;
+}
+
+static void put_thread(struct pl__sigsafe_buf *text, const struct view *v)
+{
 	struct pl__thread_state s;
 	char words[80];
+	uint32_t ms;
 
-	pl__thread_look(&s, 0, load_relaxed(&w->tid));
-	if (!s.is) {
-		s.is = guess_by_duty(w);
-		s.nr = PL__THREAD_SOME_CALL;
-	}
-	ms = ms_in_state(w, s.is);
-	if (!s.is || tick != load_relaxed(&w->tick) ||
-	    runner_of(v->at) != v->worker)
+	if (!look_at_thread(&s, &ms, v))
 		return;
 	pl__thread_say(&s, words, sizeof(words));
 	pl__sigsafe_put(text, ", ");
@@ -450,13 +461,24 @@ static const char *task_state_of(const struct view *v)
 	return v->t.stack ? "ready" : "new";
 }
 
+static void report_state(struct pl_stop_left *left, const struct view *v)
+{
+	struct pl__thread_state s;
+	uint32_t ms;
+
+	if (v->worker >= 0 && !word_of(v) && look_at_thread(&s, &ms, v))
+		pl__thread_say(&s, left->state, sizeof(left->state));
+	else
+		snprintf(left->state, sizeof(left->state), "%s",
+			 task_state_of(v));
+}
+
 static void report_left(struct pl_stop_left *left, const struct view *v)
 {
 	left->task = pl__task_handle(&v->t);
 	copy_name(left->name, v);
 	left->name[sizeof(left->name) - 1] = '\0';
-	snprintf(left->state, sizeof(left->state), "%s",
-		 task_state_of(v));
+	report_state(left, v);
 }
 
 void pl__dump_left(struct pl_stop_report *report)

@@ -81,11 +81,12 @@ static void give_stderr_back(int fds[3], char *text, size_t size)
 }
 
 /*
- * Again until the stop has ended "polite", and @waits has switched away: their
- * workers may get no processor before the deadline.
+ * Again until the stop has ended "polite", @waits has switched away, and @runs
+ * is not kept by a page fault: their workers may get no processor before the
+ * deadline.
  */
 static void stop_too_early(struct pl_stop_report *r, pl_task_t waits,
-			   char *said, size_t size)
+			   pl_task_t runs, char *said, size_t size)
 {
 	int fds[3], tries = 0;
 
@@ -93,8 +94,8 @@ static void stop_too_early(struct pl_stop_report *r, pl_task_t waits,
 		collect_stderr(fds);
 		EXPECT_EQ(-ETIMEDOUT, pl_runtime_stop_until(in_ms(50), r));
 		give_stderr_back(fds, said, size);
-	} while ((r->nr_left > 2 || strcmp(find(r, waits)->state, "sem")) &&
-		 ++tries < 100);
+	} while ((r->nr_left > 2 || strcmp(find(r, waits)->state, "sem") ||
+		  strcmp(find(r, runs)->state, "computes")) && ++tries < 100);
 }
 
 TEST_F(stop_until, deadline_names_what_is_left)
@@ -109,12 +110,12 @@ TEST_F(stop_until, deadline_names_what_is_left)
 	waits = spawn_named("waits", wait_in_shield, NULL);
 	runs = spawn_named("runs", run_on, NULL);
 	EXPECT_TRUE(UNTIL(is_running && nr_waiters(&sem.word) == 1));
-	stop_too_early(&r, waits, said, sizeof(said));
+	stop_too_early(&r, waits, runs, said, sizeof(said));
 	EXPECT_EQ(2, r.nr_left);
 	EXPECT_STREQ("waits", find(&r, waits)->name);
 	EXPECT_STREQ("sem", find(&r, waits)->state);
 	EXPECT_STREQ("runs", find(&r, runs)->name);
-	EXPECT_STREQ("runs", find(&r, runs)->state);
+	EXPECT_STREQ("computes", find(&r, runs)->state);
 	EXPECT_NE(NULL, strstr(said, "'waits' waits for sem"));
 	EXPECT_NE(NULL, strstr(said, "'runs' runs on worker"));
 	EXPECT_NE(NULL, strstr(said, "2 tasks have not ended"));
@@ -128,6 +129,39 @@ TEST_F(stop_until, deadline_names_what_is_left)
 	EXPECT_EQ(0, pl_runtime_stop_until(in_ms(1000000), &r));
 	EXPECT_EQ(-EALREADY, pl_runtime_stop());
 	run_in_task(nothing, NULL);
+}
+
+static int blocking_fds[2];
+
+static void block_in_read(void *arg)
+{
+	char byte;
+
+	(void)arg;
+	EXPECT_EQ(1, read(blocking_fds[0], &byte, 1));
+}
+
+static bool is_left_in(pl_task_t t, const char *words)
+{
+	struct pl_stop_report r = PL_STOP_REPORT_INIT;
+
+	EXPECT_EQ(-ETIMEDOUT, pl_runtime_stop_until(0, &r));
+	return !strcmp(find(&r, t)->state, words);
+}
+
+TEST_F(stop_until, deadline_names_the_call_that_blocks_a_task)
+{
+	char words[48];
+	pl_task_t t;
+
+	NEEDS_DUMP();
+	ASSERT_EQ(0, pipe(blocking_fds));
+	snprintf(words, sizeof(words), "blocked in read(2), fd %d",
+		 blocking_fds[0]);
+	t = spawn_named("reads", block_in_read, NULL);
+	EXPECT_TRUE(UNTIL(is_left_in(t, words)));
+	ASSERT_EQ(1, write(blocking_fds[1], "", 1));
+	EXPECT_EQ(0, pl_runtime_stop());
 }
 
 TEST_F(stop_until, stop_without_deadline_continues_it)
