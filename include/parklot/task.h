@@ -126,7 +126,7 @@ PL_API void pl_exit(void);
  */
 PL_API int pl_join(pl_task_t t);
 
-/** pl_join_until() - as pl_join(); -ETIMEDOUT once @deadline_ns has passed */
+/** pl_join_until() - as pl_join(); also -ETIMEDOUT, -ENOMEM */
 PL_API int pl_join_until(pl_task_t t, uint64_t deadline_ns);
 
 /** pl_self() - the calling task; 0 outside a task */
@@ -149,10 +149,10 @@ PL_API void pl_yield(void);
  */
 PL_API int pl_blocking(void (*fn)(void *arg), void *arg);
 
-/** pl_sleep() - sleep @ns; 0, -EINTR or -ECANCELED */
+/** pl_sleep() - sleep @ns; 0, -EINTR, -ECANCELED or -ENOMEM */
 PL_API int pl_sleep(uint64_t ns);
 
-/** pl_sleep_until() - sleep until @deadline_ns; 0, -EINTR or -ECANCELED */
+/** pl_sleep_until() - sleep until @deadline_ns; as pl_sleep() */
 PL_API int pl_sleep_until(uint64_t deadline_ns);
 
 /**
