@@ -428,12 +428,17 @@ static uint64_t flags_of(struct bucket *b, const struct pl__task *t)
 	return flags;
 }
 
-/* No canceller finds it from now on. */
+/*
+ * No canceller finds it from now on.  One that has cancelled the owner, and
+ * comes for the owner's scopes next, may not have found it yet.
+ */
 static void scope_unlist(struct scope *s, struct pl__task *t)
 {
 	struct bucket *b = lock_owners_bucket(t);
 	uint64_t flags;
 
+	if (!s->is_shield && was_cancelled(load_relaxed(&t->state)))
+		mark(s, -ECANCELED);
 	list_del_init(&s->by_owner);
 	flags = flags_of(b, t);
 	atomic_fetch_or(&t->state, flags);
