@@ -5,8 +5,9 @@
  * channel and timer.
  *
  * All of it is in this header, on the functions of <parklot.h>, and allocates
- * nothing that these do not.  A task and a timer keep their function, and the
- * task its result, in the object itself: it cannot be moved, and its destructor
+ * nothing that these do not, but a function for each child of a scope, and each
+ * large one of detach().  A task and a timer keep their function, and the task
+ * its result, in the object itself: it cannot be moved, and its destructor
  * waits.  An error, -errno in C, is a std::system_error: -EINTR after an
  * interruption, -ECANCELED once the task is cancelled.  pl_cxx(3) has more.
  */
