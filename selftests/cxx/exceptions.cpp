@@ -173,8 +173,10 @@ extern "C" int exceptions_run(void)
 	pl_task_t t[NR_TASKS];
 	long i;
 
+	/* On a worker's stack run tasks of both kinds. */
 	for (i = 0; i < NR_TASKS; i++) {
-		opts.stack = i % 16 == 15 ? PL_STACK_WORKER : PL_STACK_NORMAL;
+		opts.stack = i % 16 == 15 || i % 16 == 8 ? PL_STACK_WORKER :
+							   PL_STACK_NORMAL;
 		expect(!pl_spawn(&t[i], i % 4 == 3 ? leave : task, (void *)i,
 				 &opts), "it is spawned");
 	}

@@ -200,7 +200,14 @@ static void wait_in_a_loop(void *arg)
 	EXPECT_EQ(0, ret);
 }
 
-/* The waiter runs first, and has the only worker. */
+/* Keeps a worker to itself. */
+static void compute(void *arg)
+{
+	while (!atomic_load((atomic_bool *)arg))
+		;
+}
+
+/* The waiter runs first; with one worker it has the only one. */
 static void run_both(void *arg)
 {
 	pl_task_t waiter;
@@ -213,14 +220,38 @@ static void run_both(void *arg)
 	join(joined);
 }
 
-TEST_F(short_deadline, expired_waits_let_the_task_that_ends_them_run)
+static void try_all(void)
 {
 	uint32_t i;
 
-	start_with(1, 1);
 	for (i = 0; i < ARRAY_SIZE(kinds); i++)
 		run_as(PL_STACK_NORMAL, run_both, (void *)&kinds[i]);
 	EXPECT_EQ(0, pl_chan_destroy(chan));
+}
+
+TEST_F(short_deadline, expired_waits_let_the_task_that_ends_them_run)
+{
+	start_with(1, 1);
+	try_all();
+}
+
+/* The other worker computes, so that no thief comes for the second task. */
+TEST_F(short_deadline, expired_waits_do_so_beside_a_busy_worker)
+{
+	atomic_bool may_end = false;
+	pl_task_t busy;
+
+	start_with(2, 2);
+	busy = spawn(compute, &may_end);
+	try_all();
+	may_end = true;
+	join(busy);
+}
+
+TEST_F(short_deadline, expired_waits_do_so_with_two_workers)
+{
+	start_with(2, 2);
+	try_all();
 }
 
 TEST_HARNESS_MAIN
