@@ -45,6 +45,15 @@ static void spawn_join(void *arg)
 		pl_join(spawn(nothing, NULL));
 }
 
+/* Said to block, and does not: no task waits. */
+static void call_blocking(void *arg)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr; i++)
+		must("blocking", pl_blocking(nothing, arg));
+}
+
 static void yield_on(void *arg)
 {
 	unsigned int i;
@@ -248,6 +257,7 @@ static const struct path {
 	{ "spawn", spawn_all, NULL },
 	{ "spawn_urgent", spawn_urgent, NULL },
 	{ "spawn_join", spawn_join, NULL },
+	{ "blocking", call_blocking, NULL },
 	{ "yield", yield, NULL },
 	{ "wait_wake", wait_wake, NULL },
 	{ "wait_wake_until", wait_wake_until, NULL },
