@@ -297,16 +297,23 @@ ssize_t pl__read_file(const char *path, char *buf, size_t size)
 }
 
 #define GUARD_SIZE_MAX	(8UL << 20)
+#define GUARD_SIZE_ODD	4096
 
-/* As wide as the stack, as guards of tasks are; costs address space only. */
+/*
+ * As wide as the stack, as guards of tasks are; costs address space only.  And
+ * a little more, as by default: where stack and guard together are a multiple
+ * of 2 MiB all stacks may be aligned to that, and then a kernel that gives huge
+ * pages unasked gives one to each at its first touch.
+ */
 static void thread_widen_guard(pthread_attr_t *attr)
 {
 	size_t size;
 
 	if (pthread_attr_getstacksize(attr, &size))
 		return;
-	pthread_attr_setguardsize(attr, size < GUARD_SIZE_MAX ? size :
-							GUARD_SIZE_MAX);
+	if (size > GUARD_SIZE_MAX)
+		size = GUARD_SIZE_MAX;
+	pthread_attr_setguardsize(attr, size + GUARD_SIZE_ODD);
 }
 
 static int thread_create(pthread_t *out, void *(*fn)(void *), void *arg)
