@@ -171,6 +171,7 @@ static bool is_block_counted(void)
 /* What was spawned may block one more. */
 TEST_F(fair_events, woken_tasks_overtake_spawned_ones_beside_a_blocked_worker)
 {
+	pl_task_t blocker;
 	int fds[2];
 
 	if (!rt_has_sysmon())
@@ -178,11 +179,12 @@ TEST_F(fair_events, woken_tasks_overtake_spawned_ones_beside_a_blocked_worker)
 	begin_beside(1, 1, NR_MARKS);
 	ASSERT_EQ(0, pipe(fds));
 	start_waiters();
-	spawn(block_in_read, fds);
+	blocker = spawn(block_in_read, fds);
 	begin_storm(spawn_next, 2);
 	ASSERT_TRUE(UNTIL(is_block_counted()));
 	expect_turns_of_waiters(EVENT_EVERY_BLOCKED);
 	EXPECT_EQ(1, write(fds[1], "", 1));
+	join(blocker);
 	close(fds[0]);
 	close(fds[1]);
 }
