@@ -84,15 +84,14 @@ static void count_names(struct names *n)
  */
 static bool report_print(void)
 {
-	uint32_t nr_blocked = pl__rt.cfg.max_workers - pl__nr_running();
 	struct names n = { .nr = 0 };
 	char text[NR_NAMES * 32 + 160];
 	size_t len, i;
 
 	count_names(&n);
 	len = (size_t)snprintf(text, sizeof(text),
-			       "parklot: %u of %u workers, max_workers, are blocked by calls of their tasks, and others wait:",
-			       nr_blocked, pl__rt.cfg.max_workers);
+			       "parklot: max_workers, %u, are too few: ready tasks wait, and workers are blocked in calls of:",
+			       pl__rt.cfg.max_workers);
 	for (i = 0; i < n.nr; i++)
 		len += (size_t)snprintf(text + len, sizeof(text) - len,
 					"%s %u %s", i ? "," : "", n.count[i],
