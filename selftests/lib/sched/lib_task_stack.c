@@ -421,7 +421,7 @@ TEST_F(task_stack, thread_starts_where_a_wide_guard_does_not_fit)
 	guard = size < 8 << 20 ? size : 8 << 20;
 	limit_memory(size + guard / 2);
 	see_stack_of_a_thread();
-	if (stack_seen.guard == guard)
+	if (stack_seen.guard >= guard)
 		SKIP(return, "memory cannot be limited here");
 	EXPECT_GT(guard / 2, stack_seen.guard);
 	give_memory_back();
