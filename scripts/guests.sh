@@ -165,8 +165,7 @@ part_vm-grown() {
 part_vm-inject() {
 	local test tests=()
 
-	for test in orphan_ring lot idle_timeout sysmon crowd blocking hogs \
-		search fair_events; do
+	for test in orphan_ring lot idle_timeout sysmon; do
 		tests+=("$O/vm-inject/selftests/lib_$test")
 	done
 	mk vm-inject VARIANT=inject LDFLAGS=-static "${tests[@]}"
