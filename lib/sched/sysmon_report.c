@@ -16,7 +16,7 @@
 
 /* Written by sysmon's thread, and while no sysmon runs. */
 static struct {
-	uint64_t		since_ns; /* at each look since; 0: not now */
+	uint64_t		since_ns; /* too many since then; 0: not so */
 	/* nr_all_blocked has gone up since since_ns */
 	bool			is_counted;
 	bool			has_printed;

@@ -5,6 +5,7 @@
 #include "kselftest_harness.h"
 
 #include "rt.h"
+#include "blocked.h"
 #include "storm.h"
 
 RT_FIXTURE(fair_events)
@@ -18,7 +19,7 @@ RT_FIXTURE(fair_events)
 
 static struct mark fillers;
 static atomic_int nr_in_turn, is_first_sent, is_second_sent;
-static int turns[2 * NR_LOOK], pipes[2 * NR_LOOK][2];
+static int turns[2 * NR_LOOK], look_pipes[2 * NR_LOOK][2];
 
 static void fill(void *arg)
 {
@@ -51,7 +52,7 @@ static void read_turn(void *arg)
 	struct mark *m = arg;
 	char c;
 
-	EXPECT_EQ(1, pl_read(pipes[m - marks][0], &c, 1));
+	EXPECT_EQ(1, pl_read(look_pipes[m - marks][0], &c, 1));
 	take_turn((int)(m - marks));
 }
 
@@ -67,7 +68,7 @@ static void send_by_wake(int i)
 
 static void send_by_pipe(int i)
 {
-	EXPECT_EQ(1, write(pipes[i][1], "", 1));
+	EXPECT_EQ(1, write(look_pipes[i][1], "", 1));
 }
 
 static void expect_looks_in_order(void (*wait)(void *arg), void (*send)(int i))
@@ -113,11 +114,11 @@ TEST_F(fair_events, task_with_completed_read_runs_before_later_ones)
 	int i;
 
 	for (i = 0; i < 2 * NR_LOOK; i++)
-		ASSERT_EQ(0, pipe(pipes[i]));
+		ASSERT_EQ(0, pipe(look_pipes[i]));
 	expect_looks_in_order(read_turn, send_by_pipe);
 	for (i = 0; i < 2 * NR_LOOK; i++) {
-		close(pipes[i][0]);
-		close(pipes[i][1]);
+		close(look_pipes[i][0]);
+		close(look_pipes[i][1]);
 	}
 }
 
@@ -154,13 +155,6 @@ TEST_F(fair_events, many_woken_tasks_run_at_intervals_in_a_spawn_storm)
 	expect_turns_of_waiters(EVENT_EVERY);
 }
 
-static void block_in_read(void *arg)
-{
-	char c;
-
-	EXPECT_EQ(1, read(*(int *)arg, &c, 1));
-}
-
 /* Outside of the crew, or of it. */
 static bool is_block_counted(void)
 {
@@ -171,22 +165,15 @@ static bool is_block_counted(void)
 /* What was spawned may block one more. */
 TEST_F(fair_events, woken_tasks_overtake_spawned_ones_beside_a_blocked_worker)
 {
-	pl_task_t blocker;
-	int fds[2];
-
 	if (!rt_has_sysmon())
 		SKIP(return, "PARKLOT_WATCH=0");
 	begin_beside(1, 1, NR_MARKS);
-	ASSERT_EQ(0, pipe(fds));
 	start_waiters();
-	blocker = spawn(block_in_read, fds);
+	block_in_read(1);
 	begin_storm(spawn_next, 2);
 	ASSERT_TRUE(UNTIL(is_block_counted()));
 	expect_turns_of_waiters(EVENT_EVERY_BLOCKED);
-	EXPECT_EQ(1, write(fds[1], "", 1));
-	join(blocker);
-	close(fds[0]);
-	close(fds[1]);
+	let_reader_go(0);
 }
 
 /* Each is ready again at once, by an event. */
@@ -207,9 +194,9 @@ static void queue_marks_below_events(void *arg)
 	int i;
 
 	for (i = 0; i < 2 * NR_LOOK; i++) {
-		ASSERT_EQ(0, pipe(pipes[i]));
+		ASSERT_EQ(0, pipe(look_pipes[i]));
 		atomic_fetch_add(&nr_storms, 1);
-		spawn(read_on, pipes[i]);
+		spawn(read_on, look_pipes[i]);
 	}
 	queue_marks(arg);
 }
@@ -225,8 +212,8 @@ TEST_F(fair_events, event_storm_runs_the_oldest_task_at_intervals)
 	for (i = 0; i < NR_MARKS; i++)
 		EXPECT_GE(EVERY * (2 * NR_LOOK + i + 1), waited(&marks[i]));
 	for (i = 0; i < 2 * NR_LOOK; i++) {
-		close(pipes[i][0]);
-		close(pipes[i][1]);
+		close(look_pipes[i][0]);
+		close(look_pipes[i][1]);
 	}
 }
 
