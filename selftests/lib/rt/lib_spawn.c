@@ -94,7 +94,7 @@ static uint64_t nr_wakes_by_caller(void)
 		   atomic_load(&pl__rt.wakes_outside);
 }
 
-/* How many workers the call itself has woken. */
+/* How many workers the call has woken, and sysmon meanwhile. */
 static uint64_t wakes_of_a_batch(int nr)
 {
 	uint64_t before;
@@ -130,7 +130,7 @@ static void wake_all_at_once(void *arg)
 		most = nr_woken > most ? nr_woken : most;
 		EXPECT_TRUE(UNTIL_BUSY(nr_through == nr));
 	}
-	EXPECT_EQ((uint64_t)nr, most);
+	EXPECT_LE((uint64_t)nr, most);
 }
 
 static void start_at_once(void)
