@@ -304,6 +304,8 @@ static void write_in_a_stream(void *arg)
 	while (!may_stop) {
 		pl_rwlock_wrlock(&lock);
 		pl_rwlock_wrunlock(&lock);
+		/* With one worker the woken waiter needs it. */
+		pl_yield();
 	}
 }
 
