@@ -108,11 +108,21 @@ TEST_F(process, exit_of_a_timer_ends_the_process)
 #define NUMBERS_MAX	4096
 
 static bool was_open[NUMBERS_MAX];
-static int lowest;			/* of the library's descriptors */
+static int lowest, lowest_allowed;	/* of the library's descriptors */
 
 static bool is_open(int fd)
 {
 	return fcntl(fd, F_GETFD) >= 0;
+}
+
+static int lowest_now(void)
+{
+	int fd;
+
+	for (fd = 0; fd < NUMBERS_MAX; fd++)
+		if (is_open(fd) && !was_open[fd])
+			break;
+	return fd;
 }
 
 static void read_and_look(void *arg)
@@ -122,12 +132,11 @@ static void read_and_look(void *arg)
 	EXPECT_EQ(1, pl_read(*(int *)arg, &c, 1));
 	/* It blocks its worker, so that sysmon opens the worker's file. */
 	usleep(20000);
-	for (lowest = 0; lowest < NUMBERS_MAX; lowest++)
-		if (is_open(lowest) && !was_open[lowest])
-			break;
+	/* Sysmon may have just opened it, and not moved it up yet. */
+	UNTIL_BUSY((lowest = lowest_now()) >= lowest_allowed);
 }
 
-static int lowest_in_use(const char *io)
+static int lowest_in_use(const char *io, int allowed)
 {
 	int fd[2], i;
 	pl_task_t t;
@@ -135,6 +144,7 @@ static int lowest_in_use(const char *io)
 	ASSERT_EQ(0, pipe(fd));
 	for (i = 0; i < NUMBERS_MAX; i++)
 		was_open[i] = is_open(i);
+	lowest_allowed = allowed;
 	setenv("PARKLOT_IO", io, 1);
 	start_with(2, 2);
 	t = spawn(read_and_look, &fd[0]);
@@ -155,10 +165,10 @@ TEST_F(process, librarys_descriptors_have_high_numbers)
 {
 	struct rlimit few = { 64, 64 };
 
-	EXPECT_LE(64, lowest_in_use("auto"));
-	EXPECT_LE(64, lowest_in_use("poll"));
+	EXPECT_LE(64, lowest_in_use("auto", 64));
+	EXPECT_LE(64, lowest_in_use("poll", 64));
 	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &few));
-	EXPECT_LE(48, lowest_in_use("auto"));
+	EXPECT_LE(48, lowest_in_use("auto", 48));
 }
 
 /* ---- the end of threads ---- */
