@@ -221,16 +221,20 @@ TEST_F(queue_delay, tasks_that_do_not_wait_are_told_as_such)
 
 #define NR_FAST	20000
 
-static int32_t unsampled;
+static int32_t most_unsampled;
 
+/* A worker that gets no processor for a while samples the next, as if slow. */
 static void spawn_fast(void *arg)
 {
+	int32_t nr;
 	int i;
 
 	(void)arg;
-	for (i = 0; i < NR_FAST; i++)
+	for (i = 0; i < NR_FAST; i++) {
 		spawn(count, NULL);
-	unsampled = pl__self()->spawns_unsampled;
+		nr = pl__self()->spawns_unsampled;
+		most_unsampled = nr > most_unsampled ? nr : most_unsampled;
+	}
 }
 
 TEST_F(queue_delay, fast_spawns_are_sampled_seldom_and_slow_ones_each)
@@ -245,7 +249,7 @@ TEST_F(queue_delay, fast_spawns_are_sampled_seldom_and_slow_ones_each)
 	nr = qd.nr;
 	EXPECT_LE(NR_FAST / PL__SAMPLE_MOST, nr);
 	EXPECT_GE(NR_FAST / 2, nr);
-	EXPECT_LT(0, unsampled);
+	EXPECT_LT(0, most_unsampled);
 }
 
 static void *seen_fn;
