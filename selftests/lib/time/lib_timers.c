@@ -86,10 +86,10 @@ static void be_in_batch(void *arg)
 		most_open = nr_open;
 }
 
+/* A thread that sees that they have ended finds none open. */
 static void end_batch(void)
 {
-	nr_ended += nr_open;
-	nr_open = 0;
+	nr_ended += atomic_exchange(&nr_open, 0);
 }
 
 struct other {
