@@ -186,7 +186,7 @@ static void end_wait(void *arg)
 static void wait_in_a_loop(void *arg)
 {
 	const struct kind *k = arg;
-	uint64_t end = pl_now() + stuck_ns() / 10;
+	struct patience p = { 0, 0 };
 	uint32_t i = 0;
 	int ret;
 
@@ -194,7 +194,7 @@ static void wait_in_a_loop(void *arg)
 	do {
 		ret = k->wait(pl_now());
 		i++;
-	} while (ret == -ETIMEDOUT && pl_now() < end);
+	} while (ret == -ETIMEDOUT && is_patient(&p));
 	if (ret)
 		TH_LOG("%s: %u waits expired", k->name, i);
 	EXPECT_EQ(0, ret);
