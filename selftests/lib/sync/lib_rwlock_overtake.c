@@ -163,8 +163,8 @@ static long least_locks(void)
 	return least;
 }
 
-/* CPU time of both workers: what they get in a second or two. */
-#define ENOUGH_CPU_NS	(2 * NSEC_PER_SEC)
+/* CPU time of both workers: what they get in a second or two; 2 s natively. */
+#define ENOUGH_CPU_NS	(stuck_ns() / 10)
 
 /*
  * The first @writers write; tasks and threads, of each sort.  A second is
