@@ -287,7 +287,7 @@ TEST_F(crowd, completions_come_while_tasks_keep_the_worker_busy)
 		t = spawn(read_one, &fd[0]);
 		ASSERT_TRUE(UNTIL(nr_begun == i + 1));
 		EXPECT_EQ(1, write(fd[1], "x", 1));
-		ASSERT_EQ(0, pl_join_until(t, pl_now() + STUCK_NS));
+		ASSERT_EQ(0, pl_join_until(t, pl_now() + stuck_ns()));
 	}
 	is_over = 1;
 	join(busy[0]);

@@ -162,7 +162,8 @@ static void join_waiters(int nr, ssize_t res, ssize_t or)
 
 	EXPECT_TRUE(UNTIL(nr_ended == nr));
 	for (i = 0; i < nr; i++) {
-		EXPECT_EQ(0, pl_join_until(waiters[i].task, in_ms(1000)));
+		EXPECT_EQ(0, pl_join_until(waiters[i].task,
+					   pl_now() + stuck_ns()));
 		if (waiters[i].res != or)
 			EXPECT_EQ(res, waiters[i].res);
 	}

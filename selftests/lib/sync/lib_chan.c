@@ -547,7 +547,7 @@ static void send_last(void *arg)
 	struct parcel *p = arg;
 	struct pl_chan *ch = p->ch;
 
-	EXPECT_EQ(0, pl_chan_send_until(ch, p, in_ms(20000)));
+	EXPECT_EQ(0, pl_chan_send_until(ch, p, pl_now() + stuck_ns()));
 	atomic_fetch_add(&nr_back, 1);
 }
 
@@ -573,7 +573,7 @@ static void recv_last(void *arg)
 {
 	struct pl_chan *ch = arg;
 
-	EXPECT_EQ(-EPIPE, pl_chan_recv_until(ch, NULL, in_ms(20000)));
+	EXPECT_EQ(-EPIPE, pl_chan_recv_until(ch, NULL, pl_now() + stuck_ns()));
 	/* One of two: the second one to be back. */
 	if (atomic_fetch_add(&nr_back, 1) & 1)
 		EXPECT_EQ(0, pl_chan_destroy(ch));

@@ -437,7 +437,7 @@ static void select_on_doomed(void *arg)
 		PL_CHAN_CASE_SEND(arg, &nr_back), PL_CHAN_CASE_RECV(arg),
 		PL_CHAN_CASE_SEND(arg, &nr_sent),
 	};
-	int chosen = pl_chan_select(cases, 5, in_ms(20000));
+	int chosen = pl_chan_select(cases, 5, pl_now() + stuck_ns());
 
 	EXPECT_TRUE(chosen == 0 || (chosen >= 2 && chosen <= 4));
 	atomic_fetch_add(&nr_back, 1);
