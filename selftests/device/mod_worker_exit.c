@@ -17,6 +17,7 @@
 #define EXEC_ENV	"MOD_WORKER_EXIT_FD"
 #define NR_GRACE	10
 #define NR_CLOSES	50
+#define NR_TRIES	5
 #define NR_LOOPS	200	/* more than a user may have at a time */
 #define NOBODY		65534
 #define STEP_NS		(10 * 1000)
@@ -151,18 +152,32 @@ static int join_and_close(uint64_t *ns)
 	return err;
 }
 
-/* Otherwise a process that exits with many spaces takes that long. */
-TEST_F(exit, many_closes_share_a_grace_period)
+/* True: many closes take far less than a grace period each. */
+static bool closes_share_a_grace_period(struct __test_metadata *_metadata)
 {
 	uint64_t grace = grace_period_ns(), ns = 0;
 	int i;
 
 	for (i = 0; i < NR_CLOSES; i++)
 		ASSERT_EQ(0, join_and_close(&ns));
-	EXPECT_GT(NR_CLOSES * grace / 2, ns);
 	TH_LOG("%d closes: %llu us, a grace period: %llu us", NR_CLOSES,
 	       (unsigned long long)ns / 1000,
 	       (unsigned long long)grace / 1000);
+	return NR_CLOSES * grace / 2 > ns;
+}
+
+/*
+ * Otherwise a process that exits with many spaces takes that long, at each try;
+ * a machine that stands still delays one.
+ */
+TEST_F(exit, many_closes_share_a_grace_period)
+{
+	bool do_share = false;
+	int i;
+
+	for (i = 0; i < NR_TRIES && !do_share; i++)
+		do_share = closes_share_a_grace_period(_metadata);
+	EXPECT_TRUE(do_share);
 }
 
 /*
@@ -325,6 +340,7 @@ static bool is_watched(void)
 TEST_F(exit, notifiers_are_off_after_the_last_worker)
 {
 	struct worker w[2] = {};
+	bool is_lingering;
 	uint64_t begun;
 	struct space s;
 
@@ -344,7 +360,10 @@ TEST_F(exit, notifiers_are_off_after_the_last_worker)
 	EXPECT_TRUE(is_watched());
 	begun = now_ns();
 	EXPECT_EQ(0, dev_leave(s.fd, 0));
-	EXPECT_TRUE(is_watched());
+	is_lingering = is_watched();
+	/* Unless this thread has got no processor meanwhile. */
+	if (now_ns() - begun < NSEC_PER_SEC / 2)
+		EXPECT_TRUE(is_lingering);
 	UNTIL(!is_watched());
 	EXPECT_LT(NSEC_PER_SEC / 2, now_ns() - begun);
 	space_close(&s);
