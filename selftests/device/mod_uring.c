@@ -318,7 +318,7 @@ TEST_F_TIMEOUT(uring, end_of_a_ring_cancels_a_command_before_it_parks, 60)
  */
 TEST_F(uring, wake_of_a_ring_that_ends_goes_to_another_sleeper)
 {
-	uint64_t later = now_ns() + 10 * NSEC_PER_SEC;
+	uint64_t later = now_ns() + 10 * NSEC_PER_SEC * time_factor();
 	struct parker parker;
 	struct io_uring ring;
 
@@ -463,19 +463,23 @@ static void *wake_often(void *arg)
 	return NULL;
 }
 
-/* Deadlines about to pass, against wakes: each wake counts, or finds none. */
+/*
+ * Deadlines about to pass, against wakes: each wake counts, or finds none. Some
+ * deadlines are so late that a waker gets a processor before.
+ */
 TEST_F_TIMEOUT(uring, wake_racing_a_deadline_ends_the_command_once, 60)
 {
 	uint64_t end = now_ns() + 3 * NSEC_PER_SEC;
 	struct racer racer = { .s = &self->s };
-	int i, j, res, nr_waking = 0, nr_late = 0;
+	int i, j, unit, res, nr_waking = 0, nr_late = 0;
 	pthread_t thread;
 
 	ASSERT_EQ(0, pthread_create(&thread, NULL, wake_often, &racer));
-	for (i = 0; now_ns() < end; i++) {
+	for (i = 0; now_ns() < end || !nr_waking || !nr_late; i++) {
+		unit = i % 64 ? 1000 : 1000000;
 		for (j = 0; j < 8; j++)
 			submit_park(&self->ring, &self->s, 0,
-				    now_ns() + (i * 7 + j) % 200 * 1000, 0);
+				    now_ns() + (i * 7 + j) % 200 * unit, 0);
 		for (j = 0; j < 8; j++) {
 			res = result(&self->ring, NULL);
 			nr_waking += res == PARKLOT_WOKEN;
