@@ -151,7 +151,7 @@ TEST_F(wake_park, signal_does_not_restart_a_wake_park)
 /* Returns true if @path comes to contain @text. */
 static bool file_becomes(const char *path, const char *text)
 {
-	uint64_t end = now_ns() + 10 * NSEC_PER_SEC;
+	uint64_t end = now_ns() + 10 * NSEC_PER_SEC * time_factor();
 	char buf[512];
 	int fd, len;
 
@@ -167,25 +167,34 @@ static bool file_becomes(const char *path, const char *text)
 	return false;
 }
 
-/* A process in WAKE_PARK for two seconds; its exit status is the reason. */
-static void __attribute__((noreturn)) park_for_a_while(void)
+/*
+ * A process in WAKE_PARK for two seconds, once @begin has a byte; its exit
+ * status is the reason.
+ */
+static void __attribute__((noreturn)) park_for_a_while(int begin)
 {
 	struct parklot_wake_park both = { .park = { .pollfd = -1 } };
 	struct space s;
+	char c;
 
-	if (space_open(&s, 1) || dup2(s.fd, 200) != 200)
+	if (space_open(&s, 1) || dup2(s.fd, 200) != 200 ||
+	    read(begin, &c, 1) != 1)
 		_exit(100);
 	both.park.deadline_ns = now_ns() + 2 * NSEC_PER_SEC;
 	_exit(wake_park(&s, &both) ? 101 : (int)both.park.reason);
 }
 
-/* Freezes and thaws @pid, which sleeps; returns 0, or the failed step. */
-static int freeze(const char *cgroup, pid_t pid)
+/*
+ * Freezes and thaws @pid, which sleeps once it is told to; returns 0, or the
+ * failed step. To move it may take as long as it sleeps.
+ */
+static int freeze(const char *cgroup, pid_t pid, int begin)
 {
 	char text[32], path[128];
 
 	snprintf(text, sizeof(text), "%d", pid);
-	if (write_file(cgroup, "cgroup.procs", text))
+	if (write_file(cgroup, "cgroup.procs", text) ||
+	    write(begin, "", 1) != 1)
 		return 1;
 	snprintf(path, sizeof(path), "/proc/%d/fdinfo/200", pid);
 	if (!file_becomes(path, "parklot-parked:\t1"))
@@ -201,18 +210,22 @@ static int freeze(const char *cgroup, pid_t pid)
 TEST_F(wake_park, frozen_wake_park_sleeps_on)
 {
 	char dir[] = "/tmp/mod_wake_park.XXXXXX", cgroup[64];
-	int status = 0, err;
+	int status = 0, err, fd[2];
 	pid_t pid;
 
 	mkdir("/tmp", 01777);
 	if (!mkdtemp(dir) || mount("none", dir, "cgroup", 0, "freezer"))
 		SKIP(return, "no cgroup freezer");
+	ASSERT_EQ(0, pipe2(fd, O_CLOEXEC));
 	snprintf(cgroup, sizeof(cgroup), "%s/parklot", dir);
 	EXPECT_EQ(0, mkdir(cgroup, 0755));
 	pid = fork();
-	if (!pid)
-		park_for_a_while();
-	err = freeze(cgroup, pid);
+	if (!pid) {
+		close(fd[1]);
+		park_for_a_while(fd[0]);
+	}
+	err = freeze(cgroup, pid, fd[1]);
+	close(fd[1]);
 	waitpid(pid, &status, 0);
 	rmdir(cgroup);
 	umount(dir);
