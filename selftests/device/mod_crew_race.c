@@ -23,7 +23,7 @@
 
 #include "mod_crew.h"
 
-#define STUCK_NS	(10 * NSEC_PER_SEC)
+#define STUCK_NS	(10 * NSEC_PER_SEC * time_factor())
 #define RACE_NS		(6 * NSEC_PER_SEC)
 #define LEAVE_NS	(2 * NSEC_PER_SEC)
 #define STAY_NS		(2 * NSEC_PER_MSEC)

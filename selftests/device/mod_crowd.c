@@ -12,7 +12,7 @@
 #define NR_ROUNDS	12
 #define NR_PROCS	6
 #define NR_COMMANDS	8
-#define SOON_NS		(4 * NSEC_PER_SEC)
+#define SOON_NS		(4 * NSEC_PER_SEC * time_factor())
 
 FIXTURE(crowd)
 {

@@ -23,7 +23,7 @@
 
 #define MAX_THREADS	8
 #define DAWDLE_NS	20000
-#define STUCK_NS	(10 * NSEC_PER_SEC)
+#define STUCK_NS	(10 * NSEC_PER_SEC * time_factor())
 #define MATCH_NS	(20 * NSEC_PER_SEC)	/* then the rounds end */
 #define EDGE_NS		(8 * NSEC_PER_SEC)
 
