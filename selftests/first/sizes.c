@@ -43,16 +43,21 @@ static int is_overwritten(const unsigned char *bytes, size_t size)
 
 #define IS_OVERWRITTEN(u)	is_overwritten((u).bytes, sizeof((u).of))
 
-static void sleep_long(void *arg)
+static struct pl_latch shielded = PL_LATCH_INIT(1), released = PL_LATCH_INIT(1);
+
+/* The stop does not reach it there. */
+static void wait_shielded(void *arg)
 {
 	struct pl_scope s = PL_SCOPE_INIT;
 
 	(void)arg;
-	/* The stop does not reach it, but ends it by and by. */
-	if (!pl_scope_enter(&s, PL_FOREVER, PL_SCOPE_SHIELD)) {
-		pl_sleep(200 * 1000 * 1000);
-		pl_scope_leave(&s);
+	if (pl_scope_enter(&s, PL_FOREVER, PL_SCOPE_SHIELD)) {
+		pl_latch_done(&shielded);
+		return;
 	}
+	pl_latch_done(&shielded);
+	pl_latch_wait(&released);
+	pl_scope_leave(&s);
 }
 
 static int start(void)
@@ -65,10 +70,12 @@ static int start(void)
 	SET(opts, PL_SPAWN_OPTS_INIT);
 	if (pl_runtime_start(&cfg.of))
 		return failed("the runtime does not start");
-	if (pl_spawn(&t, sleep_long, NULL, &opts.of))
+	if (pl_spawn(&t, wait_shielded, NULL, &opts.of))
 		return failed("no task with options");
 	if (IS_OVERWRITTEN(cfg) || IS_OVERWRITTEN(opts))
 		return failed("options were written to");
+	if (pl_latch_wait(&shielded))
+		return failed("the task did not begin");
 	return 0;
 }
 
@@ -100,6 +107,7 @@ static int stop(void)
 	if (pl_runtime_stop_until(0, &r.of) != -ETIMEDOUT ||
 	    r.of.nr_left != 1 || IS_OVERWRITTEN(r))
 		return failed("pl_runtime_stop_until()");
+	pl_latch_done(&released);
 	return pl_runtime_stop();
 }
 
