@@ -452,10 +452,18 @@ static void be_client(struct peer *p)
 	struct pl_scope s = PL_SCOPE_INIT;
 	OM_uint32 minor;
 	bool is_done;
+	int ret;
 
 	if (pl_scope_enter(&s, PL_FOREVER, 0))
 		return;
-	app_must("pl_scope_spawn", pl_scope_spawn(&s, NULL, serve, p, NULL));
+	ret = pl_scope_spawn(&s, NULL, serve, p, NULL);
+	/* The member may be cancelled since it entered. */
+	if (ret == -ECANCELED && pl_cancelled()) {
+		pl_scope_leave(&s);
+		nr_given_up++;
+		return;
+	}
+	app_must("pl_scope_spawn", ret);
 	if (p->m->nr % 2)
 		cache_name(p->cache);
 	pl_sleep(app_random(&p->m->seed, NSEC_PER_MSEC));
