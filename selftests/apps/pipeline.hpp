@@ -21,7 +21,9 @@
 #include "fdstream.hpp"
 #include "process.h"
 
+#include <functional>
 #include <iomanip>
+#include <optional>
 #include <regex>
 #include <sstream>
 #include <sys/socket.h>
@@ -132,7 +134,7 @@ public:
 		    getsockname(listener, reinterpret_cast<sockaddr *>(&addr),
 				&addr_len))
 			app_fail("listen: %s", strerror(errno));
-		parklot::detach([this] { accept(); });
+		acceptor.emplace([this] { accept(); });
 	}
 
 	int connect()
@@ -175,12 +177,13 @@ public:
 	{
 		is_draining = true;
 	}
-	/* Clients have gone. */
+	/* Clients have gone, and their connections were all taken. */
 	void end_sessions()
 	{
+		pl_close(listener);
+		acceptor->join();
 		std::unique_lock lock(mutex);
 
-		pl_close(listener);
 		session_ended.wait(lock, [this] { return !nr_sessions; });
 	}
 	void end_search()
@@ -287,6 +290,7 @@ private:
 	parklot::condition_variable	session_ended;
 	long				nr_sessions = 0;	/* mutex */
 	parklot::channel<job *>		to_search{8}, to_pack{8};
+	std::optional<parklot::task<std::function<void()>>> acceptor;
 };
 
 #endif /* SELFTESTS_APPS_PIPELINE_HPP */
