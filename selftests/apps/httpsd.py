@@ -71,18 +71,19 @@ class Tests(httpd.Tests):
                     httpd.reset(sock)
                 for sock in socks[10:]:
                     assert b"HTTP" not in read_all(sock)
-            with server.connect() as sock:
-                sock.sendall(get(b"/"))
+            with httpd.send_in_time(server.connect, get(b"/")) as sock:
                 assert sock.recv(100).startswith(httpd.OK)
 
     def end_is_told(self):
         """By TLS: what was cut off could be told from it."""
         with self.start("--idle", "1") as server:
-            for fields in (b"Host: h\r\nConnection: close\r\n", b"Host: h\r\n"):
-                sock = TlsServer.context.wrap_socket(
+            def connect():
+                return TlsServer.context.wrap_socket(
                     socket.create_connection(server.address, LIMIT),
                     suppress_ragged_eofs=False)
-                sock.sendall(get(b"/", fields))
+
+            for fields in (b"Host: h\r\nConnection: close\r\n", b"Host: h\r\n"):
+                sock = httpd.send_in_time(connect, get(b"/", fields))
                 assert read_all(sock).startswith(httpd.OK)
 
     def certificate_is_needed(self):
