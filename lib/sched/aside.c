@@ -214,6 +214,17 @@ static uint32_t aside_nr_awaited(void)
 	       load_relaxed(&pl__rt.nr_starting);
 }
 
+/*
+ * A start takes a processor; more of them at a time only delay each other, and
+ * the tasks that events made ready.
+ */
+static bool may_start_more(void)
+{
+	uint32_t nr = load_relaxed(&pl__rt.nr_starting);
+
+	return nr < PL__ASIDE_STARTERS && (!nr || nr < pl__rt.nr_cpus);
+}
+
 void pl__aside_notify(struct pl__worker *w)
 {
 	uint32_t nr, awaited;
@@ -225,8 +236,7 @@ void pl__aside_notify(struct pl__worker *w)
 	awaited = aside_nr_awaited();
 	if (nr > awaited)
 		pl__wake_idle(w, nr - awaited);
-	while (pl__aside_nr() > aside_nr_awaited() &&
-	       load_relaxed(&pl__rt.nr_starting) < PL__ASIDE_STARTERS)
+	while (pl__aside_nr() > aside_nr_awaited() && may_start_more())
 		if (pl__worker_start_spare())
 			break;
 }

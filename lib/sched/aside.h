@@ -41,7 +41,7 @@
 #include "sched/forecast.h"
 #include "sched/rt.h"
 
-/* Spares that are started at a time, at most. */
+/* Spares that are started at a time, at most: one for each processor. */
 #define PL__ASIDE_STARTERS	4
 
 /* None was taken for so long: a worker that runs others takes one. */
