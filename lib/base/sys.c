@@ -392,6 +392,33 @@ void pl__thread_slack(uint64_t ns)
 	prctl(PR_SET_TIMERSLACK, ns, 0, 0, 0);
 }
 
+/* struct sched_attr, which the C library lacks, as it was at first. */
+struct sched_view {
+	uint32_t	size;
+	uint32_t	policy;
+	uint64_t	flags;
+	int32_t		nice;
+	uint32_t	priority;
+	uint64_t	runtime_ns;
+	uint64_t	deadline_ns;
+	uint64_t	period_ns;
+};
+
+uint64_t pl__thread_slice(uint64_t ns)
+{
+	struct sched_view v = { .size = sizeof(v) };
+	uint64_t before;
+
+	if (CALL(syscall(SYS_sched_getattr, 0, &v, sizeof(v), 0)) < 0 ||
+	    v.policy != SCHED_OTHER)
+		return 0;
+	before = v.runtime_ns;
+	v.runtime_ns = ns;
+	if (!before || CALL(syscall(SYS_sched_setattr, 0, &v, 0)) < 0)
+		return 0;
+	return before;
+}
+
 int pl__affinity_get(struct pl__cpu_set *out)
 {
 	long ret;

@@ -115,6 +115,15 @@ void pl__thread_name(const char *name);
 void pl__thread_slack(uint64_t ns);
 
 /*
+ * Sets the slice of the calling thread, and of those that it starts from now
+ * on: a thread that is woken runs before others with a longer slice, but not
+ * for longer.  Returns the slice before; 0: it is as it was, since the thread
+ * has another policy, or the kernel forbids it or has one slice for all (before
+ * Linux 6.12).
+ */
+uint64_t pl__thread_slice(uint64_t ns);
+
+/*
  * The CPUs on which the calling thread may run, those that are online; -errno:
  * the kernel does not say.
  */

@@ -139,7 +139,8 @@ static int worker_begin(struct pl__worker *w, enum start_as as)
 	store_relaxed(&w->duty, PL__RUNS);
 	if (as == START_SPARE)
 		pl__spare_begin(w);
-	ret = pl__thread_start(&w->thread, worker_main, w);
+	ret = pl__timers_start_thread(pl__rt.timers, &w->thread, worker_main,
+				      w);
 	if (ret) {
 		if (as == START_SPARE)
 			pl__spare_end(w);

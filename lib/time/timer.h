@@ -80,6 +80,15 @@ void pl__timers_remind(struct pl__timers *t, uint64_t deadline_ns,
 bool pl__timers_is_thread(struct pl__timers *t);
 
 /**
+ * pl__timers_start_thread() - pl__thread_start(), by any thread
+ *
+ * Threads inherit the slice of their starter, and the timer thread has a short
+ * one, with which it runs before all others.
+ */
+int pl__timers_start_thread(struct pl__timers *t, pthread_t *thread,
+			    void *(*fn)(void *arg), void *arg);
+
+/**
  * pl__timer_reserve() - take the memory that a timer needs
  * @c: the caller's cache, or NULL
  *

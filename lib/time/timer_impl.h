@@ -171,6 +171,7 @@ struct pl__timers {
 	_Atomic uint64_t	reclaimed; /* of died_heaped, those freed */
 	_Atomic uint32_t	heap_nr;
 	_Atomic(pthread_t)	self;
+	uint64_t		slice_before_ns; /* T: 0: it has that slice */
 	struct pl__heap		heap;	/* T; any thread reserves room */
 	struct pl__slab_cache	cache;		/* T */
 	/* T: deadline of the earliest pull */

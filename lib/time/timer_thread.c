@@ -10,6 +10,9 @@
 /* Timers of long ago delay a timer that is due for no longer than this. */
 #define LATE_MAX_NS	(100 * 1000 * 1000)
 
+/* Of the thread; it is the kernel's least. */
+#define SLICE_NS	(100 * 1000)
+
 /* Moves the timer one state on; false: a deleter was first. */
 static bool advance(struct pl__timer *r, enum timer_state from)
 {
@@ -337,6 +340,20 @@ static void timer_sleep_until(struct pl__timers *t, uint32_t seq, uint64_t ns)
 	store_relaxed(&t->next_ns, 0);
 }
 
+int pl__timers_start_thread(struct pl__timers *t, pthread_t *thread,
+			    void *(*fn)(void *arg), void *arg)
+{
+	bool is_short = pl__timers_is_thread(t) && t->slice_before_ns;
+	int ret;
+
+	if (is_short)
+		pl__thread_slice(t->slice_before_ns);
+	ret = pl__thread_start(thread, fn, arg);
+	if (is_short)
+		pl__thread_slice(SLICE_NS);
+	return ret;
+}
+
 void *pl__timers_thread(void *arg)
 {
 	struct pl__timers *t = arg;
@@ -349,6 +366,7 @@ void *pl__timers_thread(void *arg)
 	pl__self_is_own();
 	if (t->thread_start)
 		t->thread_start(t->arg);
+	t->slice_before_ns = pl__thread_slice(SLICE_NS);
 	pl__self_end_orphan();
 
 	for (;;) {
