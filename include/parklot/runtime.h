@@ -218,7 +218,7 @@ struct pl_stat {
 	/* calls of io_uring_enter() or epoll_wait() */
 	uint64_t	io_enters;
 	uint64_t	blocks;	/* times that a worker was found blocked */
-	/* times that all max_workers were blocked */
+	/* times that max_workers, or all that can be started, were blocked */
 	uint64_t	all_blocked;
 	uint32_t	io;		/* enum pl_io of the workers that run */
 	uint32_t	wait;	/* enum pl_wait of the workers that run */

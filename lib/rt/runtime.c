@@ -373,6 +373,7 @@ static bool finish(struct pl__rt *rt, uint64_t deadline_ns)
 	store_relaxed(&rt->nr_in_hook, 0);
 	store_relaxed(&rt->nr_crew_blocked, 0);
 	store_relaxed(&rt->nr_starting, 0);
+	store_relaxed(&rt->start_error, 0);
 	store_relaxed(&rt->aside.nr_put, 0);
 	store_relaxed(&rt->aside.nr_spares, 0);
 	store_relaxed(&rt->background.nr_late, 0);

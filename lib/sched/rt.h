@@ -151,6 +151,7 @@ struct pl__rt {
 	/* workers of a crew that sysmon found blocked twice in a row */
 	_Atomic uint32_t	nr_crew_blocked;
 	_Atomic uint32_t	nr_starting;	/* alive, did not search yet */
+	_Atomic int		start_error; /* of the last: -errno, or 0 */
 	/* calls of pl__notify_all(); no worker parks meanwhile */
 	_Atomic uint32_t	nr_notifying_all;
 	/* ns: when nr_searching last rose from 0, or a little before */

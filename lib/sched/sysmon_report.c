@@ -2,6 +2,8 @@
 /*
  * sysmon_report: reports that max_workers workers are blocked while tasks wait
  *
+ * Or that as many are as the kernel lets the process start.
+ *
  * Or all but those that run other tasks, while tasks wait that are set aside:
  * there is no spare for these.
  */
@@ -85,13 +87,19 @@ static void count_names(struct names *n)
 static bool report_print(void)
 {
 	struct names n = { .nr = 0 };
-	char text[NR_NAMES * 32 + 160];
+	int err = -load_relaxed(&pl__rt.start_error);
+	char text[NR_NAMES * 32 + 192];
 	size_t len, i;
 
 	count_names(&n);
-	len = (size_t)snprintf(text, sizeof(text),
-			       "parklot: max_workers, %u, are too few: ready tasks wait, and workers are blocked in calls of:",
-			       pl__rt.cfg.max_workers);
+	if (err)
+		len = (size_t)snprintf(text, sizeof(text),
+				       "parklot: no worker can be started (%.60s): ready tasks wait, and workers are blocked in calls of:",
+				       strerror(err));
+	else
+		len = (size_t)snprintf(text, sizeof(text),
+				       "parklot: max_workers, %u, are too few: ready tasks wait, and workers are blocked in calls of:",
+				       pl__rt.cfg.max_workers);
 	for (i = 0; i < n.nr; i++)
 		len += (size_t)snprintf(text + len, sizeof(text) - len,
 					"%s %u %s", i ? "," : "", n.count[i],
@@ -109,7 +117,8 @@ static bool are_too_many_blocked(void)
 	       !load_relaxed(&pl__rt.nr_idle) &&
 	       !load_relaxed(&pl__rt.nr_stalled) &&
 	       !load_relaxed(&pl__rt.nr_in_hook) &&
-	       load_relaxed(&pl__rt.nr_alive) == pl__rt.cfg.max_workers;
+	       (load_relaxed(&pl__rt.nr_alive) == pl__rt.cfg.max_workers ||
+		load_relaxed(&pl__rt.start_error));
 }
 
 /*

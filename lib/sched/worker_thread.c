@@ -213,6 +213,7 @@ static int start_next(enum start_as as)
 		return -ECANCELED;
 	w = vacant();
 	ret = w ? worker_begin(w, as) : begin_in_new_slot(as);
+	store_relaxed(&pl__rt.start_error, ret);
 	if (ret)
 		pl__retry_later();
 	else
