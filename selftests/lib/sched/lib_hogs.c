@@ -22,8 +22,9 @@ static atomic_int is_over, nr_hogs, nr_computing;
 static void compute(void *arg)
 {
 	(void)arg;
-	atomic_fetch_add(&nr_hogs, 1);
 	atomic_fetch_add(&nr_computing, 1);
+	/* Last: one that is seen here computes. */
+	atomic_fetch_add(&nr_hogs, 1);
 	UNTIL_BUSY(is_over);
 	atomic_fetch_sub(&nr_computing, 1);
 }
@@ -60,7 +61,9 @@ TEST_F(hogs, sleeping_task_runs_beside_them)
 	EXPECT_TRUE(UNTIL(nr_ran == 1));
 	EXPECT_EQ(NR_WORKERS, nr_computing);
 	EXPECT_LE(1, rt_stat().stalls);
-	EXPECT_EQ(0, rt_stat().workers_blocked);
+	/* The relief may wait for a lock, or for a page, for a moment. */
+	EXPECT_TRUE(UNTIL(rt_stat().workers_blocked == 0));
+	EXPECT_EQ(NR_WORKERS, nr_computing);
 	end_hogs();
 }
 
@@ -132,7 +135,8 @@ TEST_F(hogs, task_that_a_stalled_one_spawned_runs_beside_them)
 	start_with(1, 16);
 	spawn(spawn_and_compute, NULL);
 	EXPECT_TRUE(UNTIL(nr_ran == 100));
-	EXPECT_EQ(1, nr_computing);
+	/* A relief may have run them before the task came to that. */
+	EXPECT_TRUE(UNTIL(nr_computing == 1));
 	end_hogs();
 }
 
