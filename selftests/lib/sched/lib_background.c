@@ -349,15 +349,26 @@ TEST_F(background, stop_runs_those_that_wait)
 	EXPECT_EQ(0, rt_stat().background_ready);
 }
 
+#define MAX_TASKS	4
+
+/* Keeps its place until a spawn has found them all taken. */
+static void keep_place(void *arg)
+{
+	EXPECT_TRUE(UNTIL(rt_stat().spawns_waited));
+	count(arg);
+}
+
 TEST_F(background, tasks_count_against_max_tasks)
 {
 	struct pl_config cfg = PL_CONFIG_INIT;
 	int i;
 
 	set_env("PARKLOT_WORKERS", 2);
-	cfg.max_tasks = 4;
+	cfg.max_tasks = MAX_TASKS;
 	ASSERT_EQ(0, pl_runtime_start(&cfg));
-	for (i = 0; i < 2000; i++)
+	for (i = 0; i < MAX_TASKS; i++)
+		spawn_background(keep_place, NULL);
+	for (; i < 2000; i++)
 		spawn_flags(PL_SPAWN_BACKGROUND | PL_SPAWN_WAIT,
 			    yield_sleep_and_count, (void *)(intptr_t)1);
 	ASSERT_TRUE(UNTIL(nr_ran == 2000));
