@@ -5,10 +5,10 @@
  * worker_started_to_run() in worker.c; pl__worker_look_and_park() in
  * worker_park.c).
  *
- * No worker is alive but the submitter, which runs others; two may be started,
- * one at a time. One task at most blocks its worker, until each has begun; so a
- * task that nobody takes is a deadlock. Searchers are left out: notify.pml has
- * them.
+ * No worker is alive but the submitter, which runs others; three may be started,
+ * one or two at a time. One task at most blocks its worker, until each has
+ * begun; so a task that nobody takes is a deadlock. Searchers are left out:
+ * notify.pml has them.
  *
  * MUTANT 1: [aside-b] is left out: the task is seen late
  * MUTANT 2: [aside-a] is left out where a worker parks: nr_idle is seen late
@@ -19,10 +19,11 @@
 #ifndef MUTANT
 #define MUTANT 0
 #endif
-#define NR_WORKERS	2
+#define NR_WORKERS	3
 #define NR_TASKS	3
 
 byte nr_aside, nr_idle, nr_starting, nr_begun, nr_alive;
+byte most_starting;		/* PL__ASIDE_STARTERS, or processors */
 byte late_aside, late_idle;
 bool is_blocking;		/* a task does, until the end */
 bool changed[NR_WORKERS];	/* seq, since the worker peeked at it */
@@ -43,19 +44,23 @@ inline aside_notify()
 				seen--
 			:: !listed[0] && listed[1] -> listed[1] = false;
 				woken[1] = true; seen--
-			:: else -> changed[0] = true; changed[1] = true
+			:: !listed[0] && !listed[1] && listed[2] ->
+				listed[2] = false; woken[2] = true; seen--
+			:: else -> changed[0] = true; changed[1] = true;
+				changed[2] = true
 			fi
 		:: else
 		fi
 	};
 	d_step {
-		if
-		:: seen > 0 && nr_starting == 0 && nr_alive < NR_WORKERS ->
+		do
+		:: seen > nr_starting && nr_starting < most_starting &&
+		   nr_alive < NR_WORKERS ->
 			nr_starting++;
 			started[nr_alive] = true;
 			nr_alive++
-		:: else
-		fi;
+		:: else -> break
+		od;
 		seen = 0;
 		is_any_idle = false
 	}
@@ -182,8 +187,13 @@ end:	do
 
 init {
 	atomic {
+		if
+		:: most_starting = 1
+		:: most_starting = 2
+		fi;
 		run worker(0);
 		run worker(1);
+		run worker(2);
 		run submitter()
 	}
 }
