@@ -102,13 +102,7 @@ static void open_many(void *arg)
 
 TEST_F(open, many_tasks_open_and_leave_no_descriptor)
 {
-	pl_task_t t[50];
-	int i;
-
-	for (i = 0; i < 50; i++)
-		t[i] = spawn(open_many, NULL);
-	for (i = 0; i < 50; i++)
-		join(t[i]);
+	mixed_run(50, 0, open_many, NULL);
 	EXPECT_EQ(50 * 20, nr_opened);
 	EXPECT_EQ(0, nr_open());
 }

@@ -232,13 +232,7 @@ static void use_all(void *arg)
 /* By several at once: one alone might run on the same worker each time. */
 static bool is_found(void)
 {
-	pl_task_t tasks[8];
-	int i;
-
-	for (i = 0; i < 8; i++)
-		tasks[i] = spawn(use_all, NULL);
-	for (i = 0; i < 8; i++)
-		join(tasks[i]);
+	mixed_run(8, 0, use_all, NULL);
 	return rt_stat().io == PL_IO_POLL;
 }
 

@@ -81,15 +81,6 @@ TEST_F(sysmon, full_stderr_does_not_stop_the_recovery)
 	dup2(old_stderr, 2);
 }
 
-static void limit_memory(rlim_t nr)
-{
-	struct rlimit limit;
-
-	ASSERT_EQ(0, getrlimit(RLIMIT_AS, &limit));
-	limit.rlim_cur = nr < limit.rlim_max ? nr : limit.rlim_max;
-	ASSERT_EQ(0, setrlimit(RLIMIT_AS, &limit));
-}
-
 static atomic_int nr_warm;
 
 /* So many stacks are there for other tasks afterwards. */
@@ -104,18 +95,13 @@ static void be_one_of_five(void *arg)
 TEST_F(sysmon, worker_that_cannot_be_started_is_told)
 {
 	const char *text;
-	pl_task_t t[5];
 	int i;
 
-	if (RT_ASAN || RT_TSAN)
-		SKIP(return, "memory cannot be limited here");
 	start_with(1, 8);
-	for (i = 0; i < 5; i++)
-		t[i] = spawn(be_one_of_five, NULL);
-	for (i = 0; i < 5; i++)
-		join(t[i]);
+	mixed_run(5, 0, be_one_of_five, NULL);
+	if (!take_all_memory())
+		SKIP(return, "memory cannot be limited here");
 	listen_to_stderr();
-	limit_memory(0);
 	/* More than there are workers, if another one was started before. */
 	block_in_read(3);
 	ASSERT_TRUE(UNTIL(pl__rt.start_error));
@@ -126,7 +112,7 @@ TEST_F(sysmon, worker_that_cannot_be_started_is_told)
 	EXPECT_NE(NULL, strstr(text, "no worker can be started ("));
 	EXPECT_NE(NULL, strstr(text, " reader\n"));
 
-	limit_memory(RLIM_INFINITY);
+	give_memory_back();
 	EXPECT_TRUE(UNTIL(nr_ran == 1));
 	EXPECT_EQ(0, pl__rt.start_error);
 	for (i = 0; i < 3; i++)
