@@ -74,6 +74,18 @@ static bool read_visit(const char *text)
 	return true;
 }
 
+/* Of what --with has, what is so anyway. */
+static bool read_way(const char *text)
+{
+	if (!strcmp(text, "way timers\n"))
+		sim.has_own_timers = true;
+	else if (!strcmp(text, "way fan\n"))
+		sim.has_fan = true;
+	else
+		return false;
+	return true;
+}
+
 static void read_file(const char *name)
 {
 	FILE *f = fopen(name, "re");
@@ -83,7 +95,7 @@ static void read_file(const char *name)
 		die("%s: %s", name, strerror(errno));
 	while (fgets(text, sizeof(text), f))
 		if (text[0] != '#' && !read_cost(text) && !read_line(text) &&
-		    !read_visit(text))
+		    !read_visit(text) && !read_way(text))
 			die("%s: not understood: %s", name, text);
 	fclose(f);
 }
@@ -125,12 +137,13 @@ static void timers(void)
 
 /* ---- sockets: some rounds end with a park ---- */
 
-static double parks;
+static double parks, park_ns;
 
 static void did_echo(struct actor *a)
 {
 	did_one(a);
 	a->then = did_echo;
+	a->local_ns += park_ns;
 	if (sim.nr_workers > 1 && random_part() < parks)
 		add_path(a, path_of("park"));
 }
@@ -143,6 +156,14 @@ static void echoes(void)
 	all_begin("echo", "echo");
 	for (i = 0; i < sim.nr_workers; i++)
 		sim.actors[i].then = did_echo;
+}
+
+/* Each round trip finds its worker parked, which one worker alone does too. */
+static void parked_echoes(void)
+{
+	echoes();
+	parks = 1;
+	park_ns = cost_of("wake_call") + cost_of("wake_run");
 }
 
 /* ---- spawns by threads: one half of the processors for the other ---- */
@@ -282,16 +303,23 @@ static void fire(struct actor *a)
 }
 
 /* With SLEEPERS tasks a worker none has more work than these give it. */
+static void slept_apart(struct actor *a)
+{
+	sim.nr_done++;
+	sim.end_ns = a->now;
+	sim.is_over = sim.nr_done == sim.nr_workers * ROUNDS;
+	if (a->now < a->begun + SLEEP_NS / SLEEPERS)
+		a->now = a->begun + SLEEP_NS / SLEEPERS;
+	begin(a, path_of("sleep"), fire_ns + work_ns, slept_apart);
+}
+
 static void sleep_apart(void)
 {
 	unsigned int i;
 
-	path = path_of("sleep");
-	local_ns = fire_ns + work_ns;
-	if (local_ns < SLEEP_NS / SLEEPERS)
-		local_ns = SLEEP_NS / SLEEPERS;
 	for (i = 0; i < sim.nr_workers; i++)
-		resume(&sim.actors[i], random_part() * local_ns, did_one);
+		resume(&sim.actors[i], random_part() * SLEEP_NS / SLEEPERS,
+		       slept_apart);
 	sim.nr_done -= sim.nr_workers;
 }
 
@@ -301,7 +329,7 @@ static void sleeps(void)
 
 	fire_ns = cost_of("sleep_fire");
 	work_ns = cost_of("sleep");
-	if (is_option("timers")) {
+	if (sim.has_own_timers || is_option("timers")) {
 		sleep_apart();
 		return;
 	}
@@ -370,9 +398,11 @@ static const struct subject {
 	{ "yield", yields },
 	{ "timer", timers },
 	{ "echo", echoes },
+	{ "echopark", parked_echoes },
 	{ "foreign", foreign },
 	{ "sleep", sleeps },
 	{ "tree", contend_trees },
+	{ "tree2m", contend_large_trees },
 	{ "ramp", contend_ramp },
 	{ NULL, NULL },
 };
@@ -393,10 +423,11 @@ static void simulate(const char *name)
 
 static const char usage[] =
 "Usage: contend [OPTION]... FILE SUBJECT\n"
-"Simulates a subject: yield, timer, echo, foreign, sleep, tree or ramp.  Prints\n"
-"by tabs: it; workers; operations a second, or microseconds of a ramp; busy ns\n"
-"of workers for each; their busy part; the line in which most time was lost,\n"
-"ns for each; how busy the timer thread was.\n"
+"Simulates a subject: yield, timer, echo, echopark (each parks), foreign, sleep,\n"
+"tree (of 131071 tasks), tree2m (of 2097151) or ramp.  Prints by tabs: it;\n"
+"workers; operations a second, or microseconds of a ramp; busy ns of workers for\n"
+"each; their busy part; the line in which most time was lost, ns for each; how\n"
+"busy the timer thread was.\n"
 "\n"
 "  --workers N    1 to 256 (1)\n"
 "  --transfer NS  what a line costs from another processor (100)\n"
@@ -404,7 +435,8 @@ static const char usage[] =
 "  --seed N       of what is random (1)\n"
 "  --with A,B     as if each worker had a copy of the line A of its own; and\n"
 "                 \"timers\": each worker fires its own; \"wake\": a ramp wakes all\n"
-"                 at once; \"half\": a thief takes half of a queue, however long\n";
+"                 at once; \"half\": a thief takes half of a queue, however long;\n"
+"                 \"fan\": a thief that finds two more wakes two\n";
 
 int main(int argc, char **argv)
 {

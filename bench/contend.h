@@ -90,6 +90,8 @@ static struct {
 	double transfer_ns;
 	uint64_t random;
 	const char *with;
+	bool has_own_timers;		/* each worker fires its own */
+	bool has_fan;			/* thieves that find more wake two */
 
 	struct actor *actors;		/* workers, and behind them a thread */
 	unsigned int nr_actors;

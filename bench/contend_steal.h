@@ -12,6 +12,7 @@
 #include "contend.h"
 
 #define TREE_DEPTH	16
+#define TREE2M_DEPTH	20
 #define NR_TREES	4
 #define QUEUE_MAX	1024U
 #define STEAL_MAX	8U	/* beside the first */
@@ -19,6 +20,7 @@
 #define SPIN_NS		50000
 #define DEFER_NS	1500
 #define NR_LONES	16
+#define FAN		2U	/* woken by a thief that searched, with "fan" */
 
 struct queue {
 	uint8_t task[QUEUE_MAX];
@@ -31,6 +33,7 @@ static struct {
 	unsigned int first;		/* of them */
 	uint8_t depth;			/* of the task that it runs */
 	bool is_searching;
+	unsigned int nr_to_wake;
 	double spin_end;
 	unsigned int nr_lones;
 	struct {
@@ -38,7 +41,8 @@ static struct {
 	} lones[NR_LONES];
 } state[WORKERS_MAX];
 static unsigned int parked[WORKERS_MAX], nr_parked;
-static bool has_searcher, is_ramp;
+static unsigned int nr_searching, tree_depth;
+static bool is_ramp;
 static double nr_nodes_left, node_ns;
 static unsigned int nr_held;
 
@@ -65,6 +69,7 @@ static inline uint8_t queue_steal(unsigned int i)
 }
 
 static inline void next_task(struct actor *a);
+static inline void begin_search(struct actor *a);
 static inline void search(struct actor *a);
 
 /* ---- notify ---- */
@@ -74,25 +79,39 @@ static inline void wake_one(struct actor *a)
 	struct actor *p = &sim.actors[parked[--nr_parked]];
 
 	state[p->nr].is_searching = true;
+	state[p->nr].spin_end = 0;
 	visit_copy(a, line_of("parker"), p->nr, true);
-	resume(p, a->now + cost_of("wake_run"), search);
+	resume(p, a->now + cost_of("wake_run"), begin_search);
 }
 
+/* Others may have woken those that were parked when it began. */
 static inline void notified(struct actor *a)
 {
-	wake_one(a);
+	unsigned int *nr = &state[a->nr].nr_to_wake;
+
+	for (; *nr && nr_parked; (*nr)--)
+		wake_one(a);
+	nr_searching -= *nr;
+	*nr = 0;
 	next_task(a);
 }
 
 /* True: the next round of @a is that. */
+static inline bool notify(struct actor *a, unsigned int nr)
+{
+	nr = nr < nr_parked ? nr : nr_parked;
+	if (!nr)
+		return false;
+	nr_searching += nr;
+	state[a->nr].nr_to_wake = nr;
+	begin(a, path_of("notify"), nr * cost_of("wake_call"), notified);
+	return true;
+}
+
 static inline bool notify_if_due(struct actor *a)
 {
 	visit_copy(a, line_of("idle"), 0, false);
-	if (!nr_parked || has_searcher)
-		return false;
-	has_searcher = true;
-	begin(a, path_of("notify"), cost_of("wake_call"), notified);
-	return true;
+	return !nr_searching && notify(a, 1);
 }
 
 static inline void stop_searching(struct actor *a)
@@ -100,8 +119,21 @@ static inline void stop_searching(struct actor *a)
 	if (!state[a->nr].is_searching)
 		return;
 	state[a->nr].is_searching = false;
-	has_searcher = false;
+	nr_searching--;
 	visit_copy(a, line_of("idle"), 0, true);
+}
+
+/* The thief has taken @more along, and left as many. */
+static inline bool notify_of_theft(struct actor *a, unsigned int more)
+{
+	bool was_searching = state[a->nr].is_searching;
+	bool has_fan = sim.has_fan || is_option("fan");
+
+	stop_searching(a);
+	if (!has_fan || !was_searching || !more || nr_parked < FAN)
+		return notify_if_due(a);
+	visit_copy(a, line_of("idle"), 0, false);
+	return notify(a, FAN);
 }
 
 /* ---- tasks ---- */
@@ -116,7 +148,7 @@ static inline void hold(struct actor *a)
 
 static inline void node_done(struct actor *a)
 {
-	unsigned int i = a->nr, nodes = (2U << TREE_DEPTH) - 1;
+	unsigned int i = a->nr, nodes = (2U << tree_depth) - 1;
 	uint8_t depth = state[i].depth;
 
 	sim.nr_done++;
@@ -129,7 +161,7 @@ static inline void node_done(struct actor *a)
 	if (!--nr_nodes_left) {
 		sim.is_over = sim.nr_done >= (double)NR_TREES * nodes;
 		nr_nodes_left = nodes;
-		queue_push(i, TREE_DEPTH);
+		queue_push(i, (uint8_t)tree_depth);
 	}
 	if (!depth || !notify_if_due(a))
 		next_task(a);
@@ -166,17 +198,16 @@ static inline void next_task(struct actor *a)
 /* Half of the rest as well; then the thief notifies. */
 static inline void steal(struct actor *a, unsigned int victim)
 {
-	unsigned int more;
+	unsigned int more, i;
 
 	visit_copy(a, line_of("queue"), victim, true);
 	queue_push(a->nr, queue_steal(victim));
 	more = queue_len(victim) / 2;
 	more = more > STEAL_MAX && !is_option("half") ? STEAL_MAX : more;
 	a->now += (1 + more) * cost_of("steal");
-	while (more--)
+	for (i = 0; i < more; i++)
 		queue_push(a->nr, queue_steal(victim));
-	stop_searching(a);
-	if (!notify_if_due(a))
+	if (!notify_of_theft(a, more))
 		next_task(a);
 }
 
@@ -239,14 +270,14 @@ static inline void spin(struct actor *a)
 /* It found nothing: one worker at a time goes on searching for a while. */
 static inline void spin_or_park(struct actor *a)
 {
-	bool may_spin = state[a->nr].is_searching || !has_searcher;
-
-	if (!may_spin) {
+	if (nr_searching > state[a->nr].is_searching) {
+		stop_searching(a);
 		begin(a, path_of("park"), 0, look_and_park);
 		return;
 	}
 	if (!state[a->nr].is_searching) {
-		state[a->nr].is_searching = has_searcher = true;
+		state[a->nr].is_searching = true;
+		nr_searching++;
 		visit_copy(a, line_of("idle"), 0, true);
 	}
 	if (!state[a->nr].spin_end)
@@ -297,16 +328,27 @@ static inline void search(struct actor *a)
 
 /* ---- subjects ---- */
 
-static inline void contend_trees(void)
+static inline void begin_trees(unsigned int depth)
 {
 	unsigned int i;
 
+	tree_depth = depth;
 	node_ns = cost_of("tree");
-	nr_nodes_left = (2U << TREE_DEPTH) - 1;
-	queue_push(0, TREE_DEPTH);
+	nr_nodes_left = (2U << depth) - 1;
+	queue_push(0, (uint8_t)depth);
 	for (i = 1; i < sim.nr_workers; i++)
 		parked[nr_parked++] = i;
 	resume(&sim.actors[0], 0, next_task);
+}
+
+static inline void contend_trees(void)
+{
+	begin_trees(TREE_DEPTH);
+}
+
+static inline void contend_large_trees(void)
+{
+	begin_trees(TREE2M_DEPTH);
 }
 
 /* One worker queues as many tasks as there are workers. */
@@ -319,6 +361,7 @@ static inline void queue_ramp(struct actor *a)
 	a->now += sim.nr_workers * cost_of("tree");
 	while (is_option("wake") && nr_parked) {
 		a->now += cost_of("wake_call");
+		nr_searching++;
 		wake_one(a);
 	}
 	if (!notify_if_due(a))

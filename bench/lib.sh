@@ -68,6 +68,26 @@ server_of() {
 	esac
 }
 
+# want_servers PEER...: each of them has a server, which was built.
+want_servers() {
+	local peer word status=0
+
+	for peer; do
+		word=$(server_of "$peer" "${compute-}")
+		if [[ -z $word ]]; then
+			echo "error: '$peer' has no server" >&2
+			return 2
+		fi
+		for word in $word; do
+			[[ $word != "$O"/* || -x $word ]] || {
+				echo "error: $word is missing: make bench-server builds it" >&2
+				status=2
+			}
+		done
+	done
+	return "$status"
+}
+
 # serving PEER COMMAND...: while its server runs, at $addr as process $server;
 # COMMAND may leave files in $dir.  $compute: see server_of.
 serving() {
@@ -82,9 +102,15 @@ serving() {
 	for ((i = 0; i < 100; i++)); do
 		addr=$(sed -n 's/^listening on //p' "$dir/server")
 		[[ -z $addr ]] || break
+		kill -0 "$server" 2>/dev/null || break
 		sleep 0.1
 	done
-	"$@" || status=$?
+	if [[ -n $addr ]]; then
+		"$@" || status=$?
+	else
+		echo "error: the server of '$peer' does not listen" >&2
+		status=1
+	fi
 	kill -KILL "$server" 2>/dev/null || :
 	wait "$server" 2>/dev/null || :
 	rm -rf "$dir"

@@ -6,76 +6,15 @@
  * The others are "idle", parked.  A path that makes a task ready among them wakes
  * one each time, so that the next round waits until it is parked again.  Such
  * paths run beside "busy" workers too, in tasks that the kernel holds; and so
- * does a worker that parks.
- *
- * A path runs ROUNDS times to warm up, and as often between two marks: stores
- * to the page MARKS, which a trace shows.
+ * does a worker that parks.  Of some paths another thread is traced: one that
+ * is no worker, beside four of these, or the timer thread.
  */
-#include "owners.h"
-#include "task.h"
+#include "lines.h"
+#include "lines_threads.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <unistd.h>
-
-#define ROUNDS		64
-#define WORKERS		4
-#define STACKS		64	/* more than a worker caches */
-#define MARKS		0x5a5a00000UL
-
-/* What a path's tasks share: the path's own, none of the library's. */
-static struct {
-	struct pl_word word;
-	struct pl_mutex mutex;
-	struct pl_chan *chan, *back;
-	struct pl__stack *stacks[STACKS];
-	uint64_t deadline_ns;
-	uint64_t counted;
-	int fd[2];
-	int pipe[2];
-	_Atomic uint32_t nr_blocked;
-	_Atomic uint32_t stop;
-	_Atomic uint32_t nr_ended;
-} __attribute__((aligned(64))) path;
-
-static const char *beside;
-
-/* ---- marks ---- */
-
-static void begin(void)
-{
-	*(volatile uint64_t *)MARKS = 1;
-}
-
-static void end(void)
-{
-	*(volatile uint64_t *)(MARKS + 8) = 1;
-}
-
-/* For a loop of 2 * ROUNDS: marks the second half. */
-static void mark_round(unsigned int i)
-{
-	if (i == ROUNDS)
-		begin();
-}
-
-/* @nr workers are parked, and none looks for work. */
-static bool is_idle(uint32_t nr)
-{
-	uint32_t nr_parked = 0, i;
-
-	for (i = 0; i < pl__rt.lots.nr; i++)
-		nr_parked += load_relaxed(&pl__rt.lots.lot[i].nr_parked);
-	return nr_parked == nr && !load_relaxed(&pl__rt.nr_searching);
-}
-
-/* Until the other workers are as they are to be. */
-static void settle(void)
-{
-	while (!strcmp(beside, "idle") && !is_idle(WORKERS - 1))
-		usleep(100);
-}
 
 /* Lets a task of this worker run, or one that another has taken. */
 static void let_run(void)
@@ -86,27 +25,7 @@ static void let_run(void)
 		pl_yield();
 }
 
-/* The marks around one round, with the others settled before it. */
-static void begin_one(unsigned int i)
-{
-	settle();
-	if (i >= ROUNDS)
-		begin();
-}
-
-static void end_one(unsigned int i)
-{
-	if (i >= ROUNDS)
-		end();
-}
-
 /* ---- tasks ---- */
-
-/* The stack that the caller runs on. */
-static void put_own_stack(void)
-{
-	put_stacks(pl__current()->stack);
-}
 
 static void spawn_end(void)
 {
@@ -132,13 +51,10 @@ static void spawn_join(void)
 	end();
 }
 
-static void count_end(void *arg)
-{
-	(void)arg;
-	atomic_fetch_add(&path.nr_ended, 1);
-}
-
-/* The worker that is woken takes the task; this one goes on with its own. */
+/*
+ * The worker that is woken takes the task; this one, or a thread that is none,
+ * goes on with its own.
+ */
 static void spawn_notify(void)
 {
 	unsigned int i;
@@ -147,8 +63,7 @@ static void spawn_notify(void)
 		begin_one(i);
 		must("spawn", pl_spawn(NULL, count_end, NULL, NULL));
 		end_one(i);
-		while (atomic_load(&path.nr_ended) <= i)
-			usleep(100);
+		wait_until_ended(i + 1);
 	}
 }
 
@@ -379,56 +294,72 @@ static void send_recv(void)
 	end();
 }
 
+/* A descriptor on which nothing is in flight, and each worker has a ring. */
+static void close_socket(void)
+{
+	int fds[2 * ROUNDS];
+	unsigned int i;
+
+	make_ring();
+	for (i = 0; i < 2 * ROUNDS; i++)
+		fds[i] = must("socket", socket(AF_UNIX, SOCK_STREAM, 0));
+	for (i = 0; i < 2 * ROUNDS; i++) {
+		mark_round(i);
+		must("close", pl_close(fds[i]));
+	}
+	end();
+}
+
 /* ---- which ---- */
 
 static const struct path {
 	const char *beside, *name;
-	void (*run)(void);
+	void (*run)(void);	/* by a task */
 	void (*outside)(void);	/* what the first thread does meanwhile */
+	void (*in_thread)(void); /* instead of run: by a thread */
+	void (*stay)(void *arg);	/* by busy workers; NULL: stay() */
+	const char *traced;	/* thread; NULL: the task's worker */
 } paths[] = {
-	{ "busy", "spawn", spawn_end, NULL },
-	{ "busy", "spawn_join", spawn_join, NULL },
-	{ "busy", "yield", yield, NULL },
-	{ "busy", "word", word, NULL },
-	{ "busy", "word_until", word_until, NULL },
-	{ "busy", "wake", wake, NULL },
-	{ "busy", "chan_wait", chan_wait, NULL },
-	{ "busy", "park", park, unpark },
-	{ "idle", "spawn", spawn_notify, NULL },
-	{ "idle", "wake", wake, NULL },
-	{ "idle", "yield_alone", yield_alone, NULL },
-	{ "idle", "mutex", mutex, NULL },
-	{ "idle", "chan", chan, NULL },
-	{ "idle", "timer", timer, NULL },
-	{ "idle", "stack", stack, NULL },
-	{ "idle", "stack_many", stack_many, NULL },
-	{ "idle", "send_recv", send_recv, NULL },
+	{ "busy", "spawn", .run = spawn_end },
+	{ "busy", "spawn_join", .run = spawn_join },
+	{ "busy", "yield", .run = yield },
+	{ "busy", "word", .run = word },
+	{ "busy", "word_until", .run = word_until },
+	{ "busy", "wake", .run = wake },
+	{ "busy", "chan_wait", .run = chan_wait },
+	{ "busy", "park", .run = park, .outside = unpark },
+	{ "busy", "sleep", .run = sleep_on },
+	{ "busy", "fire", .run = fire, .traced = "timer" },
+	{ "busy", "close", .run = close_socket, .stay = stay_with_ring },
+	{ "busy", "steal", .run = steal, .stay = stay_behind_tasks },
+	{ "busy", "thread_spawn", .in_thread = thread_spawn,
+	  .traced = "thread" },
+	{ "idle", "spawn", .run = spawn_notify },
+	{ "idle", "thread_spawn", .in_thread = spawn_notify,
+	  .traced = "thread" },
+	{ "idle", "wake", .run = wake },
+	{ "idle", "yield_alone", .run = yield_alone },
+	{ "idle", "mutex", .run = mutex },
+	{ "idle", "chan", .run = chan },
+	{ "idle", "timer", .run = timer },
+	{ "idle", "stack", .run = stack },
+	{ "idle", "stack_many", .run = stack_many },
+	{ "idle", "send_recv", .run = send_recv },
 };
 
 #define NR_PATHS (sizeof(paths) / sizeof(*paths))
 
 /* ---- the process ---- */
 
-/* Keeps its worker; other tasks of that may be stolen. */
-static void stay(void *arg)
-{
-	char c;
-
-	put_range(pl__current(), sizeof(struct pl__task), "other", "task");
-	atomic_fetch_add(&path.nr_blocked, 1);
-	if (read(path.pipe[0], &c, 1) < 0)
-		die("read: %s", strerror(errno));
-	(void)arg;
-}
-
-static void occupy(void)
+static void occupy(const struct path *p)
 {
 	uint32_t i;
 
 	if (pipe2(path.pipe, O_CLOEXEC))
 		die("pipe: %s", strerror(errno));
-	for (i = 1; i < WORKERS; i++) {
-		must("spawn", pl_spawn(NULL, stay, NULL, NULL));
+	for (i = 1; i <= nr_beside; i++) {
+		must("spawn", pl_spawn(NULL, p->stay ? p->stay : stay, NULL,
+				       NULL));
 		while (atomic_load(&path.nr_blocked) < i)
 			usleep(100);
 	}
@@ -437,7 +368,7 @@ static void occupy(void)
 static void free_workers(void)
 {
 	if (!strcmp(beside, "busy") &&
-	    write(path.pipe[1], "xyz", WORKERS - 1) != WORKERS - 1)
+	    write(path.pipe[1], "wxyz", nr_beside) != (ssize_t)nr_beside)
 		die("write: %s", strerror(errno));
 }
 
@@ -451,27 +382,7 @@ static void run(void *arg)
 	if (pl__self() != w)
 		die("%s: has moved to another worker", p->name);
 	put_own_stack();
-	printf("path %s %s worker %u rounds %u\n", p->beside, p->name,
-	       w->index, ROUNDS);
-}
-
-/* The stack of a worker's thread, or of another, with its thread-locals. */
-static void put_thread(void *arg)
-{
-	struct pl__worker *w = pl__self();
-	char owner[16] = "other";
-	pthread_attr_t attr;
-	size_t size;
-	void *low;
-
-	if (w)
-		snprintf(owner, sizeof(owner), "%u", w->index);
-	if (pthread_getattr_np(pthread_self(), &attr) ||
-	    pthread_attr_getstack(&attr, &low, &size))
-		die("no stack of a thread");
-	pthread_attr_destroy(&attr);
-	put_range(low, size, owner, "thread's stack");
-	(void)arg;
+	path.worker = w->index;
 }
 
 static void start(void)
@@ -484,22 +395,46 @@ static void start(void)
 	must("start", pl_runtime_start(&cfg));
 }
 
-static void measure(const struct path *p)
+/* By a task of the one worker that is left, or by a thread beside all. */
+static void run_path(const struct path *p)
 {
 	pl_task_t t;
 
-	beside = p->beside;
-	start();
-	if (!strcmp(beside, "busy"))
-		occupy();
+	if (p->in_thread) {
+		in_thread(p->in_thread);
+		return;
+	}
 	t = spawn(run, (void *)p);
 	if (p->outside)
 		p->outside();
 	must("join", pl_join(t));
+}
+
+static void put_path(const struct path *p)
+{
+	printf("path %s %s worker ", p->beside, p->name);
+	if (p->traced)
+		printf("%s", p->traced);
+	else
+		printf("%u", path.worker);
+	printf(" rounds %u\n", ROUNDS);
+}
+
+static void measure(const struct path *p)
+{
+	beside = p->beside;
+	nr_beside = p->in_thread ? WORKERS : WORKERS - 1;
+	start();
+	/* Its slot is none that tasks of the path have had. */
+	(void)pl__thread_task();
+	if (!strcmp(beside, "busy"))
+		occupy(p);
+	run_path(p);
 	put_range(pl__thread_task(), sizeof(struct pl__task), "other",
 		  "thread");
 	put_range(&path, sizeof(path), "object", "path");
 	put_owners();
+	put_path(p);
 	free_workers();
 	must("stop", pl_runtime_stop());
 }

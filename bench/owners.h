@@ -3,10 +3,10 @@
  * The memory of a process that runs tasks, by owner, for bench/sharing
  *
  * Prints "range FIRST LAST OWNER NAME" for each: the addresses of its first
- * and last byte, 16 digits each.  OWNER is a worker by its number; "task", what
+ * and last byte, 16 digits each.  OWNER is a worker by its number; "timer", the
+ * timer thread; "thread", one that is no worker and runs the path; "task", what
  * belongs to tasks of the path; "object", what the path itself shares; "other",
- * what belongs to threads that are no worker, and tasks of other workers; or
- * "process".  Ranges lie in each other: the smallest names an address.  What is
+ * what belongs to further threads, and tasks of other workers; or "process".  Ranges lie in each other: the smallest names an address.  What is
  * in none is the process's.  "code FIRST LAST NAME" is a function.
  */
 #ifndef BENCH_OWNERS_H
@@ -86,7 +86,6 @@ static inline void put_worker(struct pl__worker *w)
 	PUT(w, sysmon, owner, "worker");
 	put_deque(&w->deque, owner);
 	put_deque(&w->events, owner);
-	put_deque(&w->unstarted, owner);
 	put_heap(w->ring, owner, "ring");
 	for (cls = 0; cls < PL__STACK_CLASSES; cls++)
 		put_stacks(w->stacks.head[cls]);
@@ -120,6 +119,7 @@ static inline void put_counts(struct pl__rt *rt)
 	PUT(rt, ended_outside, "process", "rt");
 	PUT(rt, wakes_outside, "process", "rt");
 	PUT(rt, stackless, "process", "rt");
+	PUT(rt, held, "process", "rt");
 	PUT(rt, aside, "process", "rt");
 	PUT(rt, background, "process", "rt");
 	PUT(rt, start_lock, "process", "rt");
@@ -137,6 +137,17 @@ static inline void put_lots(struct pl__lots *lots)
 		PUT(&lots->lot[i], lock, "process", "lot");
 		PUT(&lots->lot[i], sleepers, "process", "lot");
 	}
+}
+
+/* What the calling thread, which is no worker, has in the runtime. */
+static inline void put_stripe(const char *owner)
+{
+	struct pl__stripe *s = pl__stripe();
+
+	PUT(s, inside, owner, "stripe");
+	PUT(s, lock, owner, "stripe");
+	PUT(s, tasks, owner, "stripe");
+	PUT(s, spawned, owner, "stripe");
 }
 
 /* Of its objects, called @name, it is known only that tasks use them. */
@@ -167,9 +178,33 @@ static inline void put_timer_bucket(struct bucket *b, const char *owner)
 	PUT(b, swept, owner, "timer_bucket");
 	PUT(b, added, owner, "timer_bucket");
 	PUT(b, cache, owner, "timer_bucket");
+	PUT(b, heap, owner, "timer_bucket");
+	put_heap(b->heap.room, owner, "timer_bucket.heap");
 	PUT(b, died_listed, owner, "timer_bucket");
 	PUT(b, died_heaped, owner, "timer_bucket");
+	PUT(b, kept_plus_1, owner, "timer_bucket");
+	PUT(b, fired, owner, "timer_bucket");
 	PUT(b, earliest_plus_1, "process", "timer_bucket");
+}
+
+/* What is the timer thread's alone. */
+static inline void put_timer_thread(struct pl__timers *t)
+{
+	PUT(t, fired, "timer", "timers");
+	PUT(t, reclaimed, "timer", "timers");
+	PUT(t, heap_nr, "timer", "timers");
+	PUT(t, heap.nr, "timer", "timers");
+	PUT(t, heap.room, "timer", "timers");
+	put_heap(t->heap.room, "timer", "timers.heap");
+	PUT(t, taken, "timer", "timers");
+	put_heap(t->taken.room, "timer", "timers.taken");
+	PUT(t, cache, "timer", "timers");
+	PUT(t, pulled_ns, "timer", "timers");
+	PUT(t, floor_ns, "timer", "timers");
+	PUT(t, left_ns, "timer", "timers");
+	PUT(t, listed, "timer", "timers");
+	PUT(t, has_long, "timer", "timers");
+	PUT(t, nr_batched, "timer", "timers");
 }
 
 static inline void put_timers(struct pl__timers *t)
@@ -182,6 +217,7 @@ static inline void put_timers(struct pl__timers *t)
 	PUT(t, next_ns, "process", "timers");
 	PUT(t, news, "process", "timers");
 	PUT(t, heap.size, "process", "timers");
+	put_timer_thread(t);
 	put_slab(&t->slab, "timer", "timers.slab");
 	for (i = 0; i < t->nr_buckets; i++) {
 		snprintf(owner, sizeof(owner), "%u", i);

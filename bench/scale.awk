@@ -65,6 +65,8 @@ FILENAME == ARGV[1] && !/^#/ {
 		visits = visits "visit " $2 " " $3 " " $4 " " $5 "\n"
 	} else if ($1 == "cost") {
 		costs = costs "cost " $2 " " $3 "\n"
+	} else if ($1 == "way") {
+		ways = ways "way " $2 "\n"
 	}
 }
 FILENAME == ARGV[2] && /^\| (busy|idle)-/ {
@@ -121,5 +123,5 @@ END {
 		fail("no 'ramp:2' in the costs: bench/scale --costs")
 	wake = least["wake_call_p50"] * 1000
 	print "cost wake_run", (ramp > wake ? ramp - wake : 0)
-	printf "%s%s", visits, costs
+	printf "%s%s%s", visits, costs, ways
 }

@@ -19,12 +19,12 @@
  *	    if (reason) refuse		    if (is_listed) take off
  *	    is_listed = true		    reason = -ECANCELED
  *	if (refused)			if (taken off)
- *	    complete			    have the task complete
+ *	    complete			    complete, or have the task do
  *
  *	submission			waker, timeout or cancel
  *	onto the lot			off the lot, reason	[ring-a]
  *	start the timeout
- *	if (reason)	[ring-b]	by the submitter's task:
+ *	if (reason)	[ring-b]	that or the submitter's task:
  *	    cancel the timeout		    cancel the timeout
  *	put				    done; put
  *
@@ -62,6 +62,7 @@ struct parklot_request {
 	struct io_uring_cmd	*cmd;		/* I: to be completed */
 	struct parklot_timeout	timeout;
 	bool			has_timeout;	/* I: has a deadline */
+	u64			cancel_jiffies;	/* ring's lock: of the last */
 	refcount_t		refs;		/* submission, completion */
 };
 
@@ -160,6 +161,7 @@ static struct parklot_request *request_create(struct io_uring_cmd *cmd,
 	request->lot = lot;
 	request->cmd = cmd;
 	request->has_timeout = has_timeout;
+	request->cancel_jiffies = get_jiffies_64() - 1;
 	if (has_timeout)
 		parklot_timeout_init(&request->timeout, &request_timeout_ops);
 	refcount_set(&request->refs, 2);
@@ -245,17 +247,40 @@ static int uring_park(struct io_uring_cmd *cmd, struct parklot_lots *lots,
 }
 
 /*
+ * A ring with DEFER_TASKRUN belongs to one task: others leave it the completion
+ * of commands.
+ */
+static bool has_one_task(struct io_uring_cmd *cmd)
+{
+	return cmd_to_io_kiocb(cmd)->ctx->flags & IORING_SETUP_DEFER_TASKRUN;
+}
+
+/*
  * Called at the end of the ring, or of the process, with the ring's lock held.
  * io_uring may cancel a command more than once, and before it is on its lot:
- * [ring-c]. A ring with DEFER_TASKRUN belongs to one task, and another one may
- * run here: so the command is completed by its task.
+ * [ring-c]. At the end of the ring a kworker does so until the command has
+ * completed, without a pause: so that does not wait for the task that submitted
+ * it, which may be stopped. Where it has to, since that task is to complete the
+ * command, there is a pause once all commands were cancelled, unless that took
+ * a tick.
  */
-static int uring_cancel(struct io_uring_cmd *cmd)
+static int uring_cancel(struct io_uring_cmd *cmd, unsigned int issue_flags)
 {
 	struct parklot_request *request = pdu_of(cmd)->request;
 
-	if (parklot_lot_give_up(request->lot, &request->sleeper, -ECANCELED))
+	/* io_uring goes through all commands of a ring without a pause. */
+	cond_resched();
+	if (!parklot_lot_give_up(request->lot, &request->sleeper, -ECANCELED)) {
+		if (current->flags & PF_KTHREAD &&
+		    !time_after64(get_jiffies_64(), request->cancel_jiffies))
+			schedule_timeout_uninterruptible(1);
+		request->cancel_jiffies = get_jiffies_64();
+		return 0;
+	}
+	if (has_one_task(cmd))
 		io_uring_cmd_complete_in_task(cmd, done_by_task);
+	else
+		request_done(request, -ECANCELED, issue_flags);
 	return 0;
 }
 
@@ -274,7 +299,7 @@ int parklot_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
 	void __user *uarg;
 
 	if (issue_flags & IO_URING_F_CANCEL)
-		return uring_cancel(cmd);
+		return uring_cancel(cmd, issue_flags);
 	if (!parklot_space_is_own(space))
 		return -EIO;
 	if (!parklot_has(PARKLOT_FEAT_URING))
@@ -283,7 +308,7 @@ int parklot_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
 	if (!lots)
 		return -ENXIO;
 	area = (const void *)cmd->sqe->cmd;
-	if (READ_ONCE(area->reserved))
+	if (cmd->flags & IORING_URING_CMD_MASK || READ_ONCE(area->reserved))
 		return -EINVAL;
 	uarg = u64_to_user_ptr(READ_ONCE(area->arg));
 	switch (cmd->cmd_op) {

@@ -516,12 +516,17 @@ bool parklot_worker_dismiss(struct parklot_pool *pool)
 	bool needs_grace;
 	u32 i;
 
-	mutex_lock(&workers_lock);
 	for (i = 0; i < pool->nr_slots; i++) {
+		cond_resched();
+		/* No worker joins any more. */
+		if (!READ_ONCE(pool->worker[i]))
+			continue;
+		mutex_lock(&workers_lock);
 		if (pool->worker[i])
 			worker_detach_other(pool->worker[i]);
-		cond_resched();
+		mutex_unlock(&workers_lock);
 	}
+	mutex_lock(&workers_lock);
 	needs_grace = pool->needs_grace;
 	mutex_unlock(&workers_lock);
 	return needs_grace;

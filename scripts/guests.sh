@@ -20,7 +20,7 @@ boot_tests() {
 	for test; do
 		copies+=(--copy-to test/t "$test")
 	done
-	selftests/vm/run --timeout "${BOOT_TIMEOUT:-1200}" \
+	selftests/vm/run --timeout "${BOOT_TIMEOUT:-2400}" \
 		"${options[@]}" "${copies[@]}" \
 		"$kernel" -- /vm/suite.sh \
 		--timeout "${BOOT_PROGRAM_TIMEOUT:-$((75 * factor))}" \
@@ -50,13 +50,15 @@ lib_programs() {
 	done
 }
 
-# in_kernel KERNEL: the tests of the device, and those of the rooms that ask
-# most of a kernel.  vm-6.12 has them all in every "make check".
+# in_kernel KERNEL ROOM...: the tests of the device, and the library's that stand
+# in these rooms: those that ask most of a kernel.  "make check-long" has all.
 in_kernel() {
+	local kernel=$1
+	shift
+
 	mk vm VARIANT=static selftests
 	# shellcheck disable=SC2046 # words are meant
-	boot_tests "$1" $(programs vm mod) \
-		$(lib_programs vm park ring io sched)
+	boot_tests "$kernel" $(programs vm mod) $(lib_programs vm "$@")
 }
 
 # in_arm64 KERNEL [REGEX]: the device's tests and the library's, or those with
@@ -70,12 +72,12 @@ in_arm64() {
 }
 
 part_vm-6.1() {
-	in_kernel 6.1
+	in_kernel 6.1 park ring io sched
 }
 
 # Four processors; vm-6.1, vm-no-crew and vm-inject have two. See vm-processors.
 part_vm-6.12() {
-	SMP=${SMP:-4} in_machine 6.12
+	SMP=${SMP:-4} in_kernel 6.12 park ring io sched time wait
 }
 
 # libraries_of PROGRAM...: the files that these are loaded with.
@@ -125,7 +127,7 @@ is_missing_72() {
 }
 
 part_vm-7.2() {
-	is_missing_72 || SMP=${SMP:-4} in_kernel 7.2
+	is_missing_72 || SMP=${SMP:-4} in_kernel 7.2 park ring io
 }
 
 # As a kernel without CONFIG_PREEMPT_NOTIFIERS has it. The library's sysmon does
@@ -165,7 +167,7 @@ part_vm-grown() {
 part_vm-inject() {
 	local test tests=()
 
-	for test in orphan_ring lot idle_timeout sysmon; do
+	for test in orphan_ring lot idle_timeout sysmon crowd hogs; do
 		tests+=("$O/vm-inject/selftests/lib_$test")
 	done
 	mk vm-inject VARIANT=inject LDFLAGS=-static "${tests[@]}"

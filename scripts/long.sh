@@ -7,7 +7,7 @@
 #	SEEDS=N		into so many runs they are divided (3)
 #	SEED=N		the first of the seeds, by default the time of day
 #	REPEAT=N	so many times the whole suite (5)
-#	KERNEL=NAME	which one is fuzzed (6.12)
+#	KERNEL=NAME	which one is fuzzed (6.12), or those of a part's guests
 #	SMP=N		processors of the guests (2; 8 of one that is fuzzed)
 # shellcheck shell=bash
 
@@ -274,6 +274,30 @@ part_repeat-inject() {
 	done
 }
 
+# Every test in several guests at a time, so that two processors are short: what
+# a thread has done between two steps of another is then much more.
+part_vm-beside() {
+	local nr kernel log status=0
+	local kernels=${KERNEL:-6.1 6.12 $(! fetched 7.2 || echo 7.2)}
+
+	mk vm VARIANT=static selftests
+	mkdir -p "$O/check"
+	export BOOT_FACTOR=8 BOOT_TIMEOUT=7200
+	for ((nr = 1; nr <= REPEAT; nr++)); do
+		progress "guests beside each other: $nr of $REPEAT"
+		log=$O/check/vm-beside-$nr
+		rm -f "$log"-*
+		for kernel in $kernels; do
+			in_machine "$kernel" >"$log-$kernel" 2>&1 &
+		done
+		for kernel in $kernels; do
+			wait -n || status=$?
+		done
+		cat "$log"-*
+	done
+	return "$status"
+}
+
 part_model-larger() {
 	selftests/models/run --larger
 }
@@ -281,6 +305,10 @@ part_model-larger() {
 # Every test, where "make check" has those of some rooms.
 part_vm-6.1-all() {
 	in_machine 6.1
+}
+
+part_vm-6.12-all() {
+	SMP=${SMP:-4} in_machine 6.12
 }
 
 part_vm-7.2-all() {

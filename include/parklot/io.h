@@ -161,6 +161,32 @@ PL_API void pl_io_sqe_init(struct io_uring_sqe *sqe);
  */
 PL_API int pl_io_wait(struct io_uring_sqe *sqe, uint64_t deadline_ns);
 
+#define PL_IO_LINKED_MAX	32
+
+/**
+ * pl_io_wait_linked() - submit copies of @nr SQEs at a time, wait for all
+ * @sqe:         an array, of entries as for pl_io_wait(); any but the last may
+ *               have IOSQE_IO_HARDLINK
+ * @res:         the results, as many
+ * @nr:          1 to PL_IO_LINKED_MAX
+ * @deadline_ns: as everywhere, for all of them
+ *
+ * The kernel begins each when the one before has succeeded.  After one that
+ * fails, or reads or writes less than was asked for, no later one is begun;
+ * with IOSQE_IO_HARDLINK the next is begun all the same, also if the call gives
+ * up.  The descriptor of each is looked up when it is begun.
+ *
+ * Whatever is returned, but -EINVAL, sets each of @res: to the completion's
+ * res, or -ECANCELED: it was not begun, or ended by the call that gave up;
+ * -EAGAIN: the kernel had no memory for it.
+ *
+ * Return: 0: each has ended by itself, or was not begun after another; -EINVAL:
+ * @sqe or @res is NULL, @nr is out of range, or an entry is refused; else as
+ * pl_io_wait().
+ */
+PL_API int pl_io_wait_linked(const struct io_uring_sqe *sqe, int *res,
+			     unsigned int nr, uint64_t deadline_ns);
+
 PL_END_DECLS
 
 #endif /* PARKLOT_IO_H */

@@ -37,14 +37,14 @@ enum pl_wait {
 /**
  * struct pl_config - what a runtime is started with
  * @size:		set by PL_CONFIG_INIT
- * @nr_workers:		target concurrency: workers that run at a time, started
+ * @nr_workers:		target concurrency: workers that run at most, started
  *			on demand; 0: the CPUs that affinity and cgroup quota
  *			allow, but no more than @max_workers
  * @max_workers:	most worker threads, blocked ones included; 0:
  *			@nr_workers + 256.  If all of them are blocked while
  *			tasks wait, a line on stderr says so, once
  * @nr_lots:		parking lots the workers are spread over; 0: 4
- * @nr_timer_buckets:	0: one a worker, up to 128, and 16 for other threads;
+ * @nr_timer_buckets:	0: one a worker, up to 256, and 16 for other threads;
  *			at most 1024
  * @backend:		enum pl_backend
  * @flags:		0
@@ -63,10 +63,14 @@ enum pl_wait {
  *		may run, taking one CPU of each core first, near ones one after
  *		the other; workers beyond these to none.  Follows when those
  *		CPUs change.  0: the kernel places workers
+ * @fixed_workers: 1: @nr_workers run while there is work for them.  0: as many
+ *		of these as the load needs
+ * @reserved:	0
  *
  * PARKLOT_BACKEND=auto|module|futex, PARKLOT_WORKERS=N, PARKLOT_MAX_WORKERS=N,
  * PARKLOT_MAX_TASKS=N, PARKLOT_PIN=0|1 and PARKLOT_DUMP_SIGNAL=USR2 in the
- * environment override the fields of these names.
+ * environment override the fields of these names, PARKLOT_ELASTIC=0|1
+ * overrides @fixed_workers.
  * PARKLOT_IO=auto|uring|poll chooses how tasks wait for input and output,
  * PARKLOT_WAIT=auto|eventfd|futex|park how a worker sleeps meanwhile.
  */
@@ -86,6 +90,8 @@ struct pl_config {
 	uint64_t	stall_ns;
 	uint32_t	max_tasks;
 	uint32_t	pin_workers;
+	uint32_t	fixed_workers;
+	uint32_t	reserved;
 };
 
 #define PL_CONFIG_INIT		PL__SIZED(struct pl_config)
@@ -188,7 +194,8 @@ PL_API enum pl_backend pl_runtime_backend(void);
  * struct pl_stat - what the runtime did, and what it is doing
  *
  * The counters are sums over workers read without stopping them: each is
- * exact once the runtime is quiet, and never goes down.
+ * exact once the runtime is quiet, and never goes down, except that a spawn may
+ * be counted that is undone, as by pushes into a queue at the same time.
  */
 struct pl_stat {
 	size_t		size;
@@ -236,7 +243,18 @@ struct pl_stat {
 	/* background tasks that ran though others were ready */
 	uint64_t	background_late;
 	uint32_t	background_ready; /* background tasks that wait */
-	uint32_t	reserved;
+	uint32_t	workers_active;	/* as many are to run by the load */
+	/* times that workers_active was raised, and lowered */
+	uint64_t	active_raised;
+	uint64_t	active_lowered;
+	/* of those raised: tasks waited, or waited behind one that computes; */
+	uint64_t	raised_waits;
+	uint64_t	raised_stuck;
+	uint64_t	raised_batch;	/* pl_spawn_many(); */
+	uint64_t	raised_back;	/* fewer were tried, and did less */
+	/* of those lowered: fewer suffice; to try whether fewer do as much */
+	uint64_t	lowered_unused;
+	uint64_t	lowered_trial;
 };
 
 #define PL_STAT_INIT		PL__SIZED(struct pl_stat)

@@ -20,7 +20,9 @@ typedef uint64_t pl_timer_t;	/* slot | version << 32; 0 is no timer */
  *               add or delete timers; must not block.
  * @arg:         passed to it
  *
- * Return: 0; -ENOMEM, -EAGAIN; -ECANCELED while the runtime stops; -EINVAL.
+ * Return: 0; -ENOMEM, -EAGAIN; -EINVAL; to a thread that is no worker
+ * -ECANCELED while the runtime stops.  What has not fired when the last task
+ * has ended does not.
  */
 PL_API int pl_timer_add(pl_timer_t *out, uint64_t deadline_ns,
 			void (*fn)(void *arg), void *arg);

@@ -137,4 +137,15 @@ static inline void pl__full_barrier(void)
 #endif
 }
 
+/*
+ * Where the library is loaded late, the variables of a thread would be
+ * allocated at its first access, which may be in a signal handler.  glibc has
+ * room for some; musl refuses a library that asks for it.
+ */
+#ifdef __GLIBC__
+# define PL_TLS_EARLY	__attribute__((tls_model("initial-exec")))
+#else
+# define PL_TLS_EARLY
+#endif
+
 #endif /* PL_BASE_H */

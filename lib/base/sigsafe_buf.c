@@ -8,7 +8,9 @@ int pl__sigsafe_flush(struct pl__sigsafe_buf *t)
 	ssize_t ret;
 
 	while (!t->error && done < t->n) {
-		ret = pl__fd_write(t->fd, t->buf + done, t->n - done);
+		ret = t->is_hasty ?
+			pl__fd_try_write(t->fd, t->buf + done, t->n - done) :
+			pl__fd_write(t->fd, t->buf + done, t->n - done);
 		if (ret >= 0)
 			done += (size_t)ret;
 		else if (ret != -EINTR)

@@ -9,9 +9,10 @@
 
 #include "base/base.h"
 
-/* Initialized to { .fd = fd }. */
+/* Initialized to { .fd = fd }; is_hasty: a write that would block fails. */
 struct pl__sigsafe_buf {
 	int	fd;
+	bool	is_hasty;
 	int	error;		/* -errno of the first failed write, or 0 */
 	size_t	n;
 	char	buf[512];

@@ -69,6 +69,9 @@ ssize_t pl__fd_try_write(int fd, const void *buf, size_t size);
 /* Reads from the beginning of the file, as a string; its length or -errno. */
 ssize_t pl__fd_reread(int fd, char *buf, size_t size);
 
+/* The most bytes that one system call transfers. */
+#define PL__TRANSFER_MAX	0x7ffff000
+
 /* Any system call, with up to six arguments of any type. */
 #define pl__syscall(...)	PL__SYSCALL(__VA_ARGS__, 0, 0, 0, 0, 0, 0)
 #define PL__SYSCALL(nr, a, b, c, d, e, f, ...)				\

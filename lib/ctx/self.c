@@ -7,13 +7,13 @@
 
 #include <pthread.h>
 
-static __thread struct pl__worker *self_worker;
-static __thread struct pl__task *self_thread;
-static __thread void *volatile self_locals;
-static __thread uint32_t self_number;
-static __thread uint32_t self_unsignalled;
-static __thread bool self_is_own;
-static __thread bool self_is_orphan;
+static __thread struct pl__worker *self_worker PL_TLS_EARLY;
+static __thread struct pl__task *self_thread PL_TLS_EARLY;
+static __thread void *volatile self_locals PL_TLS_EARLY;
+static __thread uint32_t self_number PL_TLS_EARLY;
+static __thread uint32_t self_unsignalled PL_TLS_EARLY;
+static __thread bool self_is_own PL_TLS_EARLY;
+static __thread bool self_is_orphan PL_TLS_EARLY;
 
 static struct pl__lock key_lock;
 static pthread_key_t key;

@@ -2,10 +2,10 @@
 /*
  * self: identifies the calling thread
  *
- * The only user of thread-local variables.  A task may continue on another
- * thread, and compilers keep the address of a __thread variable across the
- * switch; so these functions return values, are never inlined, and are called
- * again after every switch.
+ * The only user of thread-local variables, but for base/own_wait.c.  A task may
+ * continue on another thread, and compilers keep the address of a __thread
+ * variable across the switch; so these functions return values, are never
+ * inlined, and are called again after every switch.
  */
 #ifndef PL_SELF_H
 #define PL_SELF_H

@@ -486,10 +486,12 @@ void pl__dump_left(struct pl_stop_report *report)
 	uint32_t nr = pl__slab_nr_slots(&pl__rt.tasks), nr_named = 0, i;
 	uint64_t ended = pl__stat_ended(), nr_left = pl__stat_spawned() - ended;
 	struct pl_stop_report own = { .nr_left = (uint32_t)nr_left };
-	struct pl__sigsafe_buf text = { .fd = STDERR_FILENO };
+	struct pl__sigsafe_buf text = { .fd = STDERR_FILENO, .is_hasty = true };
 	struct view v;
 
-	pl__sigsafe_put(&text, "parklot: tasks that the stop waits for:\n");
+	if (nr_left)
+		pl__sigsafe_put(&text,
+				"parklot: tasks that the stop waits for:\n");
 	for (i = pl__rt.first_slot; i < nr && nr_named < PL_STOP_LEFT_MAX;
 	     i++) {
 		if (!dump_look(&v, pl__slab_get(&pl__rt.tasks, i)) ||
@@ -500,7 +502,8 @@ void pl__dump_left(struct pl_stop_report *report)
 	}
 	pl__sigsafe_put(&text, "parklot: ");
 	pl__sigsafe_number(&text, nr_left, 10);
-	pl__sigsafe_put(&text, " tasks have not ended\n");
+	pl__sigsafe_put(&text, nr_left ? " tasks have not ended\n" :
+			" tasks, but a thread, as in a dump, are left\n");
 	pl__sigsafe_flush(&text);
 	if (report)
 		pl__grown_write(report, &own, sizeof(own));

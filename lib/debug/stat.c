@@ -10,13 +10,18 @@
 static struct pl_stat past;
 static struct pl__lock past_lock;
 
+/* Under past_lock: a runtime ends, and its counters are not in `past` yet. */
+static bool is_draining;
+
 /* A child of fork() counts from 0. */
 static void stat_atfork_child(void)
 {
 	memset(&past, 0, sizeof(past));
 	past_lock = (struct pl__lock){ 0 };
+	is_draining = false;
 	store_relaxed(&pl__rt.spawned_past, 0);
 	store_relaxed(&pl__rt.ended_past, 0);
+	store_relaxed(&pl__rt.wakes_outside, 0);
 }
 
 PL_ATFORK_CHILD(stat_atfork_child);
@@ -65,27 +70,30 @@ uint64_t pl__stat_spawned(void)
 	return sum;
 }
 
-uint64_t pl__stat_ended(void)
+/* Without spawns that were undone. */
+static uint64_t nr_ended(void)
 {
 	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
-	uint64_t sum = load_relaxed(&pl__rt.ended_past) +
-		       atomic_load(&pl__rt.ended_outside);
+	uint64_t sum = load_relaxed(&pl__rt.ended_past);
 
 	for (i = 0; i < nr; i++)
 		sum += load_acquire(&pl__rt.workers[i]->stat.ended);
 	return sum;
 }
 
+uint64_t pl__stat_ended(void)
+{
+	return nr_ended() + atomic_load(&pl__rt.ended_outside);
+}
+
 /* Reads ended before spawned, so that the difference is not negative. */
 static void set_tasks(struct pl_stat *st)
 {
 	uint64_t back = atomic_load(&pl__rt.ended_outside);
-	uint64_t ended = pl__stat_ended();
-	uint64_t spawned = pl__stat_spawned();
 
-	st->tasks_ended = ended - back;
-	st->tasks_spawned = spawned - back;
-	st->tasks_alive = minus(spawned, ended);
+	st->tasks_ended = nr_ended();
+	st->tasks_spawned = pl__stat_spawned() - back;
+	st->tasks_alive = minus(st->tasks_spawned, st->tasks_ended);
 }
 
 static void add_timers(struct pl_stat *st)
@@ -100,18 +108,40 @@ static void add_timers(struct pl_stat *st)
 	st->timer_busy_ns += busy_ns;
 }
 
+/* Of the number of workers that are to run, by what it was changed for. */
+static void add_changes(struct pl_stat *st)
+{
+	uint64_t waits = load_relaxed(&pl__rt.nr_changes[PL__RAISED_WAITS]);
+	uint64_t stuck = load_relaxed(&pl__rt.nr_changes[PL__RAISED_STUCK]);
+	uint64_t batch = load_relaxed(&pl__rt.nr_changes[PL__RAISED_BATCH]);
+	uint64_t back = load_relaxed(&pl__rt.nr_changes[PL__RAISED_BACK]);
+	uint64_t unused = load_relaxed(&pl__rt.nr_changes[PL__LOWERED_UNUSED]);
+	uint64_t trial = load_relaxed(&pl__rt.nr_changes[PL__LOWERED_TRIAL]);
+
+	st->active_raised += waits + stuck + batch + back;
+	st->active_lowered += unused + trial;
+	st->raised_waits += waits;
+	st->raised_stuck += stuck;
+	st->raised_batch += batch;
+	st->raised_back += back;
+	st->lowered_unused += unused;
+	st->lowered_trial += trial;
+}
+
 static void add_runtime(struct pl_stat *st)
 {
 	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
 
 	for (i = 0; i < nr; i++)
 		add_worker(st, pl__rt.workers[i]);
+	st->wakes += atomic_load(&pl__rt.wakes_outside);
 	st->wakes_empty += atomic_load(&pl__rt.lots.nr_empty);
 	st->all_blocked += load_relaxed(&pl__rt.nr_all_blocked);
 	st->blocks += load_relaxed(&pl__rt.nr_blocks);
 	st->stalls += load_relaxed(&pl__rt.nr_stalls);
 	st->stalls_over += load_relaxed(&pl__rt.nr_stalls_over);
 	st->blocks += atomic_load(&pl__rt.lots.nr_called);
+	add_changes(st);
 	st->set_aside += load_relaxed(&pl__rt.aside.nr_put);
 	st->spares += load_relaxed(&pl__rt.aside.nr_spares);
 	st->background_late += load_relaxed(&pl__rt.background.nr_late);
@@ -151,21 +181,49 @@ static void set_gauges(struct pl_stat *st)
 	st->workers_blocked = pl__nr_blocked();
 	st->background_ready = load_relaxed(&pl__rt.background.nr);
 	st->workers_stalled = load_relaxed(&pl__rt.nr_stalled);
+	st->workers_active = load_relaxed(&pl__rt.active);
 	st->workers_running = minus(st->workers, st->workers_parked +
 					(uint64_t)st->workers_blocked);
 }
 
+void pl__stat_drain(void)
+{
+	pl__lock(&past_lock);
+	is_draining = true;
+	pl__unlock(&past_lock);
+}
+
 void pl__stat_keep(void)
 {
-	uint64_t spawned = pl__stat_spawned(), ended = pl__stat_ended();
+	uint64_t spawned, ended;
 
 	pl__lock(&past_lock);
+	is_draining = false;
+	spawned = pl__stat_spawned();
+	ended = pl__stat_ended();
 	add_runtime(&past);
 	past.timers_alive = 0;
 	past.io_in_flight = 0;
 	store_relaxed(&pl__rt.spawned_past, spawned - nr_spawned_outside());
 	store_relaxed(&pl__rt.ended_past,
 		      ended - atomic_load(&pl__rt.ended_outside));
+	pl__unlock(&past_lock);
+}
+
+/* None may enter the runtime, or there is none. */
+static void read_past(struct pl_stat *st)
+{
+	pl__lock(&past_lock);
+	*st = past;
+	if (is_draining) {
+		add_runtime(st);
+		set_tasks(st);
+	} else {
+		st->tasks_ended = load_relaxed(&pl__rt.ended_past);
+		st->tasks_spawned = load_relaxed(&pl__rt.spawned_past) +
+				    nr_spawned_outside() -
+				    atomic_load(&pl__rt.ended_outside);
+	}
 	pl__unlock(&past_lock);
 }
 
@@ -179,13 +237,7 @@ int pl_stat_read(struct pl_stat *out)
 		return -EINVAL;
 	size = out->size;
 	if (outside && !pl__rt_enter()) {
-		pl__lock(&past_lock);
-		st = past;
-		pl__unlock(&past_lock);
-		st.tasks_ended = load_relaxed(&pl__rt.ended_past);
-		st.tasks_spawned = load_relaxed(&pl__rt.spawned_past) +
-				   nr_spawned_outside() -
-				   atomic_load(&pl__rt.ended_outside);
+		read_past(&st);
 	} else {
 		st = past;
 		add_runtime(&st);
@@ -194,7 +246,6 @@ int pl_stat_read(struct pl_stat *out)
 		if (outside)
 			pl__rt_exit();
 	}
-	st.wakes += atomic_load(&pl__rt.wakes_outside);
 	st.size = size;
 	memset(out, 0, size);
 	memcpy(out, &st, size < sizeof(st) ? size : sizeof(st));

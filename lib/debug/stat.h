@@ -14,7 +14,12 @@
 uint64_t pl__stat_spawned(void);
 uint64_t pl__stat_ended(void);
 
-/* Keeps the counters of a runtime before its workers are freed. */
+/*
+ * From pl__stat_drain(), before none may enter the runtime any more, to
+ * pl__stat_keep(), before its workers are freed, its counters are read all the
+ * same.
+ */
+void pl__stat_drain(void);
 void pl__stat_keep(void);
 
 #endif /* PL_STAT_H */

@@ -17,6 +17,9 @@
 #define STRIPES_16(i) \
 	STRIPES_4(i), STRIPES_4((i) + 4), STRIPES_4((i) + 8), \
 	STRIPES_4((i) + 12)
+/* Each in a sum, and by itself. */
+#define CHANGES(why, sum, said) \
+	RT(nr_changes[PL__##why], sum, 0), RT(nr_changes[PL__##why], said, 0)
 #define WORKER(field, said) \
 	ENTRY(PL__EXPORT_WORKER, struct pl__worker, stat.field, said, 0)
 #define DELAYS(field, said) \
@@ -55,6 +58,7 @@ static const struct pl__stat_export entries[] = {
 	WORKER(nosignals, nosignals),
 	BUCKET(added, timers_added),
 	TIMERS(fired, timers_fired),
+	BUCKET(fired, timers_fired),
 	BUCKET(died_listed, timers_deleted),
 	BUCKET(died_heaped, timers_deleted),
 	RING(nr_added, io_submitted),
@@ -70,6 +74,13 @@ static const struct pl__stat_export entries[] = {
 	RT(nr_stalls, stalls, 0),
 	RT(nr_stalls_over, stalls_over, 0),
 	RT(nr_stalled, workers_stalled, PL__EXPORT_GAUGE),
+	RT(active, workers_active, PL__EXPORT_GAUGE),
+	CHANGES(RAISED_WAITS, active_raised, raised_waits),
+	CHANGES(RAISED_STUCK, active_raised, raised_stuck),
+	CHANGES(RAISED_BATCH, active_raised, raised_batch),
+	CHANGES(RAISED_BACK, active_raised, raised_back),
+	CHANGES(LOWERED_UNUSED, active_lowered, lowered_unused),
+	CHANGES(LOWERED_TRIAL, active_lowered, lowered_trial),
 	RT(aside.nr_put, set_aside, 0),
 	RT(aside.nr_spares, spares, 0),
 	RT(background.nr, background_ready, PL__EXPORT_GAUGE),

@@ -11,12 +11,18 @@
 #define NR_CHILDREN	4
 #define SIZE_MIN	1024
 
+static size_t room_bytes(uint32_t size)
+{
+	return sizeof(struct pl__heap_room) +
+	       size * sizeof(struct pl__heap_entry);
+}
+
 /* L: allocates a spare array of @size. */
 static bool add_spare(struct pl__heap *h, uint32_t size)
 {
 	struct pl__heap_room *room;
 
-	room = pl__alloc(sizeof(*room) + size * sizeof(room->entries[0]));
+	room = pl__alloc(room_bytes(size));
 	if (!room)
 		return false;
 	room->size = size;
@@ -150,4 +156,37 @@ void pl__heap_filter(struct pl__heap *h, bool (*keep)(void *ptr, void *arg),
 	/* Leaves are heaps; makes heaps of their parents, the last first. */
 	for (i = nr > 1 ? (nr - 2) / NR_CHILDREN + 1 : 0; i--;)
 		sift_down(entries, nr, i, entries[i]);
+}
+
+void pl__heap_swap(struct pl__heap *a, struct pl__heap *b)
+{
+	struct pl__heap_room *room = a->room, *spare = a->spare;
+	uint32_t nr = a->nr, size = load_relaxed(&a->size);
+
+	a->nr = b->nr;
+	a->room = b->room;
+	a->spare = b->spare;
+	store_relaxed(&a->size, load_relaxed(&b->size));
+	b->nr = nr;
+	b->room = room;
+	b->spare = spare;
+	store_relaxed(&b->size, size);
+}
+
+bool pl__heap_map(struct pl__heap *h, uint32_t size)
+{
+	struct pl__heap_room *room = pl__map(room_bytes(size));
+
+	if (!room)
+		return false;
+	room->size = size;
+	h->room = room;
+	store_relaxed(&h->size, size);
+	return true;
+}
+
+void pl__heap_unmap(struct pl__heap *h)
+{
+	if (h->room)
+		pl__unmap(h->room, room_bytes(h->room->size));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * heap: the earliest deadline of many, for one thread
+ * heap: the earliest deadline of many, for one thread at a time
  *
  * 4-ary: half as deep as a binary heap, and the four children of an entry are
  * in one or two cache lines.  Deadlines are beside the pointers, so that
@@ -79,10 +79,36 @@ void *pl__heap_pop(struct pl__heap *h);
 void pl__heap_filter(struct pl__heap *h, bool (*keep)(void *ptr, void *arg),
 		     void *arg);
 
+/**
+ * pl__heap_map() - give an empty heap its only room, of pages
+ *
+ * It takes memory for what it holds, at most, and is freed by pl__heap_unmap();
+ * pl__heap_reserve() and pl__heap_fini() are for other heaps.
+ *
+ * Return: false: no memory.
+ */
+bool pl__heap_map(struct pl__heap *h, uint32_t size);
+void pl__heap_unmap(struct pl__heap *h);
+
+/** pl__heap_swap() - exchange all of two heaps, which nobody else uses */
+void pl__heap_swap(struct pl__heap *a, struct pl__heap *b);
+
 /** pl__heap_deadline() - the earliest deadline; UINT64_MAX if it is empty */
 static inline uint64_t pl__heap_deadline(const struct pl__heap *h)
 {
 	return h->nr ? h->room->entries[0].deadline_ns : UINT64_MAX;
+}
+
+/** pl__heap_first() - the entry with that deadline; not of an empty one */
+static inline void *pl__heap_first(const struct pl__heap *h)
+{
+	return h->room->entries[0].ptr;
+}
+
+/** pl__heap_is_full() - there is no room for another entry */
+static inline bool pl__heap_is_full(const struct pl__heap *h)
+{
+	return h->nr == load_relaxed(&h->size);
 }
 
 #endif /* PL_HEAP_H */

@@ -121,7 +121,7 @@ static int close_and_tell(int fd)
 		drop_all(&t);
 		return ret;
 	}
-	/* [close-b] pairs with [close-a] in pl__ring_add(). */
+	/* [close-b] pairs with [close-a] in ring_list_req(). */
 	pl__full_barrier();
 	PL_INJECT("close-b");
 	close_collect(&t, true);

@@ -17,18 +17,19 @@
  */
 #include "io/io.h"
 #include "io/io_order.h"
+#include "io/io_request.h"
 #include "io/refused.h"
-#include "ring/request.h"
 #include "ring/sync_op.h"
 #include "rt/spawn.h"
 #include "sched/background.h"
 #include "sched/notify.h"
 #include "base/sys.h"
-#include "wait/wait_lone.h"
 
 #include <liburing.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
 
 /*
  * A task yields after so many socket calls of which none had to wait; a power
@@ -36,13 +37,11 @@
  */
 #define YIELD_EVERY	16U
 
-#define KERNEL_ERESTARTSYS	512
-
 /* Linux 6.4 and 6.7; headers may be older. */
 #define TIMEOUT_MULTISHOT	(1U << 6)
 #define OP_READ_MULTISHOT	49
 
-static void request_done(struct pl__ring_req *req, int res)
+void pl__io_request_done(struct pl__ring_req *req, int res)
 {
 	struct pl__request *r = container_of(req, struct pl__request, req);
 	struct pl__worker *w = pl__self();
@@ -61,10 +60,8 @@ static void request_done(struct pl__ring_req *req, int res)
 	}
 }
 
-static struct pl__ring *io_ring(struct pl__worker *w)
+struct pl__ring *pl__io_ring_open(struct pl__worker *w)
 {
-	if (likely(w->ring) || w->ring_error)
-		return w->ring;
 	w->ring_error = pl__ring_open(&w->ring, pl__rt.io, pl__rt.wait);
 	if (!w->ring_error)
 		store_release(&w->ring_seen, w->ring);
@@ -80,22 +77,34 @@ struct io_op {
 	uint64_t		deadline_ns;
 	/* the caller's own SQE: io_uring only */
 	bool			is_callers;
+	/* a wait on behalf of another descriptor, or NULL */
+	const struct io_poll_set *set;
+};
+
+/* An epoll set that is to have one descriptor, and waits on its behalf. */
+struct io_poll_set {
+	int			fd;
+	uint32_t		events;
 };
 
 static int io_submit(struct pl__request *r, const struct io_op *a)
 {
 	struct pl__worker *w = pl__self();
-	struct pl__ring *ring = io_ring(w);
+	struct pl__ring *ring = pl__io_ring(w);
 	int ret;
 
 	if (!ring)
 		return w->ring_error ? -EOPNOTSUPP : -ENOMEM;
 	if (a->is_callers && pl__ring_kind(ring) != PL_IO_URING)
 		return -EOPNOTSUPP;
-	r->req.done = request_done;
+	/* One of epoll looks for the request under its own descriptor. */
+	if (unlikely(a->set) && pl__ring_kind(ring) != PL_IO_URING)
+		return -ERESTART;
+	r->req.done = pl__io_request_done;
 	store_relaxed(&r->done, 0);
 	r->waiter = pl__wait_lone_begin(&r->done);
-	ret = pl__ring_add(ring, &r->req, a->sqe);
+	ret = pl__ring_add_for(ring, &r->req, a->sqe,
+			       unlikely(a->set) ? a->set->fd : a->sqe->fd);
 	if (!ret)
 		pl__sysmon_notify_io();
 	else if (r->waiter)
@@ -208,37 +217,6 @@ static void learn_from(const struct io_op *a, int res)
 		pl__attempt_hint_reset(attempt_hint_of(pl__self(), a->sqe));
 }
 
-static bool is_done(struct pl__request *r)
-{
-	return likely(r->waiter) ? pl__wait_lone_is_done(r->waiter) :
-				   load_acquire(&r->done);
-}
-
-static inline int wait_for(struct pl__request *r, uint64_t deadline_ns,
-			   uint32_t flags)
-{
-	flags |= PL__FOR_IO;
-	return likely(r->waiter) ?
-		pl__wait_lone(r->waiter, deadline_ns, flags) :
-		pl__wait(&r->done, 0, deadline_ns, flags);
-}
-
-static void wait_uninterruptible(struct pl__request *r)
-{
-	while (!is_done(r))
-		wait_for(r, PL_FOREVER, PL__WAIT_UNINTERRUPTIBLE);
-}
-
-/*
- * The kernel ended the request when it was asked to.  An open says so by the
- * kernel's own ERESTARTSYS, which no program sees otherwise.
- */
-static bool was_ended(int res)
-{
-	return res == -ECANCELED || res == -EINTR || res == -ERESTART ||
-	       res == -KERNEL_ERESTARTSYS;
-}
-
 /*
  * A request ended with -ECANCELED before the library asked for that, and its
  * wait with @ret: if that is to end the call, a refused one is not made.
@@ -250,6 +228,21 @@ static __pl_noinline int io_end_canceled(const struct io_op *a, int ret)
 		return -ECANCELED;
 	}
 	return ret && ret != -EAGAIN ? ret : pl__refused_call(a->sqe);
+}
+
+/*
+ * The descriptor is put into the set once its close would end the request: one
+ * that was closed before has no file, or another one.
+ */
+static __pl_noinline int fill_set(const struct io_op *a)
+{
+	struct epoll_event ev = { .events = (uint16_t)a->set->events };
+	long ret;
+
+	PL_INJECT("filling");
+	ret = pl__syscall(SYS_epoll_ctl, a->sqe->fd, EPOLL_CTL_ADD, a->set->fd,
+			  &ev);
+	return ret == -ENOSPC ? -ENOMEM : (int)ret;
 }
 
 static int io_wait_once(const struct io_op *a)
@@ -264,14 +257,17 @@ static int io_wait_once(const struct io_op *a)
 	if (ret)
 		return ret;
 
+	if (unlikely(a->set))
+		ret = fill_set(a);
 	/*
 	 * A wake may be late, for a request that was at this address before, or
 	 * a timer old: then done() was not called, and the deadline holds.
 	 */
-	do {
-		ret = wait_for(&r, a->deadline_ns, 0);
-	} while (!is_done(&r) && (!ret || ret == -EAGAIN));
-	if (is_done(&r)) {
+	if (!ret)
+		do {
+			ret = pl__io_wait_for(&r, a->deadline_ns, 0);
+		} while (!pl__io_is_done(&r) && (!ret || ret == -EAGAIN));
+	if (pl__io_is_done(&r)) {
 		if (r.done_ns && !pl__is_background(pl__self()->current))
 			pl__latency_hist_add(&pl__self()->io_latency,
 					     r.done_ns);
@@ -282,8 +278,8 @@ static int io_wait_once(const struct io_op *a)
 		return r.res;
 	}
 	pl__ring_cancel(&r.req);
-	wait_uninterruptible(&r);
-	if (was_ended(r.res))
+	pl__io_wait_uninterruptible(&r);
+	if (pl__io_was_ended(r.res))
 		return ret;
 	pl__interrupt_restore(ret);
 	return r.res;
@@ -316,11 +312,10 @@ static bool only_writes(const struct io_uring_sqe *sqe)
 	return false;
 }
 
-static int io_wait(const struct io_op *a);
-
 /* A proxy request, made by a task for an ordinary thread. */
 struct io_proxy {
-	const struct io_op	*io_op;
+	int			(*call)(const void *arg);
+	const void		*arg;
 	_Atomic uint32_t	done;
 	int			res;
 };
@@ -338,7 +333,7 @@ static void run_proxy(void *arg)
 	struct io_proxy *e = arg;
 
 	t->may_lack_stack = false;
-	e->res = t->cls == PL_STACK_WORKER ? no_stack() : io_wait(e->io_op);
+	e->res = t->cls == PL_STACK_WORKER ? no_stack() : e->call(e->arg);
 	store_release(&e->done, 1);
 	pl__wake(&e->done, 1);
 }
@@ -355,9 +350,9 @@ static int wait_for_proxy(struct io_proxy *e, uint32_t flags)
 	return ret;
 }
 
-static int io_wait_thread(const struct io_op *a)
+int pl__io_by_proxy(int (*call)(const void *arg), const void *arg)
 {
-	struct io_proxy e = { .io_op = a };
+	struct io_proxy e = { .call = call, .arg = arg };
 	struct pl__task *proxy;
 	pl_task_t t;
 	int ret;
@@ -377,46 +372,83 @@ static int io_wait_thread(const struct io_op *a)
 	return e.res;
 }
 
+static int io_wait(const struct io_op *a);
+
+static int io_wait_in_task(const void *arg)
+{
+	return io_wait(arg);
+}
+
 static int io_wait(const struct io_op *a)
 {
 	int ret;
 
 	if (!pl__current())
-		return io_wait_thread(a);
+		return pl__io_by_proxy(io_wait_in_task, a);
 	if (!only_reads(a->sqe))
 		pl__io_order_release();
 	do {
 		ret = io_wait_once(a);
-	} while (ret == -ERESTART);
+	} while (ret == -ERESTART && likely(!a->set));
 	if (ret >= 0 && !only_writes(a->sqe))
 		pl__io_order_acquire();
 	return ret;
 }
 
-/* Returns 0 or a negative error, once @fd has one of @events. */
-static int io_wait_events(int fd, uint32_t events, uint64_t deadline_ns)
+static int io_poll_once(int fd, const struct io_poll_set *set, uint32_t events,
+			uint64_t deadline_ns)
 {
 	struct io_uring_sqe poll = { 0 };
-	struct io_op a = { &poll, deadline_ns, false };
+	struct io_op a = { &poll, deadline_ns, .set = set };
 	int ret;
 
 	io_uring_prep_poll_add(&poll, fd, events);
 	ret = io_wait(&a);
-	return ret < 0 ? ret : 0;
+	return ret < 0 ? ret : ret & (int)(events | POLLERR | POLLHUP);
+}
+
+/*
+ * The peer has shut down its side, which ends a request of io_uring's whatever
+ * it waits for.  That of an epoll set has only the events that are asked for.
+ * Returns 0 or -errno; then the descriptor may have events, or another file.
+ */
+static int io_poll_half_closed(int fd, uint32_t events, uint64_t deadline_ns)
+{
+	struct io_poll_set set = { fd, events };
+	int ret, epfd = pl__epoll();
+
+	if (epfd < 0)
+		return epfd;
+	ret = io_poll_once(epfd, &set, POLLIN, deadline_ns);
+	pl__close(epfd);
+	return ret < 0 && ret != -ERESTART ? ret : 0;
+}
+
+int pl__io_poll(int fd, uint32_t events, uint64_t deadline_ns)
+{
+	int ret;
+
+	do {
+		ret = io_poll_once(fd, NULL, events, deadline_ns);
+		if (ret)
+			return ret;
+		ret = io_poll_half_closed(fd, events, deadline_ns);
+	} while (!ret);
+	return ret;
 }
 
 int pl__io(const struct io_uring_sqe *sqe, uint32_t events,
 	   uint64_t deadline_ns)
 {
-	struct io_op a = { sqe, deadline_ns, false };
+	struct io_op a = { sqe, deadline_ns, .is_callers = false };
 	int ret;
 
 	do {
 		ret = io_wait(&a);
 		if (ret != -EAGAIN || !events)
 			return ret;
-		ret = io_wait_events(sqe->fd, events, deadline_ns);
-	} while (!ret);
+		ret = pl__io_poll(sqe->fd, events, deadline_ns);
+	} while (ret > 0);
 	return ret;
 }
 
@@ -444,20 +476,16 @@ static bool is_multishot(const struct io_uring_sqe *sqe)
 	return false;
 }
 
-/*
- * All other flags tie it to other requests of the ring, hide its completion,
- * or need what was registered with the ring.
- */
-static bool has_one_result(const struct io_uring_sqe *sqe)
+bool pl__io_has_one_result(const struct io_uring_sqe *sqe, uint8_t links)
 {
-	return !(sqe->flags & ~IOSQE_ASYNC) && !is_multishot(sqe);
+	return !(sqe->flags & ~(IOSQE_ASYNC | links)) && !is_multishot(sqe);
 }
 
 int pl_io_wait(struct io_uring_sqe *sqe, uint64_t deadline_ns)
 {
-	struct io_op a = { sqe, deadline_ns, true };
+	struct io_op a = { sqe, deadline_ns, .is_callers = true };
 
-	return sqe && has_one_result(sqe) ? io_wait(&a) : -EINVAL;
+	return sqe && pl__io_has_one_result(sqe, 0) ? io_wait(&a) : -EINVAL;
 }
 
 ssize_t pl_read_until(int fd, void *buf, size_t n, uint64_t deadline_ns)
@@ -482,6 +510,7 @@ ssize_t pl_recv_until(int fd, void *buf, size_t n, int flags,
 {
 	struct io_uring_sqe sqe = { 0 };
 
+	flags = pl__io_recv_flags(flags);
 	io_uring_prep_recv(&sqe, fd, buf, pl__io_clamp(n), flags);
 	return pl__io(&sqe, flags & MSG_DONTWAIT ? 0 : POLLIN, deadline_ns);
 }
@@ -517,8 +546,8 @@ int pl_connect_until(int fd, const struct sockaddr *addr, socklen_t len,
 		ret = pl__io(&sqe, 0, deadline_ns);
 		if (ret != -EALREADY)
 			return ret;
-		ret = io_wait_events(fd, POLLOUT, deadline_ns);
-	} while (!ret);
+		ret = pl__io_poll(fd, POLLOUT, deadline_ns);
+	} while (ret > 0);
 	return ret;
 }
 

@@ -66,6 +66,7 @@ ssize_t pl_recvmsg_until(int fd, struct msghdr *msg, int flags,
 {
 	struct io_uring_sqe sqe = { 0 };
 
+	flags = pl__io_recv_flags(flags);
 	io_uring_prep_recvmsg(&sqe, fd, msg, (unsigned int)flags);
 	return pl__io(&sqe, unless_dontwait(flags, POLLIN), deadline_ns);
 }

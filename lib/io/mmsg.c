@@ -51,6 +51,16 @@ int pl_recvmmsg_until(int fd, struct mmsghdr *msgs, unsigned int nr, int flags,
 	return (int)ret;
 }
 
+/* No other message follows on a part of this one: a stream would have a gap. */
+static bool is_sent_in_part(const struct mmsghdr *m)
+{
+	size_t len = 0, i, nr = m->msg_hdr.msg_iovlen;
+
+	for (i = 0; i < nr; i++)
+		len += m->msg_hdr.msg_iov[i].iov_len;
+	return m->msg_len < len;
+}
+
 /* Returns 1 with the first message sent, or -errno. */
 static int mmsg_send_first(int fd, struct mmsghdr *msgs, int flags,
 			   uint64_t deadline_ns)
@@ -76,7 +86,7 @@ int pl_sendmmsg_until(int fd, struct mmsghdr *msgs, unsigned int nr, int flags,
 		return (int)ret;
 	}
 	ret = mmsg_send_first(fd, msgs, flags, deadline_ns);
-	if (ret < 0 || nr == 1)
+	if (ret < 0 || nr == 1 || is_sent_in_part(msgs))
 		return (int)ret;
 	more = mmsg_now(SYS_sendmmsg, fd, msgs + 1, nr - 1,
 			flags | MSG_NOSIGNAL);

@@ -17,21 +17,9 @@
 
 #include "parklot.h"
 
-#include <liburing.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
-
-/* The events that @fd has of @events, none included, or -errno. */
-static int poll_one(int fd, uint32_t events, uint64_t deadline_ns)
-{
-	struct io_uring_sqe sqe = { 0 };
-	int ret;
-
-	io_uring_prep_poll_add(&sqe, fd, events);
-	ret = pl__io(&sqe, 0, deadline_ns);
-	return ret < 0 ? ret : ret & (int)(events | POLLERR | POLLHUP);
-}
 
 /* How many of @fds have events, or -errno. */
 static int poll_now(struct pollfd *fds, unsigned int nr)
@@ -64,8 +52,11 @@ static int poll_set_add(int epfd, const struct pollfd *fds, unsigned int nr,
 	struct epoll_event ev = { .events = (uint16_t)fds[i].events };
 	long ret = pl__syscall(SYS_epoll_ctl, epfd, EPOLL_CTL_ADD, fd, &ev);
 
+	/* A file that epoll refuses has all its events now, or never. */
+	if (ret == -EPERM)
+		return 0;
 	if (ret != -EEXIST)
-		return (int)ret;
+		return ret == -ENOSPC ? -ENOMEM : (int)ret;
 	ev.events = events_of(fds, nr, fd);
 	return (int)pl__syscall(SYS_epoll_ctl, epfd, EPOLL_CTL_MOD, fd, &ev);
 }
@@ -99,7 +90,7 @@ static int poll_by_set(struct pollfd *fds, unsigned int nr,
 	ret = poll_set_add_all(epfd, fds, nr);
 	found = poll_now(fds, nr);
 	if (!ret && !found) {
-		ret = poll_one(epfd, POLLIN, deadline_ns);
+		ret = pl__io_poll(epfd, POLLIN, deadline_ns);
 		found = poll_now(fds, nr);
 	}
 	pl__close(epfd);
@@ -140,19 +131,7 @@ int pl_poll_many(struct pollfd *fds, unsigned int nr, uint64_t deadline_ns)
 	return -ETIMEDOUT;
 }
 
-/*
- * A request of io_uring's ends with a hang-up of the peer alone, which the
- * caller may not have asked for.
- */
 int pl_poll(int fd, uint32_t events, uint64_t deadline_ns)
 {
-	struct pollfd one = { .fd = fd, .events = (short)events };
-	int ret = poll_one(fd, events, deadline_ns);
-
-	if (ret)
-		return ret;
-	ret = pl_poll_many(&one, 1, deadline_ns);
-	if (ret < 0)
-		return ret;
-	return one.revents & POLLNVAL ? -EBADF : (uint16_t)one.revents;
+	return pl__io_poll(fd, events, deadline_ns);
 }

@@ -59,7 +59,8 @@ static long sendfile_once(int out, int in, off_t *offset, size_t n)
 	do {
 		ret = pl__syscall(SYS_sendfile, out, in, offset, n);
 	} while (ret == -EINTR);
-	if (ret == -EPIPE)
+	/* The end of the peer after a part was sent is not told otherwise. */
+	if (ret == -EPIPE || (ret >= 0 && (size_t)ret < n))
 		pl__syscall(SYS_rt_sigtimedwait, &set, NULL, &now,
 			    sizeof(set));
 	if (!is_task)

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #define CHUNK_SIZE	(512UL << 10)	/* bytes, about; touched when carved */
-#define CACHE_MAX	(2 * PL__SLAB_BATCH)
 
 int pl__slab_init(struct pl__slab *s, size_t obj_size, uint32_t max)
 {
@@ -16,11 +15,19 @@ int pl__slab_init(struct pl__slab *s, size_t obj_size, uint32_t max)
 	memset(s, 0, sizeof(*s));
 	s->obj_size = obj_size;
 	s->max = max;
+	s->nr_in_batch = PL__SLAB_BATCH;
 	while (obj_size << (s->shift + 1) <= CHUNK_SIZE)
 		s->shift++;
 	s->nr_chunks = ((max - 1) >> s->shift) + 1;
 	s->chunks = pl__map(s->nr_chunks * sizeof(*s->chunks));
 	return s->chunks ? 0 : -ENOMEM;
+}
+
+void pl__slab_set_batch(struct pl__slab *s, uint32_t nr)
+{
+	pl__lock(&s->lock);
+	s->nr_in_batch = nr;
+	pl__unlock(&s->lock);
 }
 
 void pl__slab_fini(struct pl__slab *s)
@@ -43,6 +50,7 @@ uint32_t pl__slab_abandon(struct pl__slab *s)
 	s->lock = (struct pl__lock){ 0 };
 	s->batch = 0;
 	s->singles = NULL;
+	s->loose = NULL;
 	return load_relaxed(&s->nr_slots);
 }
 
@@ -59,11 +67,10 @@ static char *next_chunk(struct pl__slab *s, uint32_t slot)
 	return chunk;
 }
 
-/* L: a chain of up to @nr new objects, all of one chunk. */
-static struct pl__slab_obj *carve(struct pl__slab *s, uint32_t nr,
-				  uint32_t *carved)
+/* L: a chain of up to a batch of new objects, all of one chunk. */
+static struct pl__slab_obj *carve(struct pl__slab *s, uint32_t *carved)
 {
-	uint32_t first = load_relaxed(&s->nr_slots);
+	uint32_t first = load_relaxed(&s->nr_slots), nr = s->nr_in_batch;
 	uint32_t left = (1U << s->shift) - (first & ((1U << s->shift) - 1));
 	struct pl__slab_obj *obj = NULL, *head = NULL;
 	char *chunk;
@@ -104,25 +111,28 @@ static struct pl__slab_obj *pop_batch(struct pl__slab *s)
 	return head;
 }
 
-static void push_batch(struct pl__slab *s, struct pl__slab_obj *head)
+static void push_batch(struct pl__slab *s, struct pl__slab_obj *head,
+		       uint32_t nr)
 {
+	head->next->batch = nr;
 	pl__lock(&s->lock);
 	head->batch = s->batch;
 	s->batch = head->slot + 1;
 	pl__unlock(&s->lock);
 }
 
-/* L: up to a batch of single objects, as a chain. */
-static struct pl__slab_obj *pop_singles(struct pl__slab *s, uint32_t *nr)
+/* L: up to a batch of the objects of @list, as a chain. */
+static struct pl__slab_obj *pop_some(struct pl__slab *s,
+				     struct pl__slab_obj **list, uint32_t *nr)
 {
-	struct pl__slab_obj *head = s->singles, *last = head;
+	struct pl__slab_obj *head = *list, *last = head;
 
 	*nr = 0;
 	if (!head)
 		return NULL;
-	for (*nr = 1; *nr < PL__SLAB_BATCH && last->next; (*nr)++)
+	for (*nr = 1; *nr < s->nr_in_batch && last->next; (*nr)++)
 		last = last->next;
-	s->singles = last->next;
+	*list = last->next;
 	last->next = NULL;
 	return head;
 }
@@ -131,27 +141,33 @@ static void refill(struct pl__slab *s, struct pl__slab_cache *c)
 {
 	pl__lock(&s->lock);
 	c->head = pop_batch(s);
-	c->nr = c->head ? PL__SLAB_BATCH : 0;
+	if (c->head)
+		c->nr = c->head->next->batch;
+	else
+		c->head = pop_some(s, &s->singles, &c->nr);
 	if (!c->head)
-		c->head = pop_singles(s, &c->nr);
-	if (!c->head)
-		c->head = carve(s, PL__SLAB_BATCH, &c->nr);
+		c->head = carve(s, &c->nr);
+	/* There is nothing else. */
+	if (unlikely(!c->head))
+		c->head = pop_some(s, &s->loose, &c->nr);
 	pl__unlock(&s->lock);
 }
 
 static struct pl__slab_obj *alloc_one(struct pl__slab *s)
 {
-	struct pl__slab_obj *obj;
+	struct pl__slab_obj **from = &s->singles, *obj;
 	uint32_t carved;
 
 	pl__lock(&s->lock);
-	if (!s->singles)
-		s->singles = pop_batch(s);
-	if (!s->singles)
-		s->singles = carve(s, 1, &carved);
-	obj = s->singles;
+	if (!*from)
+		*from = pop_batch(s);
+	if (!*from)
+		from = &s->loose;
+	if (!*from)
+		*from = carve(s, &carved);
+	obj = *from;
 	if (obj)
-		s->singles = obj->next;
+		*from = obj->next;
 	pl__unlock(&s->lock);
 	return obj;
 }
@@ -179,14 +195,14 @@ void *pl__slab_alloc(struct pl__slab *s, struct pl__slab_cache *c)
 static void spill(struct pl__slab *s, struct pl__slab_cache *c)
 {
 	struct pl__slab_obj *last = c->head, *rest;
-	uint32_t i;
+	uint32_t nr = s->nr_in_batch, i;
 
-	for (i = 1; i < PL__SLAB_BATCH; i++)
+	for (i = 1; i < nr; i++)
 		last = last->next;
 	rest = last->next;
 	last->next = NULL;
-	c->nr -= PL__SLAB_BATCH;
-	push_batch(s, rest);
+	push_batch(s, rest, c->nr - nr);
+	c->nr = nr;
 }
 
 static void free_chain(struct pl__slab *s, struct pl__slab_obj *first,
@@ -206,7 +222,7 @@ void pl__slab_free(struct pl__slab *s, struct pl__slab_cache *c, void *p)
 		free_chain(s, obj, obj);
 		return;
 	}
-	if (unlikely(c->nr == CACHE_MAX))
+	if (unlikely(c->nr >= 2 * s->nr_in_batch))
 		spill(s, c);
 	obj->next = c->head;
 	c->head = obj;

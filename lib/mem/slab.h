@@ -11,6 +11,11 @@
  * Each thread that allocates much has a cache of its own, a plain list that no
  * other thread touches; or several share one under a lock.  Caches and the slab
  * exchange whole batches, chained beforehand, in O(1) under the slab's lock.
+ * Each batch says of how many objects it is, so that others may be larger.
+ *
+ * New objects are carved by whole batches, and a caller without a cache leaves
+ * the rest of its batch to others like it.  So a page of new objects, if a
+ * batch fills it, is touched by one thread first, and is on the node of that.
  *
  *	thread that carves			any thread with a handle
  *	fill in directory and objects
@@ -27,13 +32,13 @@
 #include "base/base.h"
 #include "base/lock.h"
 
-#define PL__SLAB_BATCH		32	/* a cache holds up to two */
+#define PL__SLAB_BATCH		32	/* at first; a cache holds up to two */
 
 /* First member of every object; the object's owner reads only slot. */
 struct pl__slab_obj {
 	struct pl__slab_obj	*next;
 	uint32_t		slot;	/* I: number of the object */
-	/* first of a batch: slot + 1 of the next batch's */
+	/* first of a batch: slot + 1 of the next batch's; second: how many */
 	uint32_t		batch;
 };
 
@@ -46,6 +51,7 @@ struct pl__slab {
 	uint32_t		max;		/* I: most slots */
 	uint32_t		shift;		/* I: log2(slots in a chunk) */
 	uint32_t		nr_chunks;	/* I: length of chunks */
+	uint32_t		nr_in_batch;	/* L, and users with a cache */
 	_Atomic uint32_t	nr_slots;	/* A: slots carved so far */
 	_Atomic(char *)		*chunks;	/* A: the directory */
 
@@ -53,6 +59,8 @@ struct pl__slab {
 	/* L: slot + 1 of the first batch, or 0 */
 	uint32_t		batch;
 	struct pl__slab_obj	*singles;	/* L: objects in no batch */
+	/* L: new objects, for callers without a cache */
+	struct pl__slab_obj	*loose;
 };
 
 /* Used by one thread at a time; a zero-filled cache is empty. */
@@ -69,6 +77,15 @@ struct pl__slab_cache {
  * Return: 0, -EINVAL or -ENOMEM.
  */
 int pl__slab_init(struct pl__slab *s, size_t obj_size, uint32_t max);
+
+/**
+ * pl__slab_set_batch() - how many objects are exchanged at a time
+ * @nr: 2 or more
+ *
+ * Larger ones take the slab's lock less often, and caches hold more.  No other
+ * thread uses the slab with a cache meanwhile.
+ */
+void pl__slab_set_batch(struct pl__slab *s, uint32_t nr);
 
 /** pl__slab_fini() - free all memory, also of objects that are in use */
 void pl__slab_fini(struct pl__slab *s);

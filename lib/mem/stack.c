@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 #include "mem/stack_pool.h"
 #include "base/atfork.h"
+#include "base/own_wait.h"
 #include "mem/valgrind.h"
 #include "base/sys.h"
 
@@ -184,19 +185,30 @@ static struct pl__stack_area *area_with_idle(struct pl__stack_pool *p)
 	return a;
 }
 
+void pl__stack_area_place(struct pl__stack_pool *p, struct pl__stack_area *a)
+{
+	list_del_init(&a->list);
+	if (!a->idle)
+		list_add(&a->list, &p->full);
+	else if (a->dirty)
+		list_add(&a->list, &p->areas);
+	else
+		list_add_tail(&a->list, &p->areas);
+}
+
 static struct pl__stack_area *get_cold(struct pl__stack_pool *p, uint32_t *i)
 {
 	struct pl__stack_area *a = area_with_idle(p);
+	bool was_dirty;
 
 	if (!a)
 		return NULL;
+	was_dirty = a->dirty;
 	*i = (uint32_t)__builtin_ctzll(a->dirty ? a->dirty : a->idle);
 	a->idle &= ~(1ULL << *i);
 	a->dirty &= ~(1ULL << *i);
-	if (!a->idle) {
-		list_del_init(&a->list);
-		list_add(&a->list, &p->full);
-	}
+	if (!a->idle || (was_dirty && !a->dirty))
+		pl__stack_area_place(p, a);
 	return a;
 }
 
@@ -312,6 +324,20 @@ static struct pl__stack *get_trimmed(struct pl__stacks *s,
 	return pool_get(&s->pools[cls]);
 }
 
+static __pl_noinline struct pl__stack *stack_fetch(struct pl__stacks *s,
+						   struct pl__stack_cache *c,
+						   uint32_t cls)
+{
+	struct pl__stack *st;
+
+	pl__memory_wait_begin();
+	st = pool_get(&s->pools[cls]);
+	if (unlikely(!st))
+		st = get_trimmed(s, c, cls);
+	pl__memory_wait_end();
+	return st;
+}
+
 struct pl__stack *pl__stack_get(struct pl__stacks *s,
 				struct pl__stack_cache *c, uint32_t cls)
 {
@@ -322,8 +348,7 @@ struct pl__stack *pl__stack_get(struct pl__stacks *s,
 		c->nr[cls]--;
 		return st;
 	}
-	st = pool_get(&s->pools[cls]);
-	return likely(st) ? st : get_trimmed(s, c, cls);
+	return stack_fetch(s, c, cls);
 }
 
 /* ---- all of a runtime ---- */
@@ -369,7 +394,7 @@ int pl__stacks_init(struct pl__stacks *s, const size_t size[3])
 
 	page_size = pl__page_size();
 	for (cls = 0; cls < PL__STACK_CLASSES; cls++)
-		if (size[cls] < PL__STACK_SIZE_MIN + page_size - 4096 ||
+		if (size[cls] < PL__STACK_SIZE_MIN ||
 		    size[cls] > PL__STACK_SIZE_MAX)
 			return -EINVAL;
 	s->pools = pl__alloc_aligned(PL_CACHELINE, PL__STACK_CLASSES *

@@ -69,6 +69,12 @@ static inline uint64_t pl__stack_all_of(const struct pl__stack_pool *p)
 				      (1ULL << p->nr_per_area) - 1;
 }
 
+/*
+ * Under the lock: puts @a into the list of its kind.  Cleaners look for dirty
+ * areas in front.
+ */
+void pl__stack_area_place(struct pl__stack_pool *p, struct pl__stack_area *a);
+
 /* Unmaps an area that is in no list. */
 void pl__stack_area_free(struct pl__stack_pool *p, struct pl__stack_area *a);
 

@@ -94,17 +94,6 @@ static size_t stack_clean(struct pl__stack_pool *p, struct pl__stack_area *a,
 	return run.nr * p->size;
 }
 
-static void put_in_list(struct pl__stack_pool *p, struct pl__stack_area *a)
-{
-	list_del_init(&a->list);
-	if (!a->idle)
-		list_add(&a->list, &p->full);
-	else if (a->dirty)
-		list_add(&a->list, &p->areas);
-	else
-		list_add_tail(&a->list, &p->areas);
-}
-
 /* Under the lock: the run is no longer idle, or the area in no list. */
 static struct pl__stack_area *take_dirty(struct pl__stack_pool *p,
 					 struct run *run)
@@ -123,7 +112,7 @@ static struct pl__stack_area *take_dirty(struct pl__stack_pool *p,
 	*run = first_run(a, p->nr_at_once);
 	a->idle &= ~bits_of(*run);
 	a->dirty &= ~bits_of(*run);
-	put_in_list(p, a);
+	pl__stack_area_place(p, a);
 	return a;
 }
 
@@ -155,7 +144,10 @@ static bool trim_some(struct pl__stack_pool *p, size_t *given)
 	p->nr_cleaning--;
 	if (run.nr) {
 		a->idle |= bits_of(run);
-		put_in_list(p, a);
+		/* Others were cleaned meanwhile: now it is to be unmapped. */
+		if (a->idle == pl__stack_all_of(p))
+			a->dirty |= bits_of(run);
+		pl__stack_area_place(p, a);
 	}
 	pl__unlock(&p->lock);
 	return true;

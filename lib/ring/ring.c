@@ -82,7 +82,8 @@ bool pl__ring_is_busy(const struct pl__ring *r)
 
 void pl__ring_stat(const struct pl__ring *r, struct pl__ring_stat *st)
 {
-	st->completed = load_relaxed(&r->nr_done);
+	/* First, so that what is in flight is not negative. */
+	st->completed = load_acquire(&r->nr_done);
 	st->submitted = load_relaxed(&r->nr_added);
 	st->enters = load_relaxed(&r->nr_enters);
 }
@@ -100,25 +101,36 @@ static __pl_always_inline void ring_list_req(struct pl__ring *r,
 	PL_INJECT("close-a");
 }
 
-static __pl_always_inline int ring_add_locked(struct pl__ring *r,
-					      struct pl__ring_req *req,
-					      const struct io_uring_sqe *sqe)
+static __pl_always_inline void ring_init_req(struct pl__ring *r,
+					     struct pl__ring_req *req,
+					     const struct io_uring_sqe *sqe,
+					     int fd, uint64_t nr)
 {
-	int ret;
-
 	req->ring = r;
 	req->sqe = sqe;
-	req->fd = sqe->fd;
-	req->nr = load_relaxed(&r->nr_added);
+	req->fd = fd;
+	req->nr = nr;
 	req->verdict = 0;
 	req->res = 0;
 	req->is_over = false;
 	req->has_first = false;
 	req->is_left = false;
+	req->was_found = false;
+	req->linked = 0;
 	req->submitter = NULL;
 	list_init(&req->queue);
 	store_relaxed(&req->pending, 1);
 	ring_list_req(r, req);
+}
+
+static __pl_always_inline int ring_add_locked(struct pl__ring *r,
+					      struct pl__ring_req *req,
+					      const struct io_uring_sqe *sqe,
+					      int fd)
+{
+	int ret;
+
+	ring_init_req(r, req, sqe, fd, load_relaxed(&r->nr_added));
 	ret = r->ops->add(r, req);
 	if (ret) {
 		pl__ring_unlist_req(req);
@@ -133,22 +145,83 @@ static int __pl_noinline ring_add_failed(struct pl__ring *r,
 					 struct pl__ring_req *req, int ret)
 {
 	r->ops->fail(r);
-	return ret ? ring_add_locked(r, req, req->sqe) : 0;
+	if (ret && req->fd != req->sqe->fd)
+		return -ERESTART;
+	return ret ? ring_add_locked(r, req, req->sqe, req->fd) : 0;
 }
 
-int pl__ring_add(struct pl__ring *r, struct pl__ring_req *req,
-		 const struct io_uring_sqe *sqe)
+int pl__ring_add_for(struct pl__ring *r, struct pl__ring_req *req,
+		     const struct io_uring_sqe *sqe, int fd)
 {
 	int ret;
 
 	pl__lock(&r->lock);
-	ret = ring_add_locked(r, req, sqe);
+	ret = ring_add_locked(r, req, sqe, fd);
 	if (unlikely(r->has_failed))
 		ret = ring_add_failed(r, req, ret);
 	PL_INJECT("added");
 	pl__unlock(&r->lock);
 	if (!ret)
 		PL_PROBE3(io_submit, req, (uint32_t)sqe->opcode, sqe->fd);
+	return ret;
+}
+
+/* ---- linked requests ---- */
+
+static struct pl__ring_req *next_linked(const struct pl__ring_req *req)
+{
+	return req->linked & PL__LINKED_NEXT ? req->next : NULL;
+}
+
+static void init_linked(struct pl__ring *r, struct pl__ring_req *first,
+			uint32_t nr)
+{
+	struct pl__ring_req *req = first;
+	uint32_t i;
+
+	for (i = 0; i < nr; i++, req = req->next) {
+		ring_init_req(r, req, req->sqe, req->sqe->fd,
+			      load_relaxed(&r->nr_added) + i);
+		if (i)
+			req->linked |= PL__LINKED_PREV | PL__LINKED_WAITS;
+		if (i < nr - 1)
+			req->linked |= PL__LINKED_NEXT;
+	}
+}
+
+static int add_linked_locked(struct pl__ring *r, struct pl__ring_req *first,
+			     uint32_t nr)
+{
+	struct pl__ring_req *req;
+	int ret;
+
+	if (!r->ops->add_linked)
+		return -EOPNOTSUPP;
+	init_linked(r, first, nr);
+	ret = r->ops->add_linked(r, first, nr);
+	if (!ret)
+		counter_add(&r->nr_added, nr);
+	for (req = first; ret && req; req = next_linked(req))
+		pl__ring_unlist_req(req);
+	return ret;
+}
+
+int pl__ring_add_linked(struct pl__ring *r, struct pl__ring_req *first,
+			uint32_t nr)
+{
+	struct pl__ring_req *req;
+	int ret;
+
+	pl__lock(&r->lock);
+	ret = add_linked_locked(r, first, nr);
+	if (unlikely(r->has_failed)) {
+		r->ops->fail(r);
+		ret = ret ? -EOPNOTSUPP : 0;
+	}
+	PL_INJECT("added");
+	for (req = ret ? NULL : first; req; req = next_linked(req))
+		PL_PROBE3(io_submit, req, (uint32_t)req->sqe->opcode, req->fd);
+	pl__unlock(&r->lock);
 	return ret;
 }
 

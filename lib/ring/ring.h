@@ -34,6 +34,11 @@
 struct io_uring_sqe;
 struct pl__ring;
 
+/* What a request is in a chain of linked ones. */
+#define PL__LINKED_NEXT		1	/* another is begun after it */
+#define PL__LINKED_PREV		2	/* it is begun after another */
+#define PL__LINKED_WAITS	4	/* that one is not over */
+
 /*
  * A request, part of the submitter's memory; it stays until done() was called.
  * L: the lock of its ring is held.  I: set when it is added.
@@ -56,6 +61,11 @@ struct pl__ring_req {
 	bool			has_first;
 	/* L: io_uring has it still, and the ring became one of epoll */
 	bool			is_left;
+	/* L: the kernel has begun it: a cancel has found it */
+	bool			was_found;
+	uint8_t			linked;	/* L: PL__LINKED_*; 0: a lone request */
+	/* I: the request after it, if PL__LINKED_NEXT is set */
+	struct pl__ring_req	*next;
 	/* L: count of the thief that submitted it; NULL: the owner did */
 	_Atomic uint32_t	*submitter;
 	struct pl__list		queue;	/* L: in a list of its ring's kind */
@@ -82,9 +92,25 @@ void pl__ring_close(struct pl__ring *r);
  * got_eagain of @req.  -EAGAIN: the kernel takes no more now.  A socket request
  * that got EAGAIN is tried again after an event.  A request on a file may block
  * the caller where there is no io_uring.
+ *
+ * A close of @fd ends it: the SQE's descriptor, or with io_uring another one,
+ * on behalf of which it waits.  -ERESTART: it is no ring of io_uring any more.
  */
-int pl__ring_add(struct pl__ring *r, struct pl__ring_req *req,
-		 const struct io_uring_sqe *sqe);
+int pl__ring_add_for(struct pl__ring *r, struct pl__ring_req *req,
+		     const struct io_uring_sqe *sqe, int fd);
+
+/*
+ * Owner: queues a chain of @nr requests, which the kernel begins one after the
+ * other: @first, its next, and so on; all stay until done() of each was called.
+ * The caller has set done, got_eagain, sqe, which stays as well, and next; the
+ * flags of an SQE may have IOSQE_IO_HARDLINK.  -EAGAIN: the kernel takes no
+ * more now; -EOPNOTSUPP: it is no ring of io_uring.
+ *
+ * A request ends with -EAGAIN if the kernel had memory for a part of the chain
+ * only, and nothing was done of it.
+ */
+int pl__ring_add_linked(struct pl__ring *r, struct pl__ring_req *first,
+			uint32_t nr);
 
 /*
  * Any thread: asks the ring of @req to cancel it; @req was added, and the
@@ -189,6 +215,9 @@ void pl__ring_stat(const struct pl__ring *r, struct pl__ring_stat *st);
 struct pl__ring_ops {
 	void (*close)(struct pl__ring *r);
 	int (*add)(struct pl__ring *r, struct pl__ring_req *req);
+	/* NULL: it has no linked requests */
+	int (*add_linked)(struct pl__ring *r, struct pl__ring_req *first,
+			  uint32_t nr);
 	uint32_t (*poll)(struct pl__ring *r);
 	uint32_t (*reap)(struct pl__ring *r);
 	uint32_t (*poll_for_owner)(struct pl__ring *r);

@@ -155,21 +155,6 @@ static void poll_wait_for(struct pl__ring_poll *p, struct pl__ring_req *req)
 		wait_for_events(p, req);
 }
 
-static void try_fresh(struct pl__ring_poll *p)
-{
-	struct pl__ring_req *req;
-	int res;
-
-	p->round++;
-	while (!list_empty(&p->fresh)) {
-		req = first_of(&p->fresh);
-		if (pl__sync_op_would_block(&req->sync_op, &res))
-			poll_wait_for(p, req);
-		else
-			poll_end(p, req, res);
-	}
-}
-
 /* The task itself makes a call on a file, so sysmon can see that it blocks. */
 static int poll_add(struct pl__ring *r, struct pl__ring_req *req)
 {
@@ -219,9 +204,9 @@ static void poll_cancel(struct pl__ring_poll *p, struct pl__ring_req *req)
 	pl__ring_finish(&p->ring, req);
 }
 
-static void take_cancels(struct pl__ring_poll *p)
+static void take_cancels(struct pl__ring_poll *p, struct pl__link *l)
 {
-	struct pl__link *l = pl__inbox_take(&p->ring.cancels), *next;
+	struct pl__link *next;
 
 	for (; l; l = next) {
 		next = l->next;
@@ -252,6 +237,41 @@ static void poll_take_closes(struct pl__ring_poll *p)
 		while ((req = pl__ring_next_closed(m)))
 			end_closed(p, req);
 		pl__free(m);
+	}
+}
+
+/*
+ * A request that is cancelled may be tried, so what was closed before counts
+ * first.
+ */
+static void poll_take_messages(struct pl__ring_poll *p)
+{
+	struct pl__link *cancels = NULL;
+
+	if (!pl__inbox_empty(&p->ring.cancels))
+		cancels = pl__inbox_take(&p->ring.cancels);
+	if (!pl__inbox_empty(&p->ring.closes))
+		poll_take_closes(p);
+	take_cancels(p, cancels);
+}
+
+/*
+ * Messages first: of a descriptor that was closed, the number may be another
+ * file's.
+ */
+static void try_fresh(struct pl__ring_poll *p)
+{
+	struct pl__ring_req *req;
+	int res;
+
+	poll_take_messages(p);
+	p->round++;
+	while (!list_empty(&p->fresh)) {
+		req = first_of(&p->fresh);
+		if (pl__sync_op_would_block(&req->sync_op, &res))
+			poll_wait_for(p, req);
+		else
+			poll_end(p, req, res);
 	}
 }
 
@@ -308,6 +328,7 @@ static void take_events(struct pl__ring_poll *p, uint64_t deadline_ns)
 			look_at_left(p, &deadline_ns);
 		else
 			take_event(p, (int)ev[i].data.u64);
+	PL_INJECT("heard");
 	move_all(&p->later, &p->fresh);
 	try_fresh(p);
 }
@@ -378,14 +399,6 @@ static int poll_open(struct pl__ring_poll *p)
 
 /* ---- the owner ---- */
 
-static void poll_take_messages(struct pl__ring_poll *p)
-{
-	if (!pl__inbox_empty(&p->ring.cancels))
-		take_cancels(p);
-	if (!pl__inbox_empty(&p->ring.closes))
-		poll_take_closes(p);
-}
-
 static uint32_t poll_complete_all(struct pl__ring_poll *p)
 {
 	struct pl__ring_req *req;
@@ -406,7 +419,6 @@ static uint32_t poll_reap(struct pl__ring *r)
 	uint64_t unused = UINT64_MAX;
 
 	look_at_left(p, &unused);
-	poll_take_messages(p);
 	try_fresh(p);
 	return poll_complete_all(p);
 }
@@ -418,7 +430,6 @@ static uint32_t poll_poll(struct pl__ring *r)
 
 	if (pl__ring_is_busy(r)) {
 		look_at_left(p, &unused);
-		poll_take_messages(p);
 		take_events(p, 0);
 	}
 	return poll_complete_all(p);
@@ -432,7 +443,6 @@ static bool may_sleep(struct pl__ring_poll *p, uint64_t *deadline_ns)
 	if (unlikely(is_blind(p)))
 		poll_open(p);
 	look_at_left(p, deadline_ns);
-	poll_take_messages(p);
 	try_fresh(p);
 	if (!list_empty(&p->complete) || p->ring.has_rung)
 		return false;

@@ -38,36 +38,14 @@
 #include "base/sys.h"
 
 #include <liburing.h>
-#include <string.h>
 #include <sys/syscall.h>
 
 #define AGAIN_NS	(1000 * 1000)
 
-/* Linux 6.7; headers may be older. */
-#define OP_FUTEX_WAIT	51
+/* Headers may be older. */
 #define FUTEX_U32	2
 #define FUTEX_PRIVATE	128
 #define FUTEX_ANY	0xffffffffU
-
-static int setup(struct io_uring *uring)
-{
-	/*
-	 * The best first: with it no completion interrupts a task that
-	 * computes.
-	 */
-	static const unsigned int flags[] = {
-		IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG,
-		0,
-	};
-	size_t i;
-	int ret = -EINVAL;
-
-	for (i = 0; i < ARRAY_SIZE(flags) && ret == -EINVAL; i++)
-		ret = PL_FAULTY(-ENOMEM,
-				io_uring_queue_init(PL__URING_ENTRIES, uring,
-						    flags[i]));
-	return ret;
-}
 
 /* ---- completions ---- */
 
@@ -83,6 +61,8 @@ static uint32_t complete_request(struct pl__uring *u, struct pl__ring_req *req,
 	if (unlikely(req->submitter))
 		atomic_fetch_sub(req->submitter, 1);
 	pl__ring_unlist_req(req);
+	if (unlikely(req->linked))
+		pl__uring_begin_next(u, req);
 	if (unlikely(!list_empty(&req->queue))) {
 		list_del_init(&req->queue);
 		pl__ring_finish(&u->poll.ring, req);
@@ -93,6 +73,7 @@ static uint32_t complete_request(struct pl__uring *u, struct pl__ring_req *req,
 static uint32_t complete_cancel(struct pl__uring *u, struct pl__ring_req *req,
 				int res)
 {
+	req->was_found |= res != -ENOENT;
 	if (!res || req->is_over || !list_empty(&req->queue))
 		return pl__ring_finish(&u->poll.ring, req);
 	list_add_tail(&req->queue, &u->again);
@@ -189,6 +170,8 @@ static void uring_submit(struct pl__uring *u)
 	unsigned int head = uring_sq_head(u);
 	int ret;
 
+	if (unlikely(u->has_chain))
+		pl__uring_end_cut_chain(u);
 	counter_inc(&u->poll.ring.nr_enters);
 	ret = pl__uring_has_failed() ? -EPERM :
 	      PL_FAULTY(-EAGAIN, io_uring_submit_and_get_events(&u->uring));
@@ -229,10 +212,30 @@ static int uring_add(struct pl__ring *r, struct pl__ring_req *req)
 	return 0;
 }
 
+/* A request that the kernel refuses ends a submission early. */
+bool pl__uring_has_room(struct pl__uring *u, uint32_t nr)
+{
+	unsigned int head;
+
+	do {
+		if (io_uring_sq_space_left(&u->uring) >= nr)
+			return true;
+		head = uring_sq_head(u);
+		uring_submit(u);
+		uring_complete_all(u);
+	} while (uring_sq_head(u) != head);
+	return false;
+}
+
 static bool uring_cancel(struct pl__uring *u, struct pl__ring_req *req)
 {
-	struct io_uring_sqe *sqe = get_sqe(u);
+	struct io_uring_sqe *sqe;
 
+	if (unlikely(req->linked & PL__LINKED_WAITS) && !req->is_over) {
+		pl__uring_cancel_later(u, req);
+		return true;
+	}
+	sqe = get_sqe(u);
 	if (!sqe)
 		return false;
 	io_uring_prep_cancel64(sqe, (uint64_t)(uintptr_t)req, 0);
@@ -259,6 +262,8 @@ static bool cancel_closed(struct pl__uring *u, struct pl__ring_closed *m)
 	struct pl__ring_req *req;
 
 	while ((req = pl__ring_next_closed(m))) {
+		if (req->verdict == -EBADF && pl__uring_withdraw(u, req))
+			continue;
 		atomic_fetch_add(&req->pending, 1);
 		if (uring_cancel(u, req))
 			continue;
@@ -314,8 +319,8 @@ static void arm_again(struct pl__uring *u)
 static void prep_futex_wait(struct io_uring_sqe *sqe, _Atomic uint32_t *word,
 			    uint32_t expected)
 {
-	io_uring_prep_rw(OP_FUTEX_WAIT, sqe, FUTEX_U32 | FUTEX_PRIVATE, word,
-			 0, expected);
+	io_uring_prep_rw(PL__OP_FUTEX_WAIT, sqe, FUTEX_U32 | FUTEX_PRIVATE,
+			 word, 0, expected);
 	sqe->addr3 = FUTEX_ANY;
 }
 
@@ -383,17 +388,24 @@ static uint32_t uring_poll(struct pl__ring *r)
 	return nr + poll_if_due(u);
 }
 
-/* Arms the bell, so that the next message makes the ring readable. */
+/*
+ * Arms the bell, so that the next message makes the ring readable; so do the
+ * cancels that are due by now.
+ */
 static uint32_t uring_poll_for_owner(struct pl__ring *r)
 {
 	struct pl__uring *u = pl__uring_of(r);
 	uint32_t nr = uring_poll(r);
 
-	if (u->is_event_armed || u->poll.left_ops)
+	if (u->poll.left_ops)
 		return nr;
-	arm_event(u);
-	u->is_event_others = u->is_event_armed;
-	uring_submit(u);
+	uring_take_messages(u);
+	if (!u->is_event_armed) {
+		arm_event(u);
+		u->is_event_others = u->is_event_armed;
+	}
+	if (io_uring_sq_ready(&u->uring))
+		uring_submit(u);
 	return nr + poll_if_due(u);
 }
 
@@ -433,6 +445,8 @@ static void uring_sleep_until(struct pl__uring *u, uint64_t deadline_ns)
 	struct io_uring_cqe *cqe;
 	int ret;
 
+	if (unlikely(u->has_chain))
+		pl__uring_end_cut_chain(u);
 	counter_inc(&u->poll.ring.nr_enters);
 	ret = PL_FAULTY(-EAGAIN, io_uring_submit_and_wait_timeout(&u->uring,
 			&cqe, 1, deadline_ns == UINT64_MAX ? NULL : &ts, NULL));
@@ -503,31 +517,6 @@ static void uring_polled(struct pl__ring *r, bool is_ready)
 
 /* ---- the whole ---- */
 
-static bool knows_futex(struct io_uring *uring)
-{
-	union {
-		struct io_uring_probe	probe;
-		char			room[sizeof(struct io_uring_probe) +
-			(OP_FUTEX_WAIT + 1) * sizeof(struct io_uring_probe_op)];
-	} u;
-
-	memset(&u, 0, sizeof(u));
-	return !io_uring_register_probe(uring, &u.probe, OP_FUTEX_WAIT + 1) &&
-	       io_uring_opcode_supported(&u.probe, OP_FUTEX_WAIT);
-}
-
-bool pl__ring_uring_has_futex(void)
-{
-	struct io_uring uring;
-	bool has;
-
-	if (io_uring_queue_init(1, &uring, 0))
-		return false;
-	has = knows_futex(&uring);
-	io_uring_queue_exit(&uring);
-	return has;
-}
-
 /* Opens the bell, by which other threads reach the owner. */
 static int open_bell(struct pl__uring *u)
 {
@@ -535,7 +524,7 @@ static int open_bell(struct pl__uring *u)
 
 	if (pl__ring_way(&u->poll.ring) == PL_WAIT_FUTEX) {
 		store_relaxed(&u->poll.ring.bell.eventfd, -1);
-		return knows_futex(&u->uring) ? 0 : -EOPNOTSUPP;
+		return pl__uring_knows_futex(&u->uring) ? 0 : -EOPNOTSUPP;
 	}
 	fd = pl__eventfd();
 	store_relaxed(&u->poll.ring.bell.eventfd, fd);
@@ -555,6 +544,7 @@ static void uring_close(struct pl__ring *r)
 static const struct pl__ring_ops uring_ops = {
 	.close	= uring_close,
 	.add	= uring_add,
+	.add_linked = pl__uring_add_linked,
 	.poll	= uring_poll,
 	.reap	= uring_reap,
 	.poll_for_owner = uring_poll_for_owner,
@@ -573,8 +563,9 @@ int pl__ring_uring_open(struct pl__ring **out, enum pl_wait way)
 		return -ENOMEM;
 	u->poll.ring.ops = &uring_ops;
 	list_init(&u->again);
+	list_init(&u->later);
 	store_relaxed(&u->poll.ring.way, way ? way : PL_WAIT_EVENTFD);
-	ret = setup(&u->uring);
+	ret = pl__uring_setup(&u->uring);
 	if (ret)
 		goto err_free;
 	/*

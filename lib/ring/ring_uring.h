@@ -11,6 +11,8 @@
 
 #define PL__URING_ENTRIES	256	/* a power of 2 */
 
+#define PL__OP_FUTEX_WAIT	51	/* Linux 6.7; headers may be older */
+
 /* The kind of a completion, in the low bits of its user_data. */
 #define PL__URING_REQ		0
 #define PL__URING_CANCEL	1	/* the cancel of that request */
@@ -41,6 +43,12 @@ struct pl__uring {
 	/* L: the retry's timeout has passed */
 	bool			is_again_due;
 	struct pl__list		again;	/* L: requests to cancel again */
+
+	/* Used by uring_linked.c. */
+	struct pl__list		later;	/* L: to cancel once begun */
+	/* L: the last chain may not have been submitted */
+	bool			has_chain;
+	unsigned int		chain_end; /* L: the SQE behind that chain */
 
 	/* Used by uring_failure.c. */
 	uint64_t		left_ns; /* L: when to cancel again */
@@ -74,6 +82,37 @@ static inline bool pl__uring_is_last(uint32_t flags, uint64_t data, int res)
 	req->has_first = true;
 	return false;
 }
+
+/* ring_uring.c: @nr SQEs are free, after a submission if need be. */
+bool pl__uring_has_room(struct pl__uring *u, uint32_t nr);
+
+/* uring_linked.c; all with the lock held */
+
+int pl__uring_add_linked(struct pl__ring *r, struct pl__ring_req *first,
+			 uint32_t nr);
+
+/* A cancel of @req, which waits for an earlier one, is made when that ends. */
+void pl__uring_cancel_later(struct pl__uring *u, struct pl__ring_req *req);
+
+/* @req, one of a chain, is over: the kernel begins the next, if any. */
+void pl__uring_begin_next(struct pl__uring *u, const struct pl__ring_req *req);
+
+/*
+ * Before a submission: requests of a chain of which the kernel took the first
+ * ones only do nothing, and end with -EAGAIN.
+ */
+void pl__uring_end_cut_chain(struct pl__uring *u);
+
+/* uring_withdraw.c */
+
+/* True: @req, on a descriptor that was closed, is queued still, and fails. */
+bool pl__uring_withdraw(struct pl__uring *u, const struct pl__ring_req *req);
+
+/* uring_setup.c */
+
+/* 0, or what io_uring_setup() returned. */
+int pl__uring_setup(struct io_uring *uring);
+bool pl__uring_knows_futex(struct io_uring *uring);
 
 /* uring_failure.c */
 

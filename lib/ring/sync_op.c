@@ -147,12 +147,40 @@ static long move_if_ready(struct pl__sync_op *c, const struct iovec *iov,
 				  move_anywhere(c, iov, nr, 0);
 }
 
+static bool is_empty(const struct iovec *iov, size_t nr)
+{
+	while (nr && !iov->iov_len) {
+		iov++;
+		nr--;
+	}
+	return !nr;
+}
+
+/*
+ * Reading of nothing neither waits nor takes a datagram, as recvmsg(2) would.
+ * That has found @iov to be readable memory before it is looked into here.
+ */
+static bool reads_nothing(const struct pl__sync_op *c, const struct msghdr *msg)
+{
+	struct msghdr look = *msg;
+	long ret;
+
+	if (!c->sqe->len || c->sqe->opcode == IORING_OP_READ)
+		return !c->sqe->len;
+	ret = pl__syscall(SYS_recvmsg, c->sqe->fd, &look,
+			  MSG_DONTWAIT | MSG_PEEK);
+	return (!ret || ret == -EAGAIN) &&
+	       is_empty(msg->msg_iov, (size_t)msg->msg_iovlen);
+}
+
 static long move_by_message(struct pl__sync_op *c, struct iovec *iov, size_t nr)
 {
 	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = nr };
 
 	if (nr > IOV_MAX)
 		return -EINVAL;
+	if (!is_write(c->sqe) && reads_nothing(c, &msg))
+		return 0;
 	return pl__syscall(is_write(c->sqe) ? SYS_sendmsg : SYS_recvmsg,
 			   c->sqe->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
@@ -220,7 +248,7 @@ static long send_or_recv(struct pl__sync_op *c)
 
 /*
  * Sets @rest to the rest of the part of @msg that byte @done is in; returns the
- * sum of all parts.
+ * sum of all parts, of which the kernel moves no more than PL__TRANSFER_MAX.
  */
 static size_t rest_of(const struct msghdr *msg, size_t done, struct iovec *rest)
 {
@@ -233,8 +261,10 @@ static size_t rest_of(const struct msghdr *msg, size_t done, struct iovec *rest)
 			continue;
 		rest->iov_base = (char *)msg->msg_iov[i].iov_base + (done - at);
 		rest->iov_len = total - done;
+		if (rest->iov_len > PL__TRANSFER_MAX - done)
+			rest->iov_len = PL__TRANSFER_MAX - done;
 	}
-	return total;
+	return total < PL__TRANSFER_MAX ? total : PL__TRANSFER_MAX;
 }
 
 static long by_message(struct pl__sync_op *c)

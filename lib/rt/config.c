@@ -8,7 +8,7 @@
 
 #define SPIN_US		50
 #define SPIN_US_MAX	65536
-#define NSIGNALS	64
+#define NR_OLD_SIGNALS	32
 #define STALL_NS	(10 * 1000 * 1000ULL)
 
 static const size_t default_stack[3] = {
@@ -133,7 +133,10 @@ int pl__config_wait(uint32_t *wait)
 	return env_name("PARKLOT_WAIT", names, wait);
 }
 
-/* False for faults: these come again when the handler returns. */
+/*
+ * False for faults: these come again when the handler returns; and for those
+ * between the old ones and SIGRTMIN, which the C library keeps to itself.
+ */
 static bool may_be_caught(uint32_t sig)
 {
 	static const uint64_t not = 1ULL << SIGKILL | 1ULL << SIGSTOP |
@@ -141,7 +144,9 @@ static bool may_be_caught(uint32_t sig)
 		1ULL << SIGILL | 1ULL << SIGTRAP | 1ULL << SIGABRT |
 		1ULL << SIGSYS;
 
-	return !sig || (sig < NSIGNALS && !(not >> sig & 1));
+	if (sig >= NR_OLD_SIGNALS)
+		return sig >= (uint32_t)SIGRTMIN && sig <= (uint32_t)SIGRTMAX;
+	return !sig || !(not >> sig & 1);
 }
 
 /* A signal's number, or a name of one that programs leave to such uses. */
@@ -168,7 +173,7 @@ static int env_signal(uint32_t *out)
 		}
 	}
 	v = strtoul(s, &end, 10);
-	if (*s < '0' || *s > '9' || *end || v >= NSIGNALS ||
+	if (*s < '0' || *s > '9' || *end || v > UINT32_MAX ||
 	    !may_be_caught((uint32_t)v)) {
 		fprintf(stderr, "parklot: PARKLOT_DUMP_SIGNAL=%s: not a signal that can be caught, by its number or as USR2\n",
 			s);
@@ -190,6 +195,16 @@ static int env_stall(uint64_t *ns)
 	return ret;
 }
 
+static int env_elastic(uint32_t *fixed_workers)
+{
+	uint32_t yes = !*fixed_workers;
+	int ret = env_number("PARKLOT_ELASTIC", 0, 1, &yes);
+
+	if (!ret && is_set("PARKLOT_ELASTIC"))
+		*fixed_workers = !yes;
+	return ret;
+}
+
 static bool is_sane(const struct pl_config *c)
 {
 	return c->nr_workers <= PL__WORKERS_MAX &&
@@ -197,7 +212,8 @@ static bool is_sane(const struct pl_config *c)
 	       c->nr_lots <= PL__LOTS_MAX &&
 	       c->nr_timer_buckets <= PL__TIMER_BUCKETS_MAX &&
 	       c->backend <= PL_BACKEND_FUTEX && !c->flags &&
-	       may_be_caught(c->dump_signal) && c->pin_workers <= 1;
+	       may_be_caught(c->dump_signal) && c->pin_workers <= 1 &&
+	       c->fixed_workers <= 1 && !c->reserved;
 }
 
 uint32_t pl__config_target(uint32_t max_workers)
@@ -269,6 +285,8 @@ int pl__config_resolve(const struct pl_config *cfg, struct pl_config *out)
 				 &out->max_tasks);
 	if (!ret)
 		ret = env_number("PARKLOT_PIN", 0, 1, &out->pin_workers);
+	if (!ret)
+		ret = env_elastic(&out->fixed_workers);
 	if (!ret)
 		ret = env_stall(&out->stall_ns);
 	if (!ret)

@@ -29,6 +29,8 @@
 #include "base/atfork.h"
 #include "base/grown.h"
 #include "base/inject.h"
+#include "sched/elastic.h"
+#include "sched/kept.h"
 #include "sched/inbox.h"
 #include "sched/location.h"
 #include "sched/sysmon_sleep.h"
@@ -44,6 +46,8 @@
 # include <sanitizer/lsan_interface.h>
 #endif
 
+#define NR_YIELDS	100	/* of a stop, before it sleeps instead */
+#define PAUSE_NS	(100 * 1000)
 #define REPORT_SIZE_FIRST	PL__GROWN_FIRST(struct pl_stop_report, left)
 
 static struct pl__lock state_lock;	/* held to leave STOPPED and RUNNING */
@@ -151,6 +155,13 @@ static int configure(struct pl__rt *rt, const struct pl_config *cfg)
 	return ret;
 }
 
+static void tasks_start(uint32_t nr_workers)
+{
+	pl__task_limit_start();
+	pl__tasks_start(nr_workers);
+	pl__inboxes_start(nr_workers);
+}
+
 static int runtime_start(struct pl__rt *rt, const struct pl_config *cfg)
 {
 	int ret = configure(rt, cfg);
@@ -164,8 +175,7 @@ static int runtime_start(struct pl__rt *rt, const struct pl_config *cfg)
 	pl__cxx_init();
 	store_relaxed(&rt->target, rt->cfg.nr_workers);
 	rt->stall_ns = rt->cfg.stall_ns;
-	pl__task_limit_start();
-	pl__inboxes_start(rt->cfg.nr_workers);
+	tasks_start(rt->cfg.nr_workers);
 	ret = slots_init(rt);
 	if (ret)
 		return ret;
@@ -178,7 +188,7 @@ static int runtime_start(struct pl__rt *rt, const struct pl_config *cfg)
 	ret = check_wait(rt);
 	if (ret)
 		goto err_lots;
-	pl__crew_set(&rt->lots, rt->cfg.nr_workers);
+	pl__elastic_start(rt->has_sysmon && !rt->cfg.fixed_workers);
 	/* Before the first thread: else sysmon's first look would wait. */
 	pl__fd_grow_table();
 	ret = pl__timers_start(&rt->timers, rt->cfg.nr_timer_buckets,
@@ -186,6 +196,7 @@ static int runtime_start(struct pl__rt *rt, const struct pl_config *cfg)
 	if (ret)
 		goto err_lots;
 	pl__wait_start(rt->timers);
+	pl__kept_start();
 	ret = pl__sysmon_start();
 	if (ret)
 		goto err_timers;
@@ -273,7 +284,7 @@ static int set_workers(uint32_t nr)
 	if (nr > pl__rt.cfg.max_workers)
 		return -EINVAL;
 	old = atomic_exchange(&pl__rt.target, nr);
-	pl__crew_set(&pl__rt.lots, nr);
+	pl__elastic_follow();
 	/*
 	 * A higher target: notifies workers that are idle or not started yet.
 	 */
@@ -330,27 +341,46 @@ static bool wait_for_tasks(uint64_t deadline_ns)
 	}
 }
 
-static void wait_outside(void)
+/*
+ * Threads leave soon, but for one that prints a dump into a pipe that is full.
+ * False: the deadline has passed.
+ */
+static bool wait_outside(uint64_t deadline_ns)
 {
-	int i;
+	uint32_t i, nr_tries = 0;
 
 	/* [inside-b] pairs with [inside-a] in pl__rt_enter(). */
 	for (i = 0; i < PL__NR_STRIPES; i++)
-		while (atomic_load(&pl__rt.outside[i].inside))
-			pl__sched_yield();
+		while (atomic_load(&pl__rt.outside[i].inside)) {
+			if (nr_tries++ < NR_YIELDS)
+				pl__sched_yield();
+			else if (pl__now_ns() < deadline_ns)
+				pl__sleep_ns(PAUSE_NS);
+			else
+				return false;
+		}
+	return true;
 }
 
-/* False: tasks are left at the deadline, and nothing was taken apart. */
+/*
+ * False: tasks or threads are left at the deadline, and nothing was taken apart
+ * but the timer thread, which has no more to do.  It ends first, so that a
+ * thread that deletes a timer, or leaves a scope with one, is told the truth.
+ */
 static bool finish(struct pl__rt *rt, uint64_t deadline_ns)
 {
 	pl__wait_cancel_all();
 	if (!wait_for_tasks(deadline_ns))
 		return false;
 
-	atomic_store(&rt->state, PL__RT_DRAINED);
-	wait_outside();
-	pl__dump_signal_stop();
 	pl__timers_halt(rt->timers);
+	pl__stat_drain();
+	atomic_store(&rt->state, PL__RT_DRAINED);
+	if (!wait_outside(deadline_ns)) {
+		atomic_store(&rt->state, PL__RT_STOPPING);
+		return false;
+	}
+	pl__dump_signal_stop();
 	pl__sysmon_stop();
 	pl__lots_stop(&rt->lots);
 	pl__worker_join_all();
@@ -366,6 +396,7 @@ static bool finish(struct pl__rt *rt, uint64_t deadline_ns)
 	rt->backend = PL_BACKEND_AUTO;
 	store_relaxed(&rt->nr_idle, 0);
 	store_relaxed(&rt->nr_searching, 0);
+	store_relaxed(&rt->is_search_left, false);
 	store_relaxed(&rt->nr_late_searches, 0);
 	store_relaxed(&rt->nr_blocked, 0);
 	store_relaxed(&rt->nr_seen, 0);
@@ -378,6 +409,7 @@ static bool finish(struct pl__rt *rt, uint64_t deadline_ns)
 	store_relaxed(&rt->aside.nr_spares, 0);
 	store_relaxed(&rt->background.nr_late, 0);
 	store_relaxed(&rt->sampled_ns, 0);
+	store_relaxed(&rt->wakes_outside, 0);
 	pl__task_limit_stop();
 	atomic_store(&has_stopper, false);
 	atomic_store(&rt->state, PL__RT_STOPPED);

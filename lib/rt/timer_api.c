@@ -9,15 +9,8 @@ static inline int timer_api_add(pl_timer_t *out, struct pl__slab_cache *c,
 				uint32_t bucket, uint64_t deadline_ns,
 				void (*fn)(void *arg), void *arg)
 {
-	pl_timer_t id = pl__timer_add(pl__rt.timers, c, bucket, deadline_ns,
-				      fn, arg);
-
-	if (!id)
-		return -ENOMEM;
-	/* The callback may have run by now; only the caller uses *@out. */
-	if (out)
-		*out = id;
-	return 0;
+	return pl__timer_add(pl__rt.timers, c, bucket, deadline_ns, fn, arg,
+			     out);
 }
 
 __pl_no_frame

@@ -4,6 +4,7 @@
 #include "base/sys.h"
 #include "ring/ring.h"
 #include "sched/inbox.h"
+#include "sched/kept.h"
 #include "sched/sched.h"
 
 #include <sys/resource.h>
@@ -94,12 +95,21 @@ void pl__spare_end(struct pl__worker *w)
 		store_relaxed(crew_word, 0);
 }
 
+/* It does not come to its deadlines, either. */
+static void spare_begin_to_block(struct pl__worker *w)
+{
+	pl__spare_begin(w);
+	store_relaxed(&w->may_keep, false);
+	pl__kept_give_up(w);
+}
+
 static void spare_note(struct pl__worker *w, struct pl__task *t)
 {
 	w->spare_task = t;
 	w->spare_fn = pl__task_fn(t);
 	w->spare_ns = pl__now_ns();
 	w->spare_sleeps = nr_sleeps();
+	w->spare_own_waits = w->own_waits.nr;
 }
 
 void pl__spare_judge(struct pl__worker *w)
@@ -112,6 +122,9 @@ void pl__spare_judge(struct pl__worker *w)
 	w->spare_task = NULL;
 	has_blocked = pl__now_ns() - w->spare_ns >= BLOCKED_NS_MIN &&
 		      nr_sleeps() != w->spare_sleeps;
+	/* It may have slept for these only. */
+	if (has_blocked && w->own_waits.nr != w->spare_own_waits)
+		return;
 	pl__forecast_add(w->spare_fn, has_blocked);
 	if (w->current == t)
 		t->score = pl__forecast_score(t->score, has_blocked);
@@ -154,7 +167,7 @@ bool pl__aside_put(struct pl__worker *w, struct pl__task *t)
 		return false;
 	if (has_nothing_else(w)) {
 		spare_note(w, t);
-		pl__spare_begin(w);
+		spare_begin_to_block(w);
 		pl__full_barrier();
 		pl__notify_if_work();
 		return false;
@@ -171,7 +184,7 @@ struct pl__task *pl__aside_take(struct pl__worker *w)
 	if (!pl__aside_nr())
 		return NULL;
 	if (!was_spare)
-		pl__spare_begin(w);
+		spare_begin_to_block(w);
 	t = aside_pop();
 	if (t) {
 		store_relaxed(&w->tick, load_relaxed(&w->tick) + 1);
@@ -187,12 +200,21 @@ struct pl__task *pl__aside_take(struct pl__worker *w)
 	return t;
 }
 
+/* Workers that start and are not in their hook, which may take long. */
+static uint32_t nr_arriving(void)
+{
+	uint32_t nr = load_relaxed(&pl__rt.nr_starting);
+	uint32_t in_hook = load_relaxed(&pl__rt.nr_in_hook);
+
+	return nr > in_hook ? nr - in_hook : 0;
+}
+
+/* A spare may take one after this has read the clock. */
 static bool is_overdue(void)
 {
-	return !load_relaxed(&pl__rt.nr_idle) &&
-	       !load_relaxed(&pl__rt.nr_starting) &&
-	       pl__now_ns() - load_relaxed(&pl__rt.aside.taken_ns) >=
-	       PL__ASIDE_OVERDUE_NS;
+	return !load_relaxed(&pl__rt.nr_idle) && !nr_arriving() &&
+	       (int64_t)(pl__now_ns() - load_relaxed(&pl__rt.aside.taken_ns)) >=
+	       (int64_t)PL__ASIDE_OVERDUE_NS;
 }
 
 struct pl__task *pl__aside_take_overdue(struct pl__worker *w)
@@ -214,29 +236,40 @@ static uint32_t aside_nr_awaited(void)
 	       load_relaxed(&pl__rt.nr_starting);
 }
 
+/* No other is started for those in their hook, but an idle one is woken. */
+static uint32_t aside_nr_due(void)
+{
+	return load_relaxed(&pl__rt.nr_searching) + nr_arriving();
+}
+
 /*
  * A start takes a processor; more of them at a time only delay each other, and
  * the tasks that events made ready.
  */
-static bool may_start_more(void)
+uint32_t pl__nr_may_start(void)
 {
-	uint32_t nr = load_relaxed(&pl__rt.nr_starting);
+	uint32_t nr = load_relaxed(&pl__rt.nr_starting), most;
 
-	return nr < PL__ASIDE_STARTERS && (!nr || nr < pl__rt.nr_cpus);
+	most = pl__rt.nr_cpus < PL__ASIDE_STARTERS ? pl__rt.nr_cpus :
+						     PL__ASIDE_STARTERS;
+	return nr < most ? most - nr : 0;
 }
 
 void pl__aside_notify(struct pl__worker *w)
 {
-	uint32_t nr, awaited;
+	uint32_t nr, due;
 
 	/* [aside-b] pairs with [aside-a] in worker.c and worker_park.c. */
 	pl__full_barrier();
 	PL_INJECT("aside-b");
 	nr = pl__aside_nr();
-	awaited = aside_nr_awaited();
-	if (nr > awaited)
-		pl__wake_idle(w, nr - awaited);
-	while (pl__aside_nr() > aside_nr_awaited() && may_start_more())
-		if (pl__worker_start_spare())
+	due = aside_nr_due();
+	if (nr > due)
+		pl__wake_idle(w, nr - due);
+	while (pl__aside_nr() > aside_nr_awaited() && pl__nr_may_start())
+		if (pl__worker_start_spare()) {
+			/* It tells if no spare is ever through. */
+			pl__sysmon_notify();
 			break;
+		}
 }

@@ -32,6 +32,9 @@
  * side writes its own word before it reads the other's.  Otherwise the task
  * waits although workers are idle.
  *
+ * A worker in its start hook starts, but is not waited for: an idle one is
+ * woken beside it.
+ *
  * If max_workers are alive the task waits for the next spare that is through.
  * If none has been taken for a while, the workers that run others take one.
  */
@@ -64,6 +67,9 @@ bool pl__aside_spawn(struct pl__worker *w, struct pl__task *t);
  * nothing else to do and is now the spare that runs it.
  */
 bool pl__aside_put(struct pl__worker *w, struct pl__task *t);
+
+/* How many more workers may start at a time now. */
+uint32_t pl__nr_may_start(void);
 
 /* Wakes or starts spares for tasks that are set aside. */
 void pl__aside_notify(struct pl__worker *w);

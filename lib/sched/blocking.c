@@ -4,10 +4,17 @@
  */
 #include "sched/sched.h"
 
-/* Also for tasks that the caller spawned without a signal. */
+/*
+ * The call takes one worker from those that run, so one is notified.  Only
+ * tasks that the caller spawned without a signal may want more at once.
+ */
 static void blocking_notify(struct pl__worker *w)
 {
+	uint32_t nr = w->nr_unsignalled;
+
 	w->nr_unsignalled = 0;
+	if (nr > 1)
+		pl__notify_many(nr);
 	pl__full_barrier();
 	pl__notify_if_work();
 }

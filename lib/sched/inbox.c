@@ -3,11 +3,12 @@
 #include "base/inject.h"
 #include "sched/sched.h"
 
-#define WORKERS_OF_ONE	8	/* for so many workers one more inbox */
+/* Fewer workers share one inbox; as many or more have one each. */
+#define WORKERS_MIN	8
 
 void pl__inboxes_start(uint32_t nr_workers)
 {
-	uint32_t nr = 1 + nr_workers / WORKERS_OF_ONE, i;
+	uint32_t nr = nr_workers < WORKERS_MIN ? 1 : nr_workers, i;
 
 	pl__rt.nr_inboxes = nr < PL__NR_INBOXES ? nr : PL__NR_INBOXES;
 	for (i = 0; i < PL__NR_INBOXES; i++)
@@ -47,4 +48,24 @@ __pl_noinline void pl__inbox_drain_all_of(struct pl__worker *w,
 	}
 	if (!is_one)
 		pl__notify_one();
+}
+
+/* As many as run look in all of them together. */
+static uint32_t nr_in_turn(void)
+{
+	uint32_t nr = pl__rt.nr_inboxes, active = load_relaxed(&pl__rt.active);
+	uint32_t each = active < 2 ? nr : nr / active + 1;
+
+	if (each < PL__INBOXES_IN_TURN)
+		each = PL__INBOXES_IN_TURN;
+	return each < nr ? each : nr;
+}
+
+void pl__inboxes_drain_in_turn(struct pl__worker *w)
+{
+	uint32_t nr = nr_in_turn();
+
+	pl__inbox_drain(w, pl__inbox_for_all());
+	while (nr--)
+		pl__inbox_drain(w, pl__inbox_of(w->inbox_turn++));
 }

@@ -2,12 +2,27 @@
 /*
  * notify: a worker is woken, or started, when tasks wait and too few run
  */
+#include "sched/elastic.h"
 #include "sched/sched.h"
 #include "base/inject.h"
 #include "base/probe.h"
 #include "base/sys.h"
 
+/* An idle worker is asleep, or not idle any more, after fewer if it runs. */
+#define NOTIFY_TRIES	16
+
+/* Idle workers that one wakes which found more than it can run. */
+#define FAN		2
+
+/* How often others move the time at which a search began, at most. */
+#define SEARCH_MOVES	7ULL
+
 /* ---- the search ---- */
+
+static void search_began(void)
+{
+	store_relaxed(&pl__rt.search_ns, pl__now_ns() & ~SEARCH_MOVES);
+}
 
 bool pl__search_begin(void)
 {
@@ -15,17 +30,17 @@ bool pl__search_begin(void)
 
 	if (!atomic_compare_exchange_strong(&pl__rt.nr_searching, &none, 1))
 		return false;
-	store_relaxed(&pl__rt.search_ns, pl__now_ns());
+	search_began();
 	return true;
 }
 
 void pl__search_begin_more(uint32_t nr)
 {
 	if (!atomic_fetch_add(&pl__rt.nr_searching, nr))
-		store_relaxed(&pl__rt.search_ns, pl__now_ns());
+		search_began();
 }
 
-/* See [late-a] in notify.h: fewer may be left. */
+/* See [late-a] and [left-a] in notify.h: fewer may be left. */
 void pl__search_end(uint32_t nr)
 {
 	uint32_t old = load_relaxed(&pl__rt.nr_searching);
@@ -60,15 +75,33 @@ static bool search_take_over(uint64_t now)
 
 void pl__search_check(uint64_t now)
 {
-	if (search_take_over(now))
+	if (search_take_over(now) || load_relaxed(&pl__rt.is_search_left))
 		pl__notify_if_work();
 }
 
-/* False: the search was late, and sysmon, which sleeps, does not see that. */
+/* False: the search was late, and sysmon sleeps, or there is none. */
 static __pl_noinline bool is_left_to_searcher(void)
 {
-	return load_relaxed(&pl__rt.sysmon) != PL__SYSMON_ASLEEP ||
+	return (pl__rt.has_sysmon &&
+		load_relaxed(&pl__rt.sysmon) != PL__SYSMON_ASLEEP) ||
 	       !search_take_over(pl__now_ns());
+}
+
+/*
+ * Of many that were woken at once the last is not late yet; but it may be one
+ * that gets no processor while others go on to be woken.  So the low bits of
+ * search_ns count how often it was moved.  Another thread may have begun to
+ * search after @now was read.
+ */
+static void search_goes_on(uint64_t now)
+{
+	uint64_t old = load_relaxed(&pl__rt.search_ns);
+
+	if ((int64_t)(now - old) >= (int64_t)PL__SEARCH_NS / 2 &&
+	    (old & SEARCH_MOVES) != SEARCH_MOVES)
+		atomic_compare_exchange_strong(&pl__rt.search_ns, &old,
+					       (now & ~SEARCH_MOVES) |
+					       ((old & SEARCH_MOVES) + 1));
 }
 
 /*
@@ -85,10 +118,19 @@ static __pl_noinline bool is_left_to_searcher(void)
 void pl__stop_searching(struct pl__worker *w)
 {
 	w->is_searching = false;
+	w->has_left_half = false;
 	/* [search-a] pairs with [search-b] in pl__notify_one(). */
 	pl__search_end(1);
+	if (unlikely(load_relaxed(&pl__rt.nr_searching)))
+		search_goes_on(pl__now_ns());
 	pl__full_barrier();
 	PL_INJECT("search-a");
+}
+
+void pl__search_take_left_slow(struct pl__worker *w)
+{
+	if (atomic_exchange(&pl__rt.is_search_left, false) && !w->is_searching)
+		w->is_searching = pl__search_begin();
 }
 
 /* ---- notifications ---- */
@@ -121,6 +163,20 @@ static uint32_t notify_lot(struct pl__worker *w, uint32_t nr)
 }
 
 /*
+ * Tasks were left to the caller, which counts as searching no more.  A worker
+ * that looked before they were queued looks again after the signal, or is
+ * woken.  False: no worker counts as idle any more, so the caller has to notify
+ * again.
+ */
+static bool search_leave(struct pl__worker *w)
+{
+	/* [left-a] pairs with [left-b] in pl__search_take_left(). */
+	atomic_store(&pl__rt.is_search_left, true);
+	PL_INJECT("left-a");
+	return notify_lot(w, 1) || atomic_load(&pl__rt.nr_idle);
+}
+
+/*
  * No idle worker was asleep, or a start was refused since enough ran at that
  * moment.  Another submitter may have left its task to this one meanwhile,
  * which counted as the searcher; so recheck.
@@ -136,12 +192,13 @@ static bool must_notify_again(uint32_t idle, int ret)
  * Counts in nr_searching the worker that it wakes or starts.  If it wakes none,
  * since the idle worker was not asleep yet, it stops searching and rechecks for
  * tasks that others left to it, and for its own, since the idle worker may have
- * found another task.  A start that failed for want of memory is not retried
- * here.
+ * found another task.  A worker that gets no processor may be idle and awake
+ * for long; so after a few tries the search is left to that.  A start that
+ * failed for want of memory is not retried here.
  */
 static __pl_noinline void notify_slow(struct pl__worker *w)
 {
-	uint32_t idle;
+	uint32_t idle, nr_tries = 0;
 	int ret;
 
 	/* A worker that counts as blocked may compute by now. */
@@ -160,7 +217,8 @@ static __pl_noinline void notify_slow(struct pl__worker *w)
 			return;
 		pl__search_end(1);
 		pl__full_barrier();
-	} while (must_notify_again(idle, ret) ||
+	} while ((must_notify_again(idle, ret) &&
+		  (++nr_tries < NOTIFY_TRIES || !search_leave(w))) ||
 		 (pl__sysmon_notify() && is_notify_due()));
 }
 
@@ -200,7 +258,7 @@ void pl__wake_idle(struct pl__worker *w, uint32_t nr)
 /* How many idle workers may run; those that search run soon. */
 static uint32_t nr_missing(void)
 {
-	uint32_t others = load_relaxed(&pl__rt.target) + pl__nr_not_running();
+	uint32_t others = load_relaxed(&pl__rt.active) + pl__nr_not_running();
 	uint32_t nr = load_relaxed(&pl__rt.nr_alive) +
 		      load_relaxed(&pl__rt.nr_searching);
 
@@ -218,11 +276,18 @@ static __pl_noinline void notify_several(uint32_t nr)
 	pl__wake_idle(pl__self(), nr < missing ? nr : missing);
 }
 
-void pl__notify_many(uint32_t nr)
+void pl__notify_more(uint32_t nr)
 {
 	if (nr > 1)
 		notify_several(nr);
 	pl__notify_one();
+}
+
+void pl__notify_many(uint32_t nr)
+{
+	if (nr > 1)
+		pl__elastic_batch(nr);
+	pl__notify_more(nr);
 }
 
 void pl__notify_if_work(void)
@@ -232,6 +297,51 @@ void pl__notify_if_work(void)
 	pl__notify_one();
 	if (unlikely(pl__aside_nr()))
 		pl__aside_notify(pl__self());
+}
+
+/* Workers that are to search will run, too; those that compute do. */
+static bool has_cpus_for(uint32_t nr)
+{
+	return pl__nr_running() + load_relaxed(&pl__rt.nr_stalled) +
+	       load_relaxed(&pl__rt.nr_searching) + nr <= pl__rt.nr_cpus;
+}
+
+void pl__notify_found(size_t nr)
+{
+	if (nr >= FAN && load_relaxed(&pl__rt.nr_idle) >= FAN &&
+	    nr_missing() >= FAN && has_cpus_for(FAN))
+		notify_several(FAN);
+	pl__notify_if_work();
+}
+
+/* Counts all in nr_searching first: the first to search leaves the rest. */
+static void start_several(uint32_t nr)
+{
+	uint32_t most = pl__nr_may_start(), i;
+
+	if (nr > most)
+		nr = most;
+	if (!nr || !pl__is_start_due())
+		return;
+	pl__search_begin_more(nr);
+	for (i = 0; i < nr && !pl__worker_start(true); i++)
+		;
+	/* The caller looks in every queue afterwards. */
+	pl__search_end(nr - i);
+	pl__full_barrier();
+}
+
+void pl__notify_missing(void)
+{
+	uint32_t nr = pl__nr_ready(), searching;
+
+	if (nr > 1)
+		notify_several(nr);
+	searching = load_relaxed(&pl__rt.nr_searching);
+	if (nr > 1 && nr > searching && !load_relaxed(&pl__rt.nr_idle))
+		start_several(nr - searching);
+	pl__full_barrier();
+	pl__notify_if_work();
 }
 
 /*

@@ -2,8 +2,10 @@
 #include "sched/relief.h"
 #include "base/inject.h"
 #include "sched/background.h"
+#include "sched/held.h"
 #include "base/sys.h"
 #include "sched/sched.h"
+#include "sched/sysmon_asleep.h"
 #include "sched/sysmon.h"
 
 #define MANY		4	/* times the target: told */
@@ -144,6 +146,16 @@ static void relief_limit_reset(void)
 	relief.since_ns = 0;
 }
 
+/* Fewer are stalled than the target, which may have been raised. */
+static void relief_limit_lift(void)
+{
+	bool is_held = pl__is_unstarted_held();
+
+	relief_limit_reset();
+	if (is_held)
+		pl__relief_recheck();
+}
+
 static void relief_print(uint32_t nr)
 {
 	char text[160];
@@ -176,16 +188,8 @@ static void relief_limit_raise(uint64_t now)
 
 bool pl__relief_is_due(void)
 {
-	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
-
-	if (likely(!load_relaxed(&pl__rt.nr_stalled)))
-		return false;
-	if (pl__background_nr())
-		return true;
-	for (i = 0; i < nr; i++)
-		if (!pl__deque_empty(&pl__rt.workers[i]->unstarted))
-			return true;
-	return false;
+	return unlikely(load_relaxed(&pl__rt.nr_stalled)) &&
+	       (pl__held_nr() || pl__background_nr());
 }
 
 uint32_t pl__relief_scan(uint64_t now, bool has_work)
@@ -198,7 +202,7 @@ uint32_t pl__relief_scan(uint64_t now, bool has_work)
 	for (i = 0; i < nr; i++)
 		relief_look_at(pl__rt.workers[i], now, &look);
 	if (load_relaxed(&pl__rt.nr_stalled) < target)
-		relief_limit_reset();
+		relief_limit_lift();
 	/* A worker that starts is a relief that is under way. */
 	is_short = has_work && look.nr_long && 2 * look.nr_going < target &&
 		   !load_relaxed(&pl__rt.nr_starting);

@@ -13,7 +13,7 @@
  * workers are stalled as the limit says, tasks that have not started are held
  * back: workers run only what was started before, which events and other tasks
  * woke, and what these spawn.  Where a look finds a task that has not started,
- * it moves it to the queue `unstarted`, out of the way.  The limit is the
+ * it moves it out of the way, see held.h.  The limit is the
  * target at first.  While tasks are held back, or workers stall beyond it, it
  * is raised by one, each time after twice the time.  The queue of background
  * tasks (background.h) is held back as long, whether these have started or not.
@@ -22,11 +22,11 @@
  *	nr_idle++	[idle-a]	nr_stalled--		[relief-a]
  *	full barrier			full barrier
  *	if (nr_stalled < limit) [relief-b]	if (nr_idle)
- *		look in unstarted		notify
+ *		look at those held back		notify
  *	park
  *
  *	sysmon				worker that holds a task back
- *	word = ASLEEP			queue it in unstarted
+ *	word = ASLEEP			move it out of the way
  *	full barrier	[held-a]	full barrier		[held-b]
  *	if (a task is held back)	if (word is ASLEEP)
  *		do not sleep			wake sysmon
@@ -52,7 +52,10 @@ static inline bool pl__is_unstarted_held(void)
 			load_relaxed(&pl__rt.stalled_limit));
 }
 
-/* The caller lowered nr_stalled, or raised the limit: notifies if need be. */
+/*
+ * The caller lowered nr_stalled, raised the limit, or moved a task to held.h's
+ * queue: notifies if need be.
+ */
 void pl__relief_recheck(void);
 
 /*

@@ -2,10 +2,10 @@
 /*
  * rt: what the workers share: the runtime, and how many of them run
  *
- * A worker runs while it is neither idle, blocked nor stalled; `target` are
- * meant to run.  More may run after a blocked worker returns or the target is
- * lowered.  A worker above the target is surplus: at the end of its task it
- * parks although there is work.
+ * A worker runs while it is neither idle, blocked nor stalled; `active` are
+ * meant to run.  More may run after a blocked worker returns or that number is
+ * lowered.  Then those with the highest indices are surplus: such a worker
+ * parks at the end of its task although there is work.
  *
  *	surplus worker			worker that blocks
  *	nr_idle++		[idle-a]	nr_blocked++
@@ -13,17 +13,18 @@
  *	if (enough run)			if (there is work, too few run)
  *		park				signal the lots
  *
- * Invariant: while there is work, no fewer workers run than the target.  Each
+ * Invariant: while there is work, no fewer workers run than are meant to.  Each
  * side writes its counter before it reads the other's, so either the surplus
  * worker sees nr_blocked and stays, or the blocking worker sees nr_idle and
  * signals.  Otherwise the first parks, the second blocks, and too few run.
- * Tasks in the queues of a parked surplus worker are stolen.
+ * A surplus worker leaves the tasks in its queues to an inbox.
  */
 #ifndef PL_RT_H
 #define PL_RT_H
 
 #include "ctx/self.h"
 #include "ds/fifo.h"
+#include "sched/elastic.h"
 #include "sched/worker.h"
 #include "time/timer.h"
 
@@ -66,6 +67,13 @@ struct pl__aside {
 	_Atomic uint64_t	nr_spares;	/* spares that were started */
 };
 
+/* Tasks that are held back, see held.h.  L: lock is held. */
+struct pl__held {
+	struct pl__lock		lock;
+	_Atomic uint32_t	nr;	/* changed under lock; read without */
+	struct pl__fifo		tasks;		/* L */
+};
+
 /* Ready tasks of PL_SPAWN_BACKGROUND, see background.h.  L: lock is held. */
 struct pl__background {
 	struct pl__lock		lock;
@@ -100,11 +108,11 @@ struct pl__stripe {
  * Buckets of timers: one for each worker that there may be, up to a limit, and
  * some for all other threads.
  */
-#define PL__NR_WORKER_BUCKETS	128
+#define PL__NR_WORKER_BUCKETS	256
 #define PL__NR_THREAD_BUCKETS	16
 
 /* At most so many inboxes, see inbox.h. */
-#define PL__NR_INBOXES		8
+#define PL__NR_INBOXES		64
 
 struct pl__inbox_line {
 	struct pl__inbox	inbox;	/* A */
@@ -128,6 +136,7 @@ struct pl__rt {
 	uint32_t		io;		/* R: enum pl_io, configured */
 	uint32_t		wait; /* R: enum pl_wait, configured */
 	bool			has_sysmon;	/* R: sysmon runs */
+	uint32_t		nr_keepers; /* R: workers, by index: kept.h */
 	uint32_t		nr_inboxes;	/* R: inboxes in use */
 	/* R: cfg.max_workers of them, by index; workers write: location.h */
 	_Atomic uint64_t	*locations;
@@ -135,7 +144,8 @@ struct pl__rt {
 	_Atomic uint32_t	state __pl_cacheline;	/* enum pl__rt_state */
 	_Atomic uint32_t	nr_started;	/* workers[0 .. nr_started) */
 	_Atomic uint32_t	nr_alive;	/* workers with a thread */
-	_Atomic uint32_t	target;		/* workers meant to run */
+	_Atomic uint32_t	target;	/* workers meant to run, at most */
+	_Atomic uint32_t	active;	/* workers meant to run: elastic.h */
 	_Atomic uint32_t	sysmon;		/* enum pl__sysmon_state */
 	_Atomic uint32_t	gates;		/* PL__GATE_* */
 	/* bits of enum pl__level; 0: flat; sysmon writes: location.h */
@@ -143,6 +153,8 @@ struct pl__rt {
 
 	_Atomic uint32_t	nr_idle __pl_cacheline;
 	_Atomic uint32_t	nr_searching;	/* see notify.h */
+	/* the next worker that leaves idle is to search, see notify.h */
+	_Atomic bool		is_search_left;
 	_Atomic uint32_t	nr_blocked;	/* workers outside of a crew */
 	_Atomic uint32_t	nr_seen;	/* in nr_blocked, by sysmon */
 	_Atomic uint32_t	nr_in_hook;	/* in nr_blocked, in the hook */
@@ -154,7 +166,7 @@ struct pl__rt {
 	_Atomic int		start_error; /* of the last: -errno, or 0 */
 	/* calls of pl__notify_all(); no worker parks meanwhile */
 	_Atomic uint32_t	nr_notifying_all;
-	/* ns: when nr_searching last rose from 0, or a little before */
+	/* ns: when nr_searching rose from 0, or moved on; see notify.c */
 	_Atomic uint64_t	search_ns;
 
 	struct pl__inbox_line	inboxes[PL__NR_INBOXES];
@@ -172,6 +184,8 @@ struct pl__rt {
 	_Atomic uint64_t	nr_stalls;
 	/* times that the limit of those was raised; sysmon writes */
 	_Atomic uint64_t	nr_stalls_over;
+	/* times that active was changed, by enum pl__elastic_why */
+	_Atomic uint64_t	nr_changes[PL__NR_ELASTIC_WHY];
 	/* times that searches were taken over, see notify.h */
 	_Atomic uint64_t	nr_late_searches;
 	/* times that all workers were blocked; sysmon writes */
@@ -181,6 +195,7 @@ struct pl__rt {
 
 	struct pl__stackless	stackless __pl_cacheline;
 	struct pl__task_limit	task_limit __pl_cacheline;
+	struct pl__held		held __pl_cacheline;
 	struct pl__aside	aside __pl_cacheline;
 	struct pl__background	background __pl_cacheline;
 	struct pl__lock		start_lock;	/* to start and end workers */
@@ -225,11 +240,11 @@ static inline uint32_t pl__nr_running(void)
 	return alive > others ? alive - others : 0;
 }
 
-/* Fewer workers run than the target. */
+/* Fewer workers run than are meant to. */
 static inline bool pl__is_short(void)
 {
 	return load_relaxed(&pl__rt.nr_alive) <
-	       load_relaxed(&pl__rt.target) + pl__nr_not_running();
+	       load_relaxed(&pl__rt.active) + pl__nr_not_running();
 }
 
 /*
@@ -243,24 +258,31 @@ static inline bool pl__is_start_due(void)
 
 	return nr < pl__rt.cfg.max_workers &&
 	       nr + load_relaxed(&pl__rt.nr_in_hook) <
-		    load_relaxed(&pl__rt.target) +
+		    load_relaxed(&pl__rt.active) +
 		    load_relaxed(&pl__rt.nr_blocked) +
 		    load_relaxed(&pl__rt.nr_stalled) +
 		    load_relaxed(&pl__rt.nr_crew_blocked);
 }
 
-/* More workers are alive than the target: some may be surplus. */
+/* More workers are alive than are meant to run: some may be surplus. */
 static inline bool pl__has_surplus_workers(void)
 {
 	return load_relaxed(&pl__rt.nr_alive) >
-	       load_relaxed(&pl__rt.target);
+	       load_relaxed(&pl__rt.active);
 }
 
-/* The caller, a running worker, is surplus. */
-static inline bool pl__is_surplus(void)
+/* As many as are meant to run have a lower index. */
+bool pl__is_above_active(uint32_t index);
+
+/*
+ * @w, the caller, a running worker, is surplus: too many run, and it is one of
+ * those with the highest indices.
+ */
+static inline bool pl__is_surplus(struct pl__worker *w)
 {
 	return unlikely(pl__has_surplus_workers()) &&
-	       pl__nr_running() > load_relaxed(&pl__rt.target);
+	       pl__nr_running() > load_relaxed(&pl__rt.active) &&
+	       pl__is_above_active(w->index);
 }
 
 /*

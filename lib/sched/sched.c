@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 #include "sched/background.h"
+#include "sched/held.h"
 #include "sched/inbox.h"
+#include "sched/kept.h"
 #include "sched/leave.h"
-#include "sched/relief.h"
 #include "base/inject.h"
 #include "base/probe.h"
 #include "ring/ring.h"
@@ -59,8 +60,7 @@ void pl__ready_quietly(struct pl__task *t)
 
 static uint32_t event_mask_of(struct pl__worker *w)
 {
-	if (pl__deque_empty(&w->events) &&
-	    (pl__deque_empty(&w->unstarted) || pl__is_unstarted_held()))
+	if (pl__deque_empty(&w->events) && !pl__held_is_ready())
 		return PL__NO_EVENTS;
 	return w->nr_events_ahead || load_relaxed(&pl__rt.nr_blocked) ||
 	       load_relaxed(&pl__rt.nr_crew_blocked) ||
@@ -101,20 +101,24 @@ void pl__ready(struct pl__task *t)
 
 /*
  * Makes a worker look at its ring and the inboxes, then notifies once for what
- * it does not take itself.
+ * it does not take itself.  One that has no task submits requests with its
+ * sleep.
  */
-static void look_around(struct pl__worker *w,
-			uint32_t (*look)(struct pl__ring *r))
+static __pl_always_inline void look_around(struct pl__worker *w, bool has_task)
 {
 	uint32_t nr = 0;
 
 	if (w->ring) {
 		w->is_reaping = true;
-		nr = look(w->ring);
+		nr = has_task ? pl__ring_poll(w->ring) : pl__ring_reap(w->ring);
 		w->is_reaping = false;
 	}
-	pl__inboxes_drain(w);
-	if (w->event_mask != PL__NO_EVENTS || !pl__deque_empty(&w->unstarted))
+	if (has_task)
+		pl__inboxes_drain_some(w);
+	else
+		pl__inboxes_drain(w);
+	pl__kept_fire(w);
+	if (w->event_mask != PL__NO_EVENTS || unlikely(pl__held_nr()))
 		w->event_mask = event_mask_of(w);
 	if (nr && pl__deque_len(&w->deque) + pl__deque_len(&w->events) > 1)
 		pl__notify_one();
@@ -123,7 +127,7 @@ static void look_around(struct pl__worker *w,
 /* The oldest task of the deque, after a look for events. */
 static struct pl__task *next_oldest(struct pl__worker *w)
 {
-	look_around(w, pl__ring_poll);
+	look_around(w, true);
 	return pl__deque_steal(&w->deque);
 }
 
@@ -158,7 +162,8 @@ static void flush_unsignalled(struct pl__worker *w)
 /* True: sysmon saw that the task which the worker leaves blocked it. */
 static bool take_back_block(struct pl__worker *w)
 {
-	bool was_blocked = pl__unblocked(w);
+	bool was_blocked = pl__unblocked(w) &&
+			   !load_relaxed(&w->sysmon.is_own_wait);
 
 	if (likely(!load_relaxed(&w->sysmon.has_learned)))
 		return was_blocked;
@@ -177,19 +182,45 @@ static __pl_noinline void back_from_block(struct pl__worker *w)
 	}
 }
 
-struct pl__task *pl__next_event(struct pl__worker *w)
+static struct pl__task *next_own_event(struct pl__worker *w)
 {
-	struct pl__task *t = NULL;
+	struct pl__task *t = pl__steal_to_run(&w->events);
 
-	/* What was held back is older than what is in the event queue. */
-	if (!pl__deque_empty(&w->unstarted) && !pl__is_unstarted_held())
-		t = pl__deque_steal(&w->unstarted);
-	if (!t)
-		t = pl__steal_to_run(w, &w->events);
 	if (!t)
 		w->nr_events_ahead = 0;
 	else if (w->nr_events_ahead)
 		w->nr_events_ahead--;
+	return t;
+}
+
+/* While tasks that were held back last, no worker steals for want of others. */
+static struct pl__task *next_beside_held(struct pl__worker *w)
+{
+	return load_relaxed(&w->tick) % PL__EVENT_EVERY == 2 &&
+	       (pl__nr_blocked() || load_relaxed(&pl__rt.nr_stalled)) ?
+	       pl__steal_from_stalled(w) : NULL;
+}
+
+/* What was held back is older, but the events may be more urgent. */
+static __pl_noinline struct pl__task *next_held_or_event(struct pl__worker *w)
+{
+	struct pl__task *t = next_beside_held(w);
+
+	if (t)
+		return t;
+	if (load_relaxed(&w->tick) / PL__EVENT_EVERY % 2) {
+		t = next_own_event(w);
+		return t ? t : pl__held_take();
+	}
+	t = pl__held_take();
+	return t ? t : next_own_event(w);
+}
+
+struct pl__task *pl__next_event(struct pl__worker *w)
+{
+	struct pl__task *t = pl__held_is_ready() ? next_held_or_event(w) :
+						   next_own_event(w);
+
 	w->event_mask = event_mask_of(w);
 	return t;
 }
@@ -243,7 +274,7 @@ static bool is_surplus_now(struct pl__worker *w)
 			return true;
 	}
 	back_from_block(w);
-	return pl__is_surplus();
+	return pl__is_surplus(w);
 }
 
 /* The deque is empty.  May find it refilled where memory is short. */
@@ -255,8 +286,7 @@ static struct pl__task *next_after_deque(struct pl__worker *w)
 		t = pl__next_event(w);
 	if (t)
 		return t;
-	/* A worker that finds no task submits requests with its sleep. */
-	look_around(w, pl__ring_reap);
+	look_around(w, false);
 	if (w->event_mask != PL__NO_EVENTS)
 		t = pl__next_event(w);
 	return t ? t : pl__deque_pop(&w->deque);
@@ -400,7 +430,7 @@ void pl_yield(void)
 	if (!next && load_relaxed(&w->is_spare) && !w->nr_ahead_of_yield &&
 	    !w->nr_events_ahead && !pl__aside_nr())
 		return;
-	if (!next && !load_relaxed(&w->is_spare) && !pl__is_surplus()) {
+	if (!next && !load_relaxed(&w->is_spare) && !pl__is_surplus(w)) {
 		next = pl__steal(w, false);
 		if (!next && pl__is_background(t))
 			next = pl__background_take();

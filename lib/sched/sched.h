@@ -37,7 +37,7 @@
 
 /*
  * Every 32nd task is the oldest of the deque, after the worker has looked at
- * its completions and the inboxes.  Every second of these is instead stolen
+ * its completions and inboxes.  Every second of these is instead stolen
  * from a stalled worker, if there is such a task.  So a task in the deque waits
  * for at most this number, or twice this number, times the length of the deque,
  * however fast new tasks come on top.  parklot-scheduling(7) promises it.
@@ -47,7 +47,8 @@
 /*
  * Every 4th task is the oldest event, but for the 32nd.  So of 8 tasks one is
  * an event, if any is ready; parklot-scheduling(7) promises it.  While workers
- * are blocked 3 of 4 are events: what was spawned may block one more.
+ * are blocked 3 of 4 are events: what was spawned may block one more.  Every
+ * second one is instead a task that was held back, if one may run (held.h).
  */
 #define PL__EVENT_EVERY	4	/* a power of 2 */
 

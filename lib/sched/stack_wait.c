@@ -13,15 +13,18 @@ static void give_stack(struct pl__task *t, struct pl__stack *st)
 		     t);
 }
 
-/* Under the lock: @diff more tasks wait, and spawns are refused or not. */
+/*
+ * Under the lock: @diff more tasks wait, and spawns are refused or not.  Once
+ * the number shows that a task waits, no spawn that begins then passes.
+ */
 static void stackless_count(struct pl__stackless *sl, int diff)
 {
 	uint32_t nr = load_relaxed(&sl->nr) + (uint32_t)diff;
 
-	atomic_store(&sl->nr, nr);
 	if (nr)
 		atomic_fetch_or(&pl__rt.gates, PL__GATE_STACKLESS);
-	else
+	atomic_store(&sl->nr, nr);
+	if (!nr)
 		atomic_fetch_and(&pl__rt.gates, ~PL__GATE_STACKLESS);
 }
 

@@ -10,6 +10,7 @@
  * a P runs next, on its last round, one P after the other.)
  */
 #include "sched/background.h"
+#include "sched/held.h"
 #include "sched/inbox.h"
 #include "sched/location.h"
 #include "sched/orphan_ring.h"
@@ -32,19 +33,40 @@ static struct pl__worker *worker_of(uint32_t i)
 bool pl__work_anywhere(void)
 {
 	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
-	bool is_held = pl__is_unstarted_held();
 
-	/* [inbox-b] pairs with [inbox-a] in inbox.c: a deque, then events. */
+	/*
+	 * [inbox-b] pairs with [inbox-a] in inbox.c: what is held and a deque,
+	 * then events.
+	 */
 	if (unlikely(pl__aside_nr()) || !pl__inboxes_empty())
 		return true;
 	PL_INJECT("inbox-b");
+	if (pl__held_is_ready())
+		return true;
 	for (i = 0; i < nr; i++)
 		if (!pl__deque_empty(&worker_of(i)->deque) ||
 		    !pl__deque_empty(&worker_of(i)->events) ||
-		    (!is_held && !pl__deque_empty(&worker_of(i)->unstarted)) ||
 		    load_relaxed(&worker_of(i)->ring_state) == PL__ORPHAN_READY)
 			return true;
-	return !is_held && pl__background_nr();
+	return pl__background_nr() && !pl__is_unstarted_held();
+}
+
+static size_t nr_queued(struct pl__worker *w)
+{
+	return pl__deque_len(&w->deque) + pl__deque_len(&w->events);
+}
+
+uint32_t pl__nr_ready(void)
+{
+	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
+	size_t sum = pl__is_unstarted_held() ? 0 :
+		     pl__held_nr() + pl__background_nr();
+
+	if (!pl__inboxes_empty())
+		return UINT32_MAX;
+	for (i = 0; i < nr; i++)
+		sum += nr_queued(worker_of(i));
+	return sum < UINT32_MAX ? (uint32_t)sum : UINT32_MAX;
 }
 
 static uint32_t steal_next_random(struct pl__worker *w)
@@ -55,18 +77,18 @@ static uint32_t steal_next_random(struct pl__worker *w)
 	return w->rng;
 }
 
-struct pl__task *pl__steal_to_run(struct pl__worker *w, struct pl__deque *d)
+struct pl__task *pl__steal_to_run(struct pl__deque *d)
 {
 	struct pl__task *t = pl__deque_steal(d);
 	bool has_held = false;
 
 	while (t && unlikely(pl__is_unstarted_held()) && !t->stack) {
-		pl__queue_own(w, &w->unstarted, t);
+		pl__held_put(t);
 		has_held = true;
 		t = pl__deque_steal(d);
 	}
 	if (unlikely(has_held))
-		pl__sysmon_notify_held();
+		pl__held_notify();
 	return t;
 }
 
@@ -98,6 +120,7 @@ static void steal_more(struct pl__worker *w, struct pl__worker *victim)
 {
 	size_t nr;
 
+	w->has_left_half = false;
 	if (pl__is_unstarted_held())
 		return;
 	nr = steal_half(w, &w->events, &victim->events);
@@ -107,7 +130,13 @@ static void steal_more(struct pl__worker *w, struct pl__worker *victim)
 	if (!nr)
 		return;
 	counter_add(&w->stat.steals, nr);
+	w->has_left_half = w->is_searching;
 	pl__notify_one();
+}
+
+size_t pl__nr_found(struct pl__worker *w)
+{
+	return w->has_left_half ? 2 * nr_queued(w) : nr_queued(w);
 }
 
 /* ---- lone tasks ---- */
@@ -157,7 +186,7 @@ static struct pl__task *steal_if_unchanged(struct pl__worker *w,
 	if (load_relaxed(&d->top) != lone->top ||
 	    load_relaxed(&d->bottom) != lone->bottom)
 		return NULL;
-	t = pl__steal_to_run(w, d);
+	t = pl__steal_to_run(d);
 	if (t)
 		counter_inc(&w->stat.steals);
 	return t;
@@ -180,23 +209,11 @@ static struct pl__task *steal_lone(struct pl__worker *w, struct lones *l)
 
 /* ---- any task ---- */
 
-static struct pl__task *steal_spawned(struct pl__worker *w,
-				      struct pl__worker *victim,
+static struct pl__task *steal_spawned(struct pl__worker *victim,
 				      struct lones *l)
 {
 	return is_left_to_owner(l, victim) ?
-	       NULL : pl__steal_to_run(w, &victim->deque);
-}
-
-/* The oldest event, or what was held back and is no more. */
-static struct pl__task *steal_event(struct pl__worker *w,
-				    struct pl__worker *victim)
-{
-	struct pl__task *t = pl__steal_to_run(w, &victim->events);
-
-	if (!t && !pl__is_unstarted_held())
-		t = pl__deque_steal(&victim->unstarted);
-	return t;
+	       NULL : pl__steal_to_run(&victim->deque);
 }
 
 /* Makes the completions in the victim's ring events of the thief. */
@@ -218,12 +235,12 @@ static struct pl__task *steal_one(struct pl__worker *w,
 				  struct pl__worker *victim, struct lones *l)
 {
 	bool look_first = w->nr_thefts++ % 2;
-	struct pl__task *t = steal_event(w, victim);
+	struct pl__task *t = pl__steal_to_run(&victim->events);
 
 	if (!t && look_first)
 		t = steal_by_look(w, victim);
 	if (!t)
-		t = steal_spawned(w, victim, l);
+		t = steal_spawned(victim, l);
 	if (!t && !look_first)
 		t = steal_by_look(w, victim);
 	if (t)

@@ -12,8 +12,9 @@
  * processor, is not blocked, however long that takes.
  *
  * The polling interval doubles while workers make progress.  While no task
- * waits sysmon does not poll, except for a few looks at growing intervals while
- * a worker counts as blocked: it may have been about to compute.
+ * waits and none is taken sysmon does not poll, except for a few looks at
+ * growing intervals while a worker counts as blocked: it may have been about to
+ * compute.
  *
  *	sysmon				submitter
  *	word = ASLEEP		[sysmon-a]	queue a task
@@ -58,85 +59,42 @@
  *		nr_blocked--  [duty-a]
  */
 #include "sched/sched.h"
+#include "sched/elastic.h"
+#include "sched/kept.h"
 #include "sched/location.h"
 #include "sched/orphan_ring.h"
 #include "sched/relief.h"
 #include "sched/since.h"
+#include "sched/sysmon_asleep.h"
+#include "sched/sysmon_pace.h"
 #include "sched/sysmon_report.h"
 #include "sched/sysmon_sleep.h"
 #include "base/inject.h"
 #include "base/sys.h"
 
-#include <fcntl.h>
-#include <string.h>
-
-#define LOOK_FIRST_NS	(50 * 1000ULL)
-#define LOOK_LAST_NS	(5 * 1000 * 1000ULL)
-#define LOOK_IO_NS	(1000 * 1000ULL) /* first interval if no task waits */
 #define LOOK_EACH_NS	(40 * 1000ULL)	/* blocked: so much for each worker */
-#define LAST_LOOKS	6	/* at blocked workers, at growing intervals */
-#define LOOK_COSTS	8	/* looks take at most this part of the time */
 
 /*
  * A worker has slept for so long, if others make progress: with less, workers
  * would take turns all the time.
  */
 #define BLOCKED_NS	(1000 * 1000ULL)
+#define ALONE_NS	(50 * 1000ULL)	/* the same if none makes progress */
+/* The same for a wait of the library's own: others would wait for that, too. */
+#define OWN_WAIT_NS	(20 * 1000 * 1000ULL)
 #define CPU_PART	4	/* it sleeps if it used less than this part */
 
 /* The only instance.  W: sysmon's thread.  R: written while no sysmon runs. */
 static struct {
 	pthread_t		thread;		/* R */
 	uint64_t		woken_ns; /* W: views from before are void */
-	uint64_t		interval_ns; /* W: length of the next sleep */
 	/* W: the crew's, at the last look */
 	uint32_t		nr_crew_blocked;
-	/* W: looks since a task waited */
-	uint32_t		nr_last_looks;
+	/* W: at this look some worker that runs waits for memory */
+	bool			has_memory_waits;
 } sysmon;
 
 /* ---- one worker ---- */
-
-static int open_stat(struct pl__worker *w, int tid)
-{
-	int plus_1 = load_relaxed(&w->sysmon.stat_plus_1), fd;
-	char path[40];
-
-	if (plus_1 && w->sysmon.stat_tid == tid)
-		return plus_1 - 1;
-	store_relaxed(&w->sysmon.stat_plus_1, 0);
-	if (plus_1)
-		pl__close(plus_1 - 1);
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
-	fd = pl__fd_move_up(pl__open(path, O_RDONLY));
-	w->sysmon.stat_tid = tid;
-	if (fd >= 0)
-		store_relaxed(&w->sysmon.stat_plus_1, fd + 1);
-	return fd;
-}
-
-/*
- * The worker sleeps in the kernel, and does not wait for a processor.  Without
- * /proc, or without a descriptor, that it used no processor time has to
- * suffice.
- */
-bool pl__sysmon_is_asleep(struct pl__worker *w)
-{
-	ssize_t n = -ESRCH;
-	int tid = load_relaxed(&w->tid), fd;
-	char stat[64], *p;
-
-	if (!tid)
-		return false;
-	fd = open_stat(w, tid);
-	if (fd >= 0)
-		n = pl__fd_reread(fd, stat, sizeof(stat));
-	if (n <= 0)
-		return true;
-	/* The line is "pid (name) S ...", and the name may contain anything. */
-	p = strrchr(stat, ')');
-	return p && p + 2 < stat + n && (p[2] == 'S' || p[2] == 'D');
-}
 
 static void note(struct pl__worker *w, uint64_t now, uint64_t cpu_ns)
 {
@@ -145,11 +103,18 @@ static void note(struct pl__worker *w, uint64_t now, uint64_t cpu_ns)
 	w->sysmon.since_ns = now;
 }
 
+/* At this look, or since. */
+static bool waits_for_own(struct pl__worker *w)
+{
+	return w->sysmon.waits_for_own || load_relaxed(&w->own_waits.depth);
+}
+
 static bool looks_blocked(struct pl__worker *w, uint64_t now)
 {
 	struct pl__sysmon_view *s = &w->sysmon;
 	uint64_t cpu_ns = pl__tid_cpu_ns(load_relaxed(&w->tid));
 
+	s->waits_for_own = load_relaxed(&w->own_waits.depth);
 	pl__since_ran_ms(w, cpu_ns, now);
 	if (s->since_ns >= sysmon.woken_ns &&
 	    s->tick == load_relaxed(&w->tick) &&
@@ -158,19 +123,6 @@ static bool looks_blocked(struct pl__worker *w, uint64_t now)
 		return true;
 	note(w, now, cpu_ns);
 	return false;
-}
-
-/* How often a thread has gone to sleep; 0: /proc does not say. */
-static uint64_t nr_sleeps_of(int tid)
-{
-	static const char field[] = "\nvoluntary_ctxt_switches:";
-	char path[40], status[4096], *p;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/status", tid);
-	if (pl__read_file(path, status, sizeof(status)) <= 0)
-		return 0;
-	p = strstr(status, field);
-	return p ? strtoull(p + sizeof(field) - 1, NULL, 10) : 0;
 }
 
 /*
@@ -202,7 +154,7 @@ static bool is_back(struct pl__worker *w, uint64_t now)
 		return false;
 	if (is_busy)
 		return true;
-	nr_sleeps = nr_sleeps_of(tid);
+	nr_sleeps = pl__sysmon_nr_sleeps(tid);
 	is_same = s->nr_sleeps == nr_sleeps;
 	s->nr_sleeps = nr_sleeps;
 	return is_same;
@@ -225,17 +177,19 @@ static void learn(struct pl__worker *w)
 		pl__forecast_add(fn, true);
 }
 
-static bool mark_blocked(struct pl__worker *w)
+static bool mark_blocked(struct pl__worker *w, bool is_own)
 {
 	uint32_t runs = PL__RUNS;
 
 	atomic_fetch_add(&pl__rt.nr_blocked, 1);
 	atomic_fetch_add(&pl__rt.nr_seen, 1);
+	store_relaxed(&w->sysmon.is_own_wait, is_own);
 	PL_INJECT("duty-a");
 	/* [duty-a] pairs with [duty-b] in worker.c. */
 	if (atomic_compare_exchange_strong(&w->duty, &runs, PL__BLOCKED)) {
 		counter_inc(&pl__rt.nr_blocks);
-		learn(w);
+		if (!is_own)
+			learn(w);
 		return true;
 	}
 	atomic_fetch_sub(&pl__rt.nr_seen, 1);
@@ -275,6 +229,8 @@ static bool sysmon_look_at(struct pl__worker *w, uint64_t now)
 {
 	w->sysmon.may_be_blocked = false;
 	pl__since_task_ms(w, now);
+	if (load_relaxed(&w->duty) == PL__RUNS)
+		sysmon.has_memory_waits |= load_relaxed(&w->own_waits.memory);
 	if (is_counted_by_crew(w))
 		return look_at_member(w, now);
 	switch (load_relaxed(&w->duty)) {
@@ -292,14 +248,30 @@ static bool sysmon_look_at(struct pl__worker *w, uint64_t now)
 	}
 }
 
-/* Returns how many are marked: one, or none where the crew counts. */
+/*
+ * Returns how many are marked: one, or none where the crew counts.  A wait of
+ * the library's own says nothing of the task, nor may one beside a worker that
+ * gets memory: it may be a page fault.
+ */
 static uint32_t found_blocked(struct pl__worker *w)
 {
+	bool is_own = waits_for_own(w) || sysmon.has_memory_waits;
+
 	if (!is_counted_by_crew(w))
-		return mark_blocked(w);
+		return mark_blocked(w, is_own);
+	if (is_own)
+		return 0;
 	learn(w);
 	store_relaxed(&w->sysmon.has_learned, true);
 	return 0;
+}
+
+/* After what time a worker that sleeps counts as blocked. */
+static uint64_t blocked_ns(struct pl__worker *w, bool is_any_going)
+{
+	if (waits_for_own(w))
+		return OWN_WAIT_NS;
+	return is_any_going ? BLOCKED_NS : ALONE_NS;
 }
 
 /* How many workers have now been blocked for so long that others are to run. */
@@ -309,13 +281,13 @@ static uint32_t sysmon_look_at_all(uint64_t now)
 	uint32_t nr_marked = 0;
 	struct pl__worker *w;
 
+	sysmon.has_memory_waits = false;
 	for (i = 0; i < nr; i++)
 		nr_going += sysmon_look_at(pl__rt.workers[i], now);
 	for (i = 0; i < nr; i++) {
 		w = pl__rt.workers[i];
 		if (w->sysmon.may_be_blocked &&
-		    now - w->sysmon.since_ns >=
-		    (nr_going ? BLOCKED_NS : LOOK_FIRST_NS))
+		    now - w->sysmon.since_ns >= blocked_ns(w, nr_going))
 			nr_marked += found_blocked(w);
 	}
 	return nr_marked;
@@ -384,19 +356,10 @@ static bool sysmon_set_no_backlog(void)
 					      PL__SYSMON_NO_BACKLOG);
 }
 
-static uint64_t last_look_ns(uint64_t now)
-{
-	if (!load_relaxed(&pl__rt.nr_seen) ||
-	    sysmon.nr_last_looks == LAST_LOOKS)
-		return UINT64_MAX;
-	return now + (LOOK_LAST_NS << sysmon.nr_last_looks++);
-}
-
 /* Sleeps until a task is queued without a notification, or a worker has I/O. */
 static void sleep_long(uint64_t now)
 {
-	uint64_t deadline_ns = last_look_ns(now);
-	bool is_no_backlog;
+	uint64_t deadline_ns = pl__pace_last_look(now);
 
 	/* [sysmon-a] pairs with [sysmon-b] in pl__sysmon_notify(). */
 	if (sysmon_set_state(PL__SYSMON_ASLEEP) == PL__SYSMON_OVER)
@@ -405,6 +368,11 @@ static void sleep_long(uint64_t now)
 	pl__full_barrier();
 	PL_INJECT("sysmon-a");
 	PL_INJECT("held-a");
+	PL_INJECT("kept-a");
+	/* [kept-a] pairs with [kept-b] in kept.c. */
+	pl__kept_tell();
+	/* [elastic-a] pairs with [elastic-b] in pl__elastic_batch(). */
+	deadline_ns = pl__elastic_deadline(now, deadline_ns);
 	/*
 	 * [orphan-a] pairs with [orphan-b] in pl__sysmon_notify_io(), [held-a]
 	 * with [held-b] in pl__sysmon_notify_held().
@@ -419,10 +387,9 @@ static void sleep_long(uint64_t now)
 		sysmon_set_awake();
 	else
 		sysmon_set_no_backlog();
-	is_no_backlog = load_relaxed(&pl__rt.sysmon) == PL__SYSMON_NO_BACKLOG;
 	sysmon.woken_ns = pl__now_ns();
-	if (sysmon.woken_ns - now > LOOK_LAST_NS)
-		sysmon.interval_ns = is_no_backlog ? LOOK_IO_NS : LOOK_FIRST_NS;
+	pl__pace_wake(sysmon.woken_ns - now,
+		      load_relaxed(&pl__rt.sysmon) != PL__SYSMON_NO_BACKLOG);
 }
 
 static uint64_t own_cpu_ns(void)
@@ -430,19 +397,13 @@ static uint64_t own_cpu_ns(void)
 	return pl__thread_cpu_ns(pthread_self());
 }
 
-static void sleep_short(uint64_t cpu_ns)
+static void sleep_short(uint64_t cpu_ns, bool has_work)
 {
-	uint64_t least = (own_cpu_ns() - cpu_ns) * LOOK_COSTS;
-	uint32_t word;
+	uint64_t ns = pl__pace_next(own_cpu_ns() - cpu_ns, has_work);
+	uint32_t word = load_relaxed(&pl__rt.sysmon);
 
-	if (sysmon.interval_ns < least)
-		sysmon.interval_ns = least;
-	if (sysmon.interval_ns > LOOK_LAST_NS)
-		sysmon.interval_ns = LOOK_LAST_NS;
-	word = load_relaxed(&pl__rt.sysmon);
 	if (word != PL__SYSMON_OVER)
-		pl__sysmon_sleep(word, pl__now_ns() + sysmon.interval_ns);
-	sysmon.interval_ns *= 2;
+		pl__sysmon_sleep(word, pl__now_ns() + ns);
 }
 
 /* Starts a worker in reserve, so that the next notification finds it parked. */
@@ -486,33 +447,32 @@ static bool has_none_to_look_at(void)
 
 static void sysmon_look(void)
 {
-	bool is_late = sysmon.interval_ns >= LOOK_LAST_NS, has_work;
 	uint64_t now = pl__now_ns(), cpu_ns = own_cpu_ns();
+	bool may_sleep, has_work;
 	uint32_t nr_marked =
 		sysmon_look_at_all(now) + pl__orphan_ring_scan(now);
 
 	pl__locations_follow(now);
+	pl__kept_look();
 	has_work = pl__work_anywhere();
 	nr_marked += pl__relief_scan(now, has_work);
 	if (has_work) {
-		sysmon.nr_last_looks = 0;
+		pl__pace_renew();
 		pl__search_check(now);
 	}
-	if (look_at_crew(has_work) || nr_marked) {
-		sysmon.interval_ns = LOOK_FIRST_NS;
-		is_late = false;
-	}
-	if (nr_marked || pl__crew_nr_blocked(&pl__rt.lots)) {
-		pl__full_barrier();
-		pl__notify_if_work();
-	}
+	nr_marked += pl__elastic_look(now, has_work);
+	if (look_at_crew(has_work) || nr_marked)
+		pl__pace_hurry();
+	if (nr_marked || pl__crew_nr_blocked(&pl__rt.lots))
+		pl__notify_missing();
 	keep_reserve();
 	pl__sysmon_report(now, has_work);
-	if (!has_work && !pl__orphan_ring_is_due() && !pl__relief_is_due() &&
-	    (is_late || has_none_to_look_at()))
+	may_sleep = pl__pace_may_sleep(has_none_to_look_at());
+	if (may_sleep && !has_work && !pl__orphan_ring_is_due() &&
+	    !pl__relief_is_due())
 		sleep_long(now);
 	else
-		sleep_short(cpu_ns);
+		sleep_short(cpu_ns, has_work);
 }
 
 static void *sysmon_main(void *arg)
@@ -567,9 +527,8 @@ bool pl__sysmon_clear_backlog(void)
 int pl__sysmon_start(void)
 {
 	sysmon.woken_ns = pl__now_ns();
-	sysmon.interval_ns = LOOK_FIRST_NS;
 	sysmon.nr_crew_blocked = 0;
-	sysmon.nr_last_looks = 0;
+	pl__pace_start();
 	pl__sysmon_report_reset();
 	pl__relief_reset();
 	pl__forecast_reset();

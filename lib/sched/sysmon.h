@@ -21,9 +21,6 @@ void pl__sysmon_stop(void);
  */
 bool pl__sysmon_notify_slow(void);
 
-/* sysmon: the worker sleeps in the kernel; it waits for no processor. */
-bool pl__sysmon_is_asleep(struct pl__worker *w);
-
 /* Makes sysmon look at the workers, though no task waits. */
 void pl__sysmon_kick(void);
 

@@ -2,7 +2,9 @@
 /*
  * sysmon_report: reports that max_workers workers are blocked while tasks wait
  *
- * Or that as many are as the kernel lets the process start.
+ * Or that as many are as the kernel lets the process start.  Some of them may
+ * compute instead, for so long that they are stalled; relief.h has what is told
+ * if all do.
  *
  * Or all but those that run other tasks, while tasks wait that are set aside:
  * there is no spare for these.
@@ -72,12 +74,16 @@ static void add_name(struct names *n, const char *name)
 
 static void count_names(struct names *n)
 {
-	uint32_t nr = load_relaxed(&pl__rt.nr_started), i;
+	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
+	struct pl__worker *w;
 	char name[16];
 
-	for (i = 0; i < nr; i++)
-		if (name_of_task(pl__rt.workers[i], name))
+	for (i = 0; i < nr; i++) {
+		w = pl__rt.workers[i];
+		if (load_relaxed(&w->duty) != PL__STALLED &&
+		    name_of_task(w, name))
 			add_name(n, *name ? name : "(unnamed)");
+	}
 }
 
 /*
@@ -115,8 +121,7 @@ static bool are_too_many_blocked(void)
 {
 	return (!pl__nr_running() || pl__aside_nr()) &&
 	       !load_relaxed(&pl__rt.nr_idle) &&
-	       !load_relaxed(&pl__rt.nr_stalled) &&
-	       !load_relaxed(&pl__rt.nr_in_hook) &&
+	       pl__nr_blocked() && !load_relaxed(&pl__rt.nr_in_hook) &&
 	       (load_relaxed(&pl__rt.nr_alive) == pl__rt.cfg.max_workers ||
 		load_relaxed(&pl__rt.start_error));
 }

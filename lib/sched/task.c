@@ -10,6 +10,9 @@
 
 #define NR_TASKS_MAX	(1U << 26)
 
+/* So many workers take and give back more slots at a time. */
+#define WORKERS_MANY	16
+
 /* Called from a signal handler. */
 static const struct pl__stack *running(const char **name, uint64_t *handle)
 {
@@ -40,6 +43,13 @@ int pl__tasks_init(void)
 	}
 	pl__unlock(&init_lock);
 	return ret;
+}
+
+/* All workers, and threads outside, share the slab's lock. */
+void pl__tasks_start(uint32_t nr_workers)
+{
+	pl__slab_set_batch(&pl__rt.tasks, nr_workers < WORKERS_MANY ?
+			   PL__SLAB_BATCH : 4 * PL__SLAB_BATCH);
 }
 
 /* A handle from before the fork names no task of the child, and never will. */

@@ -101,6 +101,9 @@ static inline const char *pl__task_name(const struct pl__task *t)
 /* Sets the table up, once in a process; 0 or -ENOMEM. */
 int pl__tasks_init(void);
 
+/* The runtime starts, with so many workers. */
+void pl__tasks_start(uint32_t nr_workers);
+
 /* The slot of @h, even if the task has ended; NULL: @h never was a handle. */
 struct pl__task *pl__task_slot(pl_task_t h);
 

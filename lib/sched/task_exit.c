@@ -144,6 +144,7 @@ static struct pl__task *hand_over(struct pl__task *t)
 		leave_last(w, t, next);
 
 	PL_PROBE3(switch, w->index, t, next);
+	pl__stack_check(t->stack);
 	pl__task_move_in(next, t->stack);
 	next->ctx = t->ctx;
 	t->stack = NULL;

@@ -7,6 +7,8 @@
  * called by the loop.  Tasks with stacks switch to each other without the loop.
  */
 #include "sched/background.h"
+#include "sched/inbox.h"
+#include "sched/kept.h"
 #include "sched/orphan_ring.h"
 #include "sched/relief.h"
 #include "sched/sched.h"
@@ -31,11 +33,40 @@ static struct pl__task *worker_next_or_steal(struct pl__worker *w)
 
 	do {
 		t = pl__next(w);
-		if (t || load_relaxed(&w->is_spare) || pl__is_surplus())
+		if (t || load_relaxed(&w->is_spare) || pl__is_surplus(w))
 			return t;
 		t = pl__steal(w, true);
 	} while (t && pl__aside_put(w, t));
 	return t;
+}
+
+/*
+ * A surplus worker takes none of its tasks, and a spare none that it got from
+ * the one it ran: they are left to the workers that run, oldest first.
+ */
+static void leave_tasks(struct pl__worker *w)
+{
+	struct pl__deque *from[] = { &w->events, &w->deque };
+	struct pl__link *newest = NULL, *oldest = NULL;
+	struct pl__task *t;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(from); i++) {
+		while (!pl__deque_empty(from[i])) {
+			t = pl__deque_steal(from[i]);
+			if (!t)
+				continue;
+			t->link.next = newest;
+			newest = &t->link;
+			if (!oldest)
+				oldest = newest;
+		}
+	}
+	if (!newest)
+		return;
+	pl__inbox_push_list(pl__inbox_for_all(), newest, oldest);
+	/* sysmon may have gone to sleep while it saw none of them. */
+	pl__notify_one();
 }
 
 /* Where it would park otherwise. */
@@ -44,7 +75,7 @@ static struct pl__task *worker_take_background(struct pl__worker *w)
 	struct pl__task *t = NULL;
 
 	while (pl__background_nr() && !load_relaxed(&w->is_spare) &&
-	       !pl__is_surplus()) {
+	       !pl__is_surplus(w)) {
 		t = pl__background_take();
 		if (!t || !pl__aside_put(w, t))
 			break;
@@ -56,6 +87,7 @@ static struct pl__task *worker_take_background(struct pl__worker *w)
 static struct pl__task *worker_find_task(struct pl__worker *w)
 {
 	struct pl__task *t;
+	size_t nr_more;
 
 	/* Where none is surplus pl__next() does not ask for spares. */
 	if (unlikely(load_relaxed(&w->is_spare)) &&
@@ -65,15 +97,18 @@ static struct pl__task *worker_find_task(struct pl__worker *w)
 	}
 	do {
 		t = worker_next_or_steal(w);
-		if (!t)
+		if (!t) {
+			leave_tasks(w);
 			t = pl__aside_take(w);
+		}
 		if (!t)
 			t = worker_take_background(w);
 	} while (t && !pl__task_prepare(w, t));
 
 	if (t && w->is_searching) {
+		nr_more = pl__nr_found(w);
 		pl__stop_searching(w);
-		pl__notify_if_work();
+		pl__notify_found(nr_more);
 	}
 	return t;
 }
@@ -130,11 +165,16 @@ void pl__worker_leaves(struct pl__worker *w, enum pl__duty duty)
 	pl__duty_uncount(atomic_exchange(&w->duty, duty));
 }
 
+static bool has_io(struct pl__worker *w)
+{
+	return w->ring && pl__ring_is_busy(w->ring);
+}
+
 void pl__worker_runs(struct pl__worker *w)
 {
 	crew_set_idle(w, false);
 	store_release(&w->duty, PL__RUNS);
-	if (w->ring && pl__ring_is_busy(w->ring))
+	if (has_io(w) || pl__is_keeping(w))
 		pl__sysmon_notify_io();
 }
 
@@ -152,7 +192,7 @@ static bool may_spin(struct pl__worker *w)
 	if (!w->spin_ns || w->ring || load_relaxed(&w->is_spare) ||
 	    pl__nr_running() + load_relaxed(&pl__rt.nr_stalled) >
 	    pl__rt.nr_cpus ||
-	    pl__is_surplus())
+	    pl__is_surplus(w))
 		return false;
 	/* Of several that were woken at once, one spins. */
 	if (w->is_searching)
@@ -222,10 +262,15 @@ static void count_idle(struct pl__worker *w)
 static void count_busy(struct pl__worker *w)
 {
 	if (unlikely(pl__aside_nr()) && pl__has_surplus_workers() &&
-	    !pl__is_short())
+	    !pl__is_short()) {
 		pl__spare_begin(w);
-	else
+		/* It is about to block, and wakes sysmon for I/O only. */
+		pl__kept_give_up(w);
+		if (has_io(w))
+			pl__sysmon_notify_io();
+	} else {
 		pl__worker_runs(w);
+	}
 	atomic_fetch_sub(&pl__rt.nr_idle, 1);
 }
 
@@ -254,6 +299,8 @@ static bool idle(struct pl__worker *w)
 	if (pl__worker_look_and_park(w, seq) && pl__worker_end(w))
 		return false;
 	count_busy(w);
+	pl__search_take_left(w);
+	pl__kept_fire(w);
 	return true;
 }
 

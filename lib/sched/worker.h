@@ -5,6 +5,7 @@
 #ifndef PL_WORKER_H
 #define PL_WORKER_H
 
+#include "base/own_wait.h"
 #include "base/sys.h"
 #include "ds/deque.h"
 #include "ds/mpsc.h"
@@ -50,6 +51,8 @@ struct pl__sysmon_view {
 	uint64_t		nr_sleeps;	/* when it was last awake */
 	uint32_t		tick;
 	bool			may_be_blocked;	/* not seen to compute since */
+	bool			waits_for_own;	/* see own_wait.h */
+	_Atomic bool		is_own_wait;	/* or may be, if BLOCKED */
 	/* of a crew: its task blocks; the worker clears it at its next task */
 	_Atomic bool		has_learned;
 	_Atomic int		stat_plus_1;	/* its /proc stat file, or 0 */
@@ -71,6 +74,13 @@ struct pl__sysmon_view {
 	uint64_t		relief_since_ns;
 	uint64_t		relief_cpu_ns; /* at the last look */
 	uint64_t		relief_look_ns;	/* that look */
+
+	/* Used by kept.c. */
+	uint32_t		kept_tick;	/* at the last look */
+
+	/* Used by elastic.c. */
+	uint64_t		elastic_cpu_ns;	/* at the last window */
+	uint32_t		elastic_tick;	/* at the last look */
 };
 
 /* Which workers poll a worker's ring, see orphan_ring.c. */
@@ -106,17 +116,21 @@ struct pl__worker {
 	size_t			nr_events_ahead; /* O: of them, in events */
 	uint32_t		rng; /* O: random number, for steals */
 	uint32_t		nr_thefts;	/* O: victims it looked at */
+	uint32_t		inbox_turn;	/* O: at which it looks next */
 	uint32_t		spin_ns;	/* O: spins before it parks */
 	int32_t			spawns_to_sample; /* O: see spawn_sample.h */
 	int32_t			spawns_unsampled; /* O: between samples */
 	uint64_t		sampled_ns;	/* O: the last sample */
 	bool			is_searching;	/* O: counted in nr_searching */
+	bool			has_left_half;	/* O: of a queue, in a search */
 	/* O: reaps its ring, and notifies afterwards */
 	bool			is_reaping;
 	bool			is_starting;	/* O: counted in nr_starting */
 	/* A: requests of other workers in flight that it has submitted */
 	_Atomic uint32_t	nr_for_others;
 	_Atomic bool		is_spare;	/* O writes: see aside.h */
+	_Atomic bool		may_keep;	/* A: see kept.h */
+	struct pl__own_waits	own_waits;	/* O writes */
 	int			ring_error;	/* O: -errno: it has no ring */
 	/* O: index of the next worker to steal from if stalled */
 	uint32_t		next_stalled;
@@ -128,6 +142,7 @@ struct pl__worker {
 	void			(*spare_fn)(void *arg);
 	uint64_t		spare_ns;
 	uint64_t		spare_sleeps;
+	uint32_t		spare_own_waits; /* O: then, by own_waits */
 	struct pl__ctx		loop;		/* O: context of the loop */
 	struct pl__slab_cache	tasks;		/* O */
 	struct pl__slab_cache	timers;		/* O */
@@ -145,7 +160,6 @@ struct pl__worker {
 
 	struct pl__deque	deque __pl_cacheline;	/* O pushes, A */
 	struct pl__deque	events;	/* O pushes, A: oldest first */
-	struct pl__deque	unstarted; /* O pushes, A: see relief.h */
 	/* A: enum pl__ring_state */
 	_Atomic uint32_t	ring_state __pl_cacheline;
 	struct pl__lot_entry	park __pl_cacheline;	/* of lib/park */

@@ -4,6 +4,7 @@
 #include "base/probe.h"
 #include "base/sys.h"
 #include "ring/ring.h"
+#include "sched/kept.h"
 #include "sched/sched.h"
 
 #define SPIN_NS_MIN	(4 * 1000)
@@ -36,7 +37,7 @@ static bool park_in_ring(struct pl__worker *w, uint32_t seq)
 
 	if (!pl__lot_list(lots, w->lot, &w->park, pl__ring_bell(w->ring), seq))
 		return false;
-	pl__ring_wait(w->ring, UINT64_MAX);
+	pl__ring_wait(w->ring, pl__kept_until(w));
 	if (pl__lot_unlist(lots, w->lot, &w->park))
 		return false;
 	/*
@@ -54,7 +55,7 @@ static bool park_in_ring(struct pl__worker *w, uint32_t seq)
  */
 static bool worker_park_polling(struct pl__worker *w, uint32_t seq)
 {
-	uint64_t deadline_ns = UINT64_MAX;
+	uint64_t deadline_ns = pl__kept_until(w);
 	int fd = pl__ring_pollfd(w->ring, &deadline_ns);
 	enum pl__lot_reason reason;
 
@@ -70,14 +71,14 @@ static bool worker_park_polling(struct pl__worker *w, uint32_t seq)
 /* A surplus worker parks for the idle timeout at most, then checks again. */
 static bool park_in_lot(struct pl__worker *w, uint32_t seq, bool *is_late)
 {
-	uint64_t deadline_ns = UINT64_MAX;
+	uint64_t end_ns = UINT64_MAX, kept_ns = pl__kept_until(w);
 	enum pl__lot_reason reason;
 
 	if (unlikely(pl__has_surplus_workers()) && pl__is_end_due())
-		deadline_ns = pl__now_ns() + load_relaxed(&pl__idle_timeout_ns);
-	reason = pl__lot_park(&pl__rt.lots, w->lot, &w->park, deadline_ns,
-			      seq);
-	*is_late = reason == PL__LOT_LATE;
+		end_ns = pl__now_ns() + load_relaxed(&pl__idle_timeout_ns);
+	reason = pl__lot_park(&pl__rt.lots, w->lot, &w->park,
+			      end_ns < kept_ns ? end_ns : kept_ns, seq);
+	*is_late = reason == PL__LOT_LATE && end_ns <= kept_ns;
 	return reason == PL__LOT_WOKEN;
 }
 

@@ -7,6 +7,7 @@
  * runtime joins the last.  So at most one ended thread is not joined.
  */
 #include "sched/inbox.h"
+#include "sched/kept.h"
 #include "sched/orphan_ring.h"
 #include "sched/pin.h"
 #include "sched/sched.h"
@@ -50,7 +51,10 @@ static void *worker_main(void *arg)
 
 	snprintf(name, sizeof(name), "pl-worker/%u", w->index);
 	pl__thread_name(name);
+	/* Tasks sleep in it until their deadlines. */
+	pl__thread_slack(1);
 	w->errno_at = pl__errno_at();
+	pl__own_waits_count_in(&w->own_waits);
 	pl__self_set(w);
 	pl__self_is_own();
 	pl__self_guard(w, gone);
@@ -77,18 +81,15 @@ static struct pl__worker *worker_new(uint32_t index)
 		goto err_free;
 	if (pl__deque_init(&w->events, 256))
 		goto err_deque;
-	if (pl__deque_init(&w->unstarted, 0))
-		goto err_events;
 	w->index = index;
 	w->lot = index % pl__rt.cfg.nr_lots;
 	w->inbox = pl__inbox_of(index);
+	w->inbox_turn = index * PL__INBOXES_IN_TURN;
 	w->rng = 0x9e3779b9U * (index + 1) | 1;
 	w->event_mask = PL__NO_EVENTS;
 	list_init(&w->park.list);
 	return w;
 
-err_events:
-	pl__deque_fini(&w->events);
 err_deque:
 	pl__deque_fini(&w->deque);
 err_free:
@@ -104,7 +105,6 @@ static void worker_free(struct pl__worker *w)
 		pl__ring_close(w->ring);
 	if (load_relaxed(&w->sysmon.stat_plus_1))
 		pl__close(load_relaxed(&w->sysmon.stat_plus_1) - 1);
-	pl__deque_fini(&w->unstarted);
 	pl__deque_fini(&w->events);
 	pl__deque_fini(&w->deque);
 	pl__free(w);
@@ -205,7 +205,7 @@ static int start_next(enum start_as as)
 
 	/* What is not above the target is no spare. */
 	if (as == START_SPARE &&
-	    load_relaxed(&pl__rt.nr_alive) < load_relaxed(&pl__rt.target))
+	    load_relaxed(&pl__rt.nr_alive) < load_relaxed(&pl__rt.active))
 		as = START_RESERVE;
 	if (is_start_refused(as))
 		return -EBUSY;
@@ -269,6 +269,7 @@ static void worker_give_up(struct pl__worker *w)
 {
 	_Atomic uint32_t *crew_word = load_relaxed(&w->crew_word);
 
+	pl__kept_give_up(w);
 	pl__slab_cache_drain(&pl__rt.tasks, &w->tasks);
 	pl__stack_cache_drain(&pl__rt.stacks, &w->stacks);
 	if (crew_word) {
@@ -278,6 +279,7 @@ static void worker_give_up(struct pl__worker *w)
 	}
 	counter_add(&w->stat.cpu_past_ns, pl__thread_cpu_ns(pthread_self()));
 	store_relaxed(&w->tid, 0);
+	pl__own_waits_count_in(NULL);
 	pl__self_set(NULL);
 	w->has_thread = false;
 

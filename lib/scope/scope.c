@@ -304,6 +304,7 @@ static __pl_entry void child_main(void *arg)
 	pl__current()->stack->user.exit_to = &here;
 	if (!setjmp(here))
 		c->result = c->fn(c->arg);
+	pl__self_end_orphan();
 	pl__current()->stack->user.exit_to = NULL;
 	pl__task_end_locals(pl__current());
 	child_end(s, c);

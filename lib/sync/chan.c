@@ -42,11 +42,20 @@ void pl__chan_list(struct pl_chan_case *c, struct pl__chan_call *call)
 	chan_append(&c->ch->waiting[c->op], c);
 }
 
+/* The last caller that leaves a channel which was destroyed frees it. */
 void pl__chan_unlist(struct pl_chan_case *c)
 {
-	pl__lock(&c->ch->lock);
+	struct pl_chan *ch = c->ch;
+	bool is_last;
+
+	pl__lock(&ch->lock);
+	if (!pl__chan_waiting(c)->is_listed)
+		ch->nr_leaving--;
 	chan_dequeue(c);
-	pl__unlock(&c->ch->lock);
+	is_last = ch->is_destroyed && !ch->nr_leaving;
+	pl__unlock(&ch->lock);
+	if (is_last)
+		pl__free(ch);
 }
 
 static bool chan_move(struct pl__chan_call *call, uint32_t to)
@@ -67,8 +76,10 @@ static struct pl_chan_case *claim(struct pl_chan *ch, enum pl_chan_op op)
 		call = pl__chan_waiting(c)->call;
 		chan_dequeue(c);
 		/* [chan-a] pairs with [chan-a] in pl__chan_wait(). */
-		if (!chan_move(call, PL__CHAN_CLAIMED))
+		if (!chan_move(call, PL__CHAN_CLAIMED)) {
+			ch->nr_leaving++;
 			continue;
+		}
 		PL_INJECT("chan-a");
 		call->chosen = c;
 		for (i = 0; i < call->nr; i++)
@@ -278,17 +289,20 @@ int pl_chan_create(struct pl_chan **out, size_t capacity)
 
 int pl_chan_destroy(struct pl_chan *ch)
 {
-	bool is_used;
+	bool is_used, is_left;
 
 	if (!ch)
 		return -EINVAL;
 	pl__lock(&ch->lock);
 	is_used = ch->waiting[PL_CHAN_RECV].first ||
 		  ch->waiting[PL_CHAN_SEND].first;
+	is_left = ch->nr_leaving;
+	ch->is_destroyed = !is_used;
 	pl__unlock(&ch->lock);
 	if (is_used)
 		return -EBUSY;
-	pl__free(ch);
+	if (!is_left)
+		pl__free(ch);
 	return 0;
 }
 

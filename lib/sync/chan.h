@@ -26,7 +26,9 @@
  * must not return before the peer has unlocked it.  The store of DONE is the
  * peer's last access to the waiter's memory.  The claim takes all cases of the
  * call off this channel, so that the call need not access the channel again; a
- * select still unlists its cases from the other channels.
+ * select still unlists its cases from the other channels, and so does a call
+ * that gave up.  If a peer has taken such a case off the list, the channel
+ * counts it as leaving: a destroy leaves the free to the last of these.
  *
  * The peer takes a case off the list before it reads the call: if another
  * thread has claimed the call, its memory is not to be touched after the lock
@@ -52,6 +54,8 @@ struct pl__chan_queue {
 struct pl_chan {
 	struct pl__lock		lock;
 	bool			is_closed;	/* L */
+	bool			is_destroyed;	/* L: the last one frees it */
+	size_t			nr_leaving; /* L: cases that will be unlisted */
 	size_t			capacity;	/* I */
 	size_t			nr;		/* L: number of items */
 	size_t			first;	/* L: index of the oldest item */

@@ -27,17 +27,22 @@ int pl_cond_wait(struct pl_cond *c, struct pl_mutex *m)
 int pl_cond_wait_until(struct pl_cond *c, struct pl_mutex *m,
 		       uint64_t deadline_ns)
 {
-	int ret = c && m ? pl__wait_pending() : -EINVAL;
 	uint32_t seq;
+	int ret;
 
-	if (ret)
-		return ret;
+	if (!c || !m)
+		return -EINVAL;
 	__atomic_store_n(&c->mutex, m, __ATOMIC_RELAXED);
 	/* [cond-a] pairs with [cond-b] in move_on(). */
 	seq = atomic_load(&c->seq.value);
 	PL_INJECT("cond-a");
 	pl_mutex_unlock(m);
-	ret = pl__wait(&c->seq.value, seq, deadline_ns, PL__FOR_COND);
+	ret = pl__wait_pending();
+	/* A caller that ignores it lets others have the mutex all the same. */
+	if (unlikely(ret))
+		pl_yield();
+	else
+		ret = pl__wait(&c->seq.value, seq, deadline_ns, PL__FOR_COND);
 	/* Moved to the mutex, it may have been handed it. */
 	if (ret == PL__WAIT_OWNS)
 		return 0;

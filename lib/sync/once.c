@@ -59,6 +59,7 @@ static void run_in(struct pl__task *t, struct pl_once *o,
 	t->stack->user.exit_to = &here;
 	if (setjmp(here)) {
 		pl__current()->stack->user.exit_to = outer;
+		__atomic_store_n(&o->runner, 0, __ATOMIC_RELAXED);
 		settle(o, NEW);
 		pl_exit();
 	}

@@ -178,6 +178,7 @@ static __pl_entry void execute(struct pl_queue *q, struct batch *b)
 {
 	while (next_batch(q, b)) {
 		q->fn(b->items, b->nr, q->arg);
+		pl__self_end_orphan();
 		if (b->nr == BATCH_MAX)
 			pl_yield();
 	}

@@ -57,19 +57,21 @@ static bool mark_waited_for(struct pl_sem *s)
 
 static int take_or_wait(struct pl_sem *s, uint64_t deadline_ns)
 {
-	uint32_t mark = 0;
+	uint32_t mark = 0, flags = PL__FOR_SEM;
 	int ret;
 
 	while (!sem_take(s, mark)) {
 		if (!mark_waited_for(s))
 			continue;
 		PL_INJECT("sem-a");
-		ret = pl__wait(&s->word.value, WAITED_FOR, deadline_ns,
-			      PL__FOR_SEM);
+		ret = pl__wait(&s->word.value, WAITED_FOR, deadline_ns, flags);
 		if (ret && ret != -EAGAIN)
 			return ret;
-		if (!ret)
-			mark = WAITED_FOR;
+		if (ret)
+			continue;
+		/* Another took its unit; those that came later stay behind. */
+		mark = WAITED_FOR;
+		flags |= PL__WAIT_FIRST;
 	}
 	return 0;
 }

@@ -37,7 +37,8 @@ void pl__timers_kick(struct pl__timers *t, uint64_t ns)
 	pl__futex_wake(&t->seq, 1);
 }
 
-static void timer_bucket_append(struct bucket *b, struct pl__slab_obj *obj)
+/* L */
+static void bucket_append(struct bucket *b, struct pl__slab_obj *obj)
 {
 	obj->next = NULL;
 	if (b->head)
@@ -60,8 +61,8 @@ static struct pl__slab_obj *detach_first(struct bucket *b)
  * list.  Not more than one batch, so that what one sweep frees is taken before
  * the next: between @c and the slab nothing has to be moved.
  */
-static __pl_noinline void sweep(struct pl__timers *t, struct bucket *b,
-				struct pl__slab_cache *c)
+static void sweep_list(struct pl__timers *t, struct bucket *b,
+		       struct pl__slab_cache *c)
 {
 	uint32_t i = b->nr < SWEEP_NR ? b->nr : SWEEP_NR, freed = 0;
 	struct pl__slab_obj *obj;
@@ -69,7 +70,7 @@ static __pl_noinline void sweep(struct pl__timers *t, struct bucket *b,
 	while (i-- && freed < PL__SLAB_BATCH) {
 		obj = detach_first(b);
 		if (!is_dead(container_of(obj, struct pl__timer, obj))) {
-			timer_bucket_append(b, obj);
+			bucket_append(b, obj);
 			continue;
 		}
 		pl__slab_free(&t->slab, c, obj);
@@ -79,23 +80,62 @@ static __pl_noinline void sweep(struct pl__timers *t, struct bucket *b,
 	b->nr -= freed;
 }
 
+struct sweeper {
+	struct pl__timers	*t;
+	struct pl__slab_cache	*c;
+};
+
+static bool keep_living(void *ptr, void *arg)
+{
+	struct sweeper *s = arg;
+
+	if (!is_dead(ptr))
+		return true;
+	pl__slab_free(&s->t->slab, s->c, ptr);
+	return false;
+}
+
 /*
- * L: lists @r; returns the deadline that the thread must learn of, or
- * UINT64_MAX.
+ * L: more than half are dead, so some are in the larger one of list and heap.
+ * The heap is swept as a whole.
+ */
+static __pl_noinline void sweep(struct pl__timers *t, struct bucket *b,
+				struct pl__slab_cache *c)
+{
+	struct sweeper s = { t, c };
+	uint32_t before = b->heap.nr;
+
+	if (before <= b->nr) {
+		sweep_list(t, b, c);
+		return;
+	}
+	pl__heap_filter(&b->heap, keep_living, &s);
+	b->swept += before - b->heap.nr;
+}
+
+/* L: another is listed. */
+static inline void count_listed(struct pl__timers *t, struct bucket *b,
+				struct pl__slab_cache *c)
+{
+	counter_inc(&b->added);
+	if (unlikely(2 * nr_dead(b) > (int64_t)nr_listed(b) + TIMER_DEAD_MAX))
+		sweep(t, b, c);
+}
+
+/*
+ * L: lists @r, which may be dead, and is freed then; returns the deadline that
+ * the thread must learn of, or UINT64_MAX.
  */
 static inline uint64_t enlist(struct pl__timers *t, struct bucket *b,
 			      struct pl__slab_cache *c, struct pl__timer *r)
 {
-	uint64_t ns = UINT64_MAX;
+	uint64_t deadline_ns = r->deadline_ns, ns = UINT64_MAX;
 
-	timer_bucket_append(b, &r->obj);
+	bucket_append(b, &r->obj);
 	b->nr++;
-	counter_inc(&b->added);
-	if (unlikely(2 * nr_dead(b) > (int64_t)b->nr + TIMER_DEAD_MAX))
-		sweep(t, b, c);
-
-	if (unlikely(r->deadline_ns < earliest_of(b))) {
-		ns = r->deadline_ns;
+	count_listed(t, b, c);
+	if (unlikely(deadline_ns < earliest_of(b))) {
+		ns = deadline_ns;
 		store_relaxed(&b->earliest_plus_1, ns + 1);
 	}
 	/*
@@ -109,9 +149,20 @@ static inline uint64_t enlist(struct pl__timers *t, struct bucket *b,
 	return ns;
 }
 
-/* The thread has to look into the bucket; what it finds there is set. */
-static __pl_noinline void tell_news(struct pl__timers *t, uint32_t bucket,
-				    uint64_t ns)
+/* L: the same, into the heap; true: the keeper had nothing there before. */
+static inline bool enlist_kept(struct pl__timers *t, struct bucket *b,
+			       struct pl__slab_cache *c, struct pl__timer *r)
+{
+	uint64_t ns = r->deadline_ns, before = kept_of(b);
+
+	pl__heap_push(&b->heap, ns, r);
+	count_listed(t, b, c);
+	if (ns < before)
+		store_relaxed(&b->kept_plus_1, ns + 1);
+	return before == UINT64_MAX;
+}
+
+void pl__timers_tell(struct pl__timers *t, uint32_t bucket, uint64_t ns)
 {
 	/* [timer-e] pairs with hear_of(). */
 	atomic_fetch_or(&t->news[bucket / 64], 1ULL << bucket % 64);
@@ -154,16 +205,36 @@ void pl__timer_list(struct pl__timers *t, struct pl__slab_cache *c,
 	news_ns = enlist(t, b, c ? c : &b->cache, r);
 	pl__unlock(&b->lock);
 	if (unlikely(news_ns != UINT64_MAX))
-		tell_news(t, bucket, news_ns);
+		pl__timers_tell(t, bucket, news_ns);
 }
 
-pl_timer_t pl__timer_add(struct pl__timers *t, struct pl__slab_cache *c,
-			 uint32_t bucket, uint64_t deadline_ns,
-			 void (*fn)(void *arg), void *arg)
+bool pl__timer_list_kept(struct pl__timers *t, struct pl__slab_cache *c,
+			 struct pl__timer *r)
 {
+	uint32_t bucket = load_relaxed(&r->bucket);
+	struct bucket *b = &t->buckets[bucket];
 	uint64_t news_ns = UINT64_MAX;
+	bool has_begun = false;
+
+	PL_INJECT("timer-c");
+	pl__lock(&b->lock);
+	if (likely(!pl__heap_is_full(&b->heap)))
+		has_begun = enlist_kept(t, b, c, r);
+	else
+		news_ns = enlist(t, b, c, r);
+	pl__unlock(&b->lock);
+	if (unlikely(news_ns != UINT64_MAX))
+		pl__timers_tell(t, bucket, news_ns);
+	return has_begun;
+}
+
+int pl__timer_add(struct pl__timers *t, struct pl__slab_cache *c,
+		  uint32_t bucket, uint64_t deadline_ns,
+		  void (*fn)(void *arg), void *arg, pl_timer_t *out)
+{
+	uint64_t news_ns;
+	pl_timer_t id;
 	struct pl__timer *r;
-	pl_timer_t id = 0;
 	struct bucket *b;
 
 	if (unlikely(bucket >= t->nr_buckets))
@@ -175,14 +246,18 @@ pl_timer_t pl__timer_add(struct pl__timers *t, struct pl__slab_cache *c,
 	pl__lock(&b->lock);
 	/* Prefers memory that an earlier sweep has freed. */
 	r = pl__timer_reserve(t, c);
-	if (likely(r)) {
-		id = set(r, bucket, deadline_ns, fn, arg);
-		news_ns = enlist(t, b, c, r);
+	if (unlikely(!r)) {
+		pl__unlock(&b->lock);
+		return -ENOMEM;
 	}
+	id = set(r, bucket, deadline_ns, fn, arg);
+	if (out)
+		*out = id;
+	news_ns = enlist(t, b, c, r);
 	pl__unlock(&b->lock);
 	if (unlikely(news_ns != UINT64_MAX))
-		tell_news(t, bucket, news_ns);
-	return id;
+		pl__timers_tell(t, bucket, news_ns);
+	return 0;
 }
 
 static uint64_t nr_dead_in_heap(struct pl__timers *t)
@@ -223,7 +298,10 @@ int pl__timer_del(struct pl__timers *t, pl_timer_t id)
 	b = &t->buckets[load_relaxed(&r->bucket)];
 
 	PL_INJECT("timer-c");
-	/* [timer-c] pairs with advance(); [timer-d] with fire(), is_dead(). */
+	/*
+	 * [timer-c] pairs with timer_move(); [timer-d] with timer_end(),
+	 * is_dead().
+	 */
 	while (!atomic_compare_exchange_weak_explicit(&r->version, &version,
 						      (listed | STATE_MASK) + 1,
 						      memory_order_acq_rel,
@@ -274,11 +352,22 @@ static int buckets_init(struct pl__timers *t, uint32_t nr)
 	return t->buckets ? 0 : -ENOMEM;
 }
 
+static void free_buckets(struct pl__timers *t)
+{
+	uint32_t i;
+
+	if (!t->buckets)
+		return;
+	for (i = 0; i < t->nr_buckets; i++)
+		pl__heap_unmap(&t->buckets[i].heap);
+	pl__unmap(t->buckets, t->nr_buckets * sizeof(*t->buckets));
+}
+
 static void free_timers(struct pl__timers *t)
 {
 	pl__heap_fini(&t->heap);
-	if (t->buckets)
-		pl__unmap(t->buckets, t->nr_buckets * sizeof(*t->buckets));
+	pl__heap_unmap(&t->taken);
+	free_buckets(t);
 	pl__slab_fini(&t->slab);
 	pl__free(t);
 }
@@ -402,6 +491,8 @@ void pl__timers_stat(struct pl__timers *t, uint64_t *added, uint64_t *fired,
 	 */
 	*added = *deleted = 0;
 	*fired = load_acquire(&t->fired);
+	for (b = t->buckets; b < t->buckets + t->nr_buckets; b++)
+		*fired += load_acquire(&b->fired);
 	for (b = t->buckets; b < t->buckets + t->nr_buckets; b++)
 		*deleted += load_acquire(&b->died_listed) +
 			    load_acquire(&b->died_heaped);

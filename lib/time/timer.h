@@ -76,6 +76,13 @@ void pl__timers_stop(struct pl__timers *t);
 void pl__timers_remind(struct pl__timers *t, uint64_t deadline_ns,
 		       void (*fn)(void));
 
+/**
+ * pl__timers_keep() - let keepers call @fn for timers that call the batch's
+ *
+ * Context: once, before such a timer is armed; after pl__timers_batch().
+ */
+void pl__timers_keep(struct pl__timers *t, void (*fn)(void *arg));
+
 /** pl__timers_is_thread() - whether the caller is the timer thread */
 bool pl__timers_is_thread(struct pl__timers *t);
 
@@ -122,6 +129,47 @@ void pl__timer_list(struct pl__timers *t, struct pl__slab_cache *c,
 		    struct pl__timer *r);
 
 /**
+ * pl__timers_make_room() - let a bucket that had a timer be kept
+ *
+ * Context: any thread, on no small stack.
+ */
+void pl__timers_make_room(struct pl__timers *t, uint32_t bucket);
+
+/**
+ * pl__timer_list_kept() - as pl__timer_list(), by the keeper of a bucket
+ *
+ * The timer calls the batch's function, and the thread is not told: the caller
+ * calls pl__timers_fire_kept() when it is due, see pl__timers_kept_until(); or
+ * any thread calls pl__timers_tell_kept() before.  Without room, or with 4096
+ * of them, it is pl__timer_list().
+ *
+ * Context: one caller at a time for a bucket.
+ * Return: true: the keeper had no deadline before, and has one now.
+ */
+bool pl__timer_list_kept(struct pl__timers *t, struct pl__slab_cache *c,
+			 struct pl__timer *r);
+
+/**
+ * pl__timers_kept_until() - the earliest deadline of which its keeper knows
+ *
+ * Return: PL_FOREVER: there is none.
+ */
+uint64_t pl__timers_kept_until(struct pl__timers *t, uint32_t bucket);
+
+/**
+ * pl__timers_fire_kept() - call what is due and kept, in order
+ * @c: the caller's cache
+ *
+ * Context: the keeper.
+ * Return: how many were called.
+ */
+uint32_t pl__timers_fire_kept(struct pl__timers *t, uint32_t bucket,
+			      struct pl__slab_cache *c);
+
+/** pl__timers_tell_kept() - the thread comes to what a bucket keeps */
+void pl__timers_tell_kept(struct pl__timers *t, uint32_t bucket);
+
+/**
  * pl__timer_arm() - let the thread call @fn(@arg) at @deadline_ns; cannot fail
  * @r:           a reservation; not the caller's any more
  * @bucket:      the fewer callers share one the better; taken modulo their
@@ -148,13 +196,14 @@ static inline pl_timer_t pl__timer_arm(struct pl__timers *t,
 
 /**
  * pl__timer_add() - reserve and arm in one step, with one lock
- * @c: the caller's cache, or NULL for the bucket's own
+ * @c:   the caller's cache, or NULL for the bucket's own
+ * @out: NULL, or where the handle is stored before @fn can run
  *
- * Return: as pl__timer_arm(); 0: no memory.
+ * Return: 0, or -ENOMEM.
  */
-pl_timer_t pl__timer_add(struct pl__timers *t, struct pl__slab_cache *c,
-			 uint32_t bucket, uint64_t deadline_ns,
-			 void (*fn)(void *arg), void *arg);
+int pl__timer_add(struct pl__timers *t, struct pl__slab_cache *c,
+		  uint32_t bucket, uint64_t deadline_ns,
+		  void (*fn)(void *arg), void *arg, pl_timer_t *out);
 
 /**
  * pl__timer_del() - delete a timer

@@ -9,7 +9,8 @@
  * A handle carries the generation with LISTED.  A deleted timer stays where it
  * is, in its bucket's list or in the heap, until the owner of the list or heap
  * visits it and finds IDLE.  It may even be deleted before it is put in that
- * list: a waiter's timer is LISTED when the waiter is, and put there later.
+ * list: a waiter's timer is LISTED when the waiter is, and put there later.  A
+ * bucket has a heap beside the list, see timer_kept.c; those in it are LISTED.
  *
  *	deleter				timer thread
  *	LISTED -> IDLE	[timer-c]	LISTED -> HEAPED	[timer-c]
@@ -88,13 +89,16 @@
 #define PL_TIMER_IMPL_H
 
 #include "ds/heap.h"
+#include "base/inject.h"
 #include "base/lock.h"
+#include "base/probe.h"
 #include "mem/slab.h"
 #include "base/sys.h"
 #include "time/timer.h"
 
 #define TIMER_DEAD_MAX	64	/* dead timers allowed beyond the living */
 #define TIMER_BATCH	16	/* timers before batch_end() at most */
+#define PL__TIMERS_KEPT_MAX	4096	/* in the heap of a bucket */
 #define NR_WORDS	(PL__TIMER_BUCKETS_MAX / 64)
 
 enum timer_state { IDLE, LISTED, HEAPED, RUNNING, STATE_MASK = 3 };
@@ -125,14 +129,23 @@ struct bucket {
 	uint64_t		swept;	/* L: of died_listed, those freed */
 	_Atomic uint64_t	added;		/* A */
 	struct pl__slab_cache	cache;	/* L: of callers that have none */
+	/* A: at most what the keeper comes to first, and 1; 0: nothing */
+	_Atomic uint64_t	kept_plus_1;
 
 	_Atomic uint64_t	died_listed __pl_cacheline;	/* D */
 	_Atomic uint64_t	died_heaped;			/* D */
+	_Atomic uint64_t	fired;		/* A: by the keeper */
 
 	/* The thread reads this line often; it seldom changes. */
-	/* A: at most the earliest deadline, and 1; 0: none */
+	/*
+	 * A: at most the earliest deadline of the list, and of a heap of which
+	 * the thread was told, and 1; 0: none
+	 */
 	_Atomic uint64_t	earliest_plus_1 __pl_cacheline;
 	_Atomic bool		is_long; /* A: the thread should pull it soon */
+	bool			is_told; /* L: the thread is to take the heap */
+
+	struct pl__heap		heap;	/* L: the keeper's, see timer_kept.c */
 };
 
 /* I: set at init, then read-only.  T: the timer thread.  E: exit_lock held. */
@@ -151,6 +164,7 @@ struct pl__timers {
 	/* I: function of the batch, or NULL */
 	void			(*batch_fn)(void *);
 	void			(*batch_end)(void);	/* I */
+	void			(*kept_fn)(void *); /* I: for it, by keepers */
 
 	struct pl__lock		exit_lock;
 	bool			exited;		/* E: the thread has ended */
@@ -173,6 +187,7 @@ struct pl__timers {
 	_Atomic(pthread_t)	self;
 	uint64_t		slice_before_ns; /* T: 0: it has that slice */
 	struct pl__heap		heap;	/* T; any thread reserves room */
+	struct pl__heap		taken;	/* T: out of a bucket */
 	struct pl__slab_cache	cache;		/* T */
 	/* T: deadline of the earliest pull */
 	uint64_t		pulled_ns;
@@ -199,21 +214,76 @@ static inline bool is_dead(struct pl__timer *r)
 }
 
 /*
- * L: dead timers in the list.  A deleter counts afterwards, so a few may lack.
+ * Moves the timer to a later state.  False: a deleter was first, and does not
+ * access @r any more.
+ */
+static inline bool timer_move(struct pl__timer *r, enum timer_state from,
+			      enum timer_state to)
+{
+	/* [timer-d] pairs with pl__timer_del(): so that @r may be freed. */
+	uint32_t version = load_acquire(&r->version);
+
+	if (state_of(version) != from)
+		return false;
+	PL_INJECT("timer-c");
+	/*
+	 * [timer-c] pairs with pl__timer_del(): only one of the two succeeds.
+	 */
+	return atomic_compare_exchange_strong(&r->version, &version,
+					      version + (to - from));
+}
+
+/* @r is RUNNING.  @fn: its own, or what stands for that. */
+static inline void timer_call(struct pl__timer *r, void (*fn)(void *arg))
+{
+	PL_PROBE3(timer, r->fn, r->arg, r->deadline_ns);
+	fn(r->arg);
+}
+
+/* @r was called.  @c: the caller's. */
+static inline void timer_end(struct pl__timers *t, struct pl__timer *r,
+			     struct pl__slab_cache *c)
+{
+	PL_INJECT("timer-d");
+	/*
+	 * [timer-d] pairs with pl__timer_del(): the deleter sees what the
+	 * function did.
+	 */
+	store_release(&r->version, load_relaxed(&r->version) + 1);
+	pl__slab_free(&t->slab, c, r);
+}
+
+/* L: timers that are LISTED, dead ones as well. */
+static inline uint32_t nr_listed(const struct bucket *b)
+{
+	return b->nr + b->heap.nr;
+}
+
+/*
+ * L: the dead of these.  A deleter counts afterwards, so a few may lack.
  */
 static inline int64_t nr_dead(struct bucket *b)
 {
 	return (int64_t)(load_relaxed(&b->died_listed) - b->swept);
 }
 
-/* The deadline up to which the thread may leave the bucket alone. */
+/* The deadline up to which the thread may leave the list alone. */
 static inline uint64_t earliest_of(struct bucket *b)
 {
 	return load_relaxed(&b->earliest_plus_1) - 1;
 }
 
+/* The deadline up to which nobody but the keeper need come to the heap. */
+static inline uint64_t kept_of(struct bucket *b)
+{
+	return load_relaxed(&b->kept_plus_1) - 1;
+}
+
 /* Makes the thread look again; wakes it if it would sleep past @ns. */
 void pl__timers_kick(struct pl__timers *t, uint64_t ns);
+
+/* The same, and into the bucket; what it finds there is set. */
+void pl__timers_tell(struct pl__timers *t, uint32_t bucket, uint64_t ns);
 
 /* Main function of the timer thread. */
 void *pl__timers_thread(void *arg);

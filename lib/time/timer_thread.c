@@ -4,7 +4,6 @@
  */
 #include "time/timer_impl.h"
 #include "base/inject.h"
-#include "base/probe.h"
 #include "ctx/self.h"
 
 /* Timers of long ago delay a timer that is due for no longer than this. */
@@ -13,21 +12,6 @@
 /* Of the thread; it is the kernel's least. */
 #define SLICE_NS	(100 * 1000)
 
-/* Moves the timer one state on; false: a deleter was first. */
-static bool advance(struct pl__timer *r, enum timer_state from)
-{
-	uint32_t version = load_relaxed(&r->version);
-
-	if (state_of(version) != from)
-		return false;
-	PL_INJECT("timer-c");
-	/*
-	 * [timer-c] pairs with pl__timer_del(): only one of the two succeeds.
-	 */
-	return atomic_compare_exchange_strong(&r->version, &version,
-					      version + 1);
-}
-
 /*
  * Puts @r in the heap, due at floor_ns at the earliest; frees it if it is dead.
  */
@@ -35,11 +19,7 @@ static bool to_heap(struct pl__timers *t, struct pl__timer *r)
 {
 	uint64_t ns = r->deadline_ns;
 
-	if (!advance(r, LISTED)) {
-		/*
-		 * [timer-d] pairs with pl__timer_del(): the deleter does not
-		 * access r any more.
-		 */
+	if (!timer_move(r, LISTED, HEAPED)) {
 		PL_BUG_ON(!is_dead(r));
 		pl__slab_free(&t->slab, &t->cache, r);
 		return false;
@@ -48,11 +28,29 @@ static bool to_heap(struct pl__timers *t, struct pl__timer *r)
 	return true;
 }
 
-/* Moves all timers of a bucket to the heap. */
+/* To the heap what a bucket's list and heap had; returns how many are dead. */
+static int64_t all_to_heap(struct pl__timers *t, struct pl__slab_obj *obj)
+{
+	struct pl__slab_obj *next;
+	int64_t dead = 0;
+	uint32_t i;
+
+	for (; obj; obj = next) {
+		next = obj->next;
+		dead += !to_heap(t, container_of(obj, struct pl__timer, obj));
+	}
+	for (i = 0; i < t->taken.nr; i++)
+		dead += !to_heap(t, t->taken.room->entries[i].ptr);
+	t->taken.nr = 0;
+	store_relaxed(&t->heap_nr, t->heap.nr);
+	return dead;
+}
+
+/* Moves to the heap all of a bucket but what its keeper comes to. */
 static void pull(struct pl__timers *t, uint32_t i, uint64_t now)
 {
 	struct bucket *b = &t->buckets[i];
-	struct pl__slab_obj *obj, *next;
+	struct pl__slab_obj *obj;
 	int64_t dead, known;
 	uint64_t earliest;
 
@@ -61,6 +59,11 @@ static void pull(struct pl__timers *t, uint32_t i, uint64_t now)
 	obj = b->head;
 	b->head = NULL;
 	b->nr = 0;
+	if (b->is_told) {
+		pl__heap_swap(&b->heap, &t->taken);
+		b->is_told = false;
+		store_relaxed(&b->kept_plus_1, 0);
+	}
 	known = nr_dead(b);
 	b->swept += (uint64_t)known;
 	earliest = earliest_of(b);
@@ -68,11 +71,7 @@ static void pull(struct pl__timers *t, uint32_t i, uint64_t now)
 	store_relaxed(&b->is_long, false);
 	pl__unlock(&b->lock);
 
-	for (dead = 0; obj; obj = next) {
-		next = obj->next;
-		dead += !to_heap(t, container_of(obj, struct pl__timer, obj));
-	}
-	store_relaxed(&t->heap_nr, t->heap.nr);
+	dead = all_to_heap(t, obj);
 	if (earliest > now && earliest < t->pulled_ns)
 		t->pulled_ns = earliest;
 	if (dead == known)
@@ -90,7 +89,7 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 /* Takes the news of 64 buckets. */
 static void hear_of(struct pl__timers *t, uint32_t word)
 {
-	/* [timer-e] pairs with tell_news(): the thread sees what is new. */
+	/* [timer-e] pairs with pl__timers_tell(): it sees what is new. */
 	uint64_t bits = atomic_exchange(&t->news[word], 0);
 	struct bucket *b;
 
@@ -232,10 +231,9 @@ static void call(struct pl__timers *t, struct pl__timer *r)
 {
 	bool is_batched = r->fn == t->batch_fn;
 
-	PL_PROBE3(timer, r->fn, r->arg, r->deadline_ns);
 	if (!is_batched)
 		end_batch(t);
-	r->fn(r->arg);
+	timer_call(r, r->fn);
 	pl__self_end_orphan();
 	if (is_batched && ++t->nr_batched == TIMER_BATCH)
 		end_batch(t);
@@ -244,19 +242,14 @@ static void call(struct pl__timers *t, struct pl__timer *r)
 static void fire(struct pl__timers *t, struct pl__timer *r)
 {
 	store_relaxed(&t->heap_nr, t->heap.nr);
-	if (!advance(r, HEAPED)) {
+	if (!timer_move(r, HEAPED, RUNNING)) {
 		PL_BUG_ON(!is_dead(r));
 		reclaim(t, r);
 		return;
 	}
 	counter_inc(&t->fired);
 	call(t, r);
-	PL_INJECT("timer-d");
-	/*
-	 * [timer-d] pairs with pl__timer_del(): the deleter sees what fn did.
-	 */
-	store_release(&r->version, load_relaxed(&r->version) + 1);
-	pl__slab_free(&t->slab, &t->cache, r);
+	timer_end(t, r, &t->cache);
 }
 
 /* Calls the reminder if it is due; returns its deadline. */
@@ -387,5 +380,7 @@ void *pl__timers_thread(void *arg)
 	t->busy_ns = pl__thread_cpu_ns(pthread_self());
 	t->exited = true;
 	pl__unlock(&t->exit_lock);
+	/* Another thread may get the number. */
+	store_relaxed(&t->self, 0);
 	return NULL;
 }

@@ -173,6 +173,7 @@ static bool destroy_next(struct pl__task *t)
 	if (value) {
 		l->has_called = true;
 		dtor(value);
+		pl__self_end_orphan();
 		return true;
 	}
 	if (!l->has_called || ++l->round == PL_KEY_ROUNDS)

@@ -10,11 +10,14 @@
 
 #define EXPIRED_EVERY	16	/* a yield for so many; a power of 2 */
 
-/* Waiters off their lists after their deadlines.  T: the timer thread. */
+/*
+ * Waiters off their lists after their deadlines.  T: the timer thread.  A line
+ * of its own, as the linker might place beside it what workers read.
+ */
 static struct timed_out {
 	struct pl__link		*newest;	/* T: head of the chain */
 	struct pl__link		*oldest;	/* T: tail of the chain */
-} timed_out;
+} __pl_cacheline timed_out;
 
 static void wait_atfork_child(void)
 {
@@ -358,12 +361,20 @@ void pl__interrupt_restore(int reason)
 
 /* ---- waiting ---- */
 
-void pl__wait_time_out(void *arg)
+/* The task of which the wait has ended by its deadline, or NULL. */
+static struct pl__task *take_timed_out(void *arg)
 {
 	uint64_t a = (uintptr_t)arg;
 	struct pl__task *t = pl__slab_get(&pl__rt.tasks, (uint32_t)a);
 
-	if (!wait_take(t, -ETIMEDOUT, may_time_out, a >> 32))
+	return wait_take(t, -ETIMEDOUT, may_time_out, a >> 32) ? t : NULL;
+}
+
+void pl__wait_time_out(void *arg)
+{
+	struct pl__task *t = take_timed_out(arg);
+
+	if (!t)
 		return;
 	if (pl__is_background(t)) {
 		pl__ready(t);
@@ -373,6 +384,15 @@ void pl__wait_time_out(void *arg)
 	timed_out.newest = &t->link;
 	if (!timed_out.oldest)
 		timed_out.oldest = &t->link;
+}
+
+/* By the worker that keeps the timer; it notifies. */
+static void time_out_kept(void *arg)
+{
+	struct pl__task *t = take_timed_out(arg);
+
+	if (t)
+		pl__ready_event(t);
 }
 
 /* The runtime does not stop before its timer thread: no need to enter it. */
@@ -386,6 +406,7 @@ static void wake_timed_out(void)
 void pl__wait_start(struct pl__timers *t)
 {
 	pl__timers_batch(t, pl__wait_time_out, wake_timed_out);
+	pl__timers_keep(t, time_out_kept);
 }
 
 /* A wait, on the waiter's stack. */

@@ -8,6 +8,7 @@
 #ifndef PL_WAIT_TIMER_H
 #define PL_WAIT_TIMER_H
 
+#include "sched/kept.h"
 #include "sched/task.h"
 #include "sched/worker.h"
 #include "time/timer.h"
@@ -44,7 +45,7 @@ static inline void pl__wait_timer_set(struct pl__worker *w, struct pl__task *t,
 static inline void pl__wait_timer_list(struct pl__worker *w,
 				       struct pl__timer *timer)
 {
-	pl__timer_list(pl__rt.timers, &w->timers, timer);
+	pl__kept_list(w, timer);
 }
 
 /* After the wait: @timer was reserved and not set, or is NULL. */

@@ -22,9 +22,10 @@
 #define FREEZE_NS	8000000
 #define OFFLINE_NS	50000000
 
-enum cgroup { TAME_GROUP, WILD_GROUP, NR_GROUPS };
+enum cgroup { TAME_GROUP, WILD_GROUP, NR_GROUPS, LIMITED_GROUP = NR_GROUPS,
+	      NR_DIRS };
 
-static const char *const cgroup_names[NR_GROUPS] = { "tame", "wild" };
+static const char *const cgroup_names[NR_DIRS] = { "tame", "wild", "limited" };
 
 static char cgroup_root[] = "/tmp/mod_fuzz.XXXXXX";
 static bool has_cgroups;
@@ -57,8 +58,26 @@ static inline void cgroup_set(enum cgroup group, const char *file,
 	write_text(path, text);
 }
 
+/*
+ * Limits the group to @ms of each 100 ms; 0 lifts the limit. The kernel warns
+ * of a period that passes while its timer is late, with locks held that forbid
+ * that.
+ */
+static inline void set_quota(enum cgroup group, uint32_t ms)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%u 100000", ms * 1000);
+	cgroup_set(group, "cpu.max", ms ? text : "max 100000");
+}
+
 /* ---- there and away ---- */
 
+/*
+ * The first limit has the scheduler's code patched, and so has the end of the
+ * last one. One group without processes is limited all the time, so that an
+ * administrator does neither. The caller has one processor online.
+ */
 static inline void cgroups_open(void)
 {
 	char path[96];
@@ -74,10 +93,11 @@ static inline void cgroups_open(void)
 	write_text(path, "+cpu");
 	write_text(path, "+memory");
 	has_cgroups = true;
-	for (i = 0; i < NR_GROUPS; i++) {
+	for (i = 0; i < NR_DIRS; i++) {
 		cgroup_path(path, sizeof(path), i, "");
 		has_cgroups &= !mkdir(path, 0755);
 	}
+	set_quota(LIMITED_GROUP, 50);
 }
 
 static inline void cgroups_close(void)
@@ -87,7 +107,7 @@ static inline void cgroups_close(void)
 
 	if (!has_cgroups)
 		return;
-	for (i = 0; i < NR_GROUPS; i++) {
+	for (i = 0; i < NR_DIRS; i++) {
 		cgroup_path(path, sizeof(path), i, "");
 		rmdir(path);
 	}
@@ -132,19 +152,6 @@ static inline void offline_for(int cpu, uint32_t ns)
 		return;
 	sleep_ns(ns);
 	cpu_set_online(cpu, true);
-}
-
-/*
- * Limits the group to @us of each 100 ms; 0 lifts the limit. The kernel warns
- * of a period that passes while its timer is late, with locks held that forbid
- * that.
- */
-static inline void set_quota(enum cgroup group, uint32_t ms)
-{
-	char text[32];
-
-	snprintf(text, sizeof(text), "%u 100000", ms * 1000);
-	cgroup_set(group, "cpu.max", ms ? text : "max 100000");
 }
 
 static inline void set_memory(uint32_t kib)

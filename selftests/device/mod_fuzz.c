@@ -350,15 +350,19 @@ FIXTURE_SETUP(fuzz)
 	}
 	set_online(false);
 	crew_hold();
-	set_online(true);
 	cgroups_open();
+	set_online(true);
 	fail_prepare();
 }
 
 FIXTURE_TEARDOWN(fuzz)
 {
+	if (world->is_ours)
+		set_online(false);
 	crew_release();
 	cgroups_close();
+	if (world->is_ours)
+		set_online(true);
 	munmap(world, sizeof(*world));
 }
 

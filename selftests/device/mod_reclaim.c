@@ -92,11 +92,12 @@ static int make_all(struct state *state)
 	return err;
 }
 
-/* In the cgroup, for ever. */
+/* In the cgroup, for ever; as long as that has no limit, none is refused. */
 static void __attribute__((noreturn))
 live_at_the_limit(const struct cgroup *cgroup, struct state *state)
 {
 	char *mem;
+	int err;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (cgroup_enter(cgroup))
@@ -107,8 +108,10 @@ live_at_the_limit(const struct cgroup *cgroup, struct state *state)
 		_exit(2);
 	memset(mem, 1, BALLAST);
 	atomic_store(&state->is_ready, 1);
-	while (make_all(state) == -ENOMEM)
-		atomic_fetch_add(&state->nr_refused, 1);
+	do {
+		err = make_all(state);
+		atomic_fetch_add(&state->nr_refused, err == -ENOMEM);
+	} while (!err || err == -ENOMEM);
 	_exit(3);
 }
 

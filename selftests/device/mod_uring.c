@@ -6,6 +6,8 @@
 #include "uffd_page.h"
 #include "mod.h"
 
+#include <sys/wait.h>
+
 #define NR_MANY	20
 
 FIXTURE(uring)
@@ -157,6 +159,20 @@ static int one(struct io_uring *ring, int fd, uint32_t op, const void *arg)
 	return result(ring, NULL);
 }
 
+/* Of io_uring's own flags of commands the device knows none. */
+static int one_with_a_flag(struct io_uring *ring, int fd)
+{
+	struct parklot_wake wake = {};
+	struct iovec buf = { &wake, sizeof(wake) };
+	struct io_uring_sqe *sqe;
+
+	if (io_uring_register_buffers(ring, &buf, 1))
+		return -1;
+	sqe = prep(ring, fd, PARKLOT_IOC_WAKE, &wake, 0);
+	sqe->uring_cmd_flags = IORING_URING_CMD_FIXED;
+	return io_uring_submit(ring) == 1 ? result(ring, NULL) : -1;
+}
+
 TEST_F(uring, bad_input_is_refused)
 {
 	struct parklot_park park = { .lot = 2, .pollfd = -1 };
@@ -180,6 +196,7 @@ TEST_F(uring, bad_input_is_refused)
 	EXPECT_EQ(-ENOTTY, one(&self->ring, self->s.fd, PARKLOT_IOC_QUERY,
 			       &park));
 	EXPECT_EQ(-ENXIO, one(&self->ring, fd, PARKLOT_IOC_PARK, &park));
+	EXPECT_EQ(-EINVAL, one_with_a_flag(&self->ring, self->s.fd));
 	EXPECT_EQ(0, nr_parked(&self->s, 0));
 	close(fd);
 	if (!set_features(~(unsigned long)PARKLOT_FEAT_URING))
@@ -392,6 +409,79 @@ TEST_F(uring, end_of_a_deferring_ring_cancels_commands)
 		io_uring_queue_exit(&ring);
 		UNTIL(!nr_parked(&self->s, 0));
 	}
+}
+
+/* Of all processors: how long they were busy, in hundredths of a second. */
+static long nr_busy_ticks(void)
+{
+	long user, nice, system, idle, iowait, irq, softirq;
+	FILE *file = fopen("/proc/stat", "re");
+	int nr;
+
+	if (!file)
+		return -1;
+	nr = fscanf(file, "cpu %ld %ld %ld %ld %ld %ld %ld", &user, &nice,
+		    &system, &idle, &iowait, &irq, &softirq);
+	fclose(file);
+	return nr == 7 ? user + nice + system + irq + softirq : -1;
+}
+
+/* A child keeps its ring until the gate closes, while this is stopped. */
+static void __attribute__((noreturn))
+submit_and_stop(int gate[2], uint64_t deadline, unsigned int flags)
+{
+	struct io_uring ring;
+	struct space s;
+	char c;
+
+	close(gate[1]);
+	if (space_open(&s, 1) || io_uring_queue_init(8, &ring, flags) ||
+	    submit_park(&ring, &s, 0, deadline, 1) != 1)
+		_exit(1);
+	if (!fork())
+		_exit((int)read(gate[0], &c, 1));
+	io_uring_queue_exit(&ring);
+	raise(SIGSTOP);
+	_exit(0);
+}
+
+static void end_while_stopped(struct __test_metadata *_metadata,
+			      uint64_t deadline, unsigned int flags)
+{
+	int gate[2], status;
+	long before, after;
+	pid_t pid;
+
+	ASSERT_EQ(0, pipe(gate));
+	pid = fork();
+	if (!pid)
+		submit_and_stop(gate, deadline, flags);
+	ASSERT_EQ(pid, waitpid(pid, &status, WUNTRACED));
+	ASSERT_TRUE(WIFSTOPPED(status));
+	while (deadline != PARKLOT_FOREVER && now_ns() < deadline)
+		sleep_ns(NSEC_PER_SEC / 10);
+	close(gate[1]);
+	sleep_ns(NSEC_PER_SEC / 10);
+	before = nr_busy_ticks();
+	sleep_ns(NSEC_PER_SEC);
+	after = nr_busy_ticks();
+	ASSERT_LE(0, before);
+	EXPECT_GE(before + 30, after)
+		TH_LOG("busy for %ld of 100", after - before);
+	kill(pid, SIGCONT);
+	EXPECT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_EQ(0, status);
+	close(gate[0]);
+}
+
+/* A command that is parked, one that is late, and one of a ring of one task. */
+TEST_F(uring, end_of_a_ring_does_not_wait_for_a_stopped_task)
+{
+	end_while_stopped(_metadata, PARKLOT_FOREVER, 0);
+	end_while_stopped(_metadata, now_ns() + NSEC_PER_SEC, 0);
+	end_while_stopped(_metadata, PARKLOT_FOREVER,
+			  IORING_SETUP_SINGLE_ISSUER |
+			  IORING_SETUP_DEFER_TASKRUN);
 }
 
 static void *submit_and_exit(void *arg)

@@ -291,6 +291,14 @@ static inline void start_with(uint32_t nr, uint32_t max)
 	ASSERT_EQ(0, pl_runtime_start(NULL));
 }
 
+/* The same, and as many run whatever the load. */
+static inline void start_fixed(uint32_t nr, uint32_t max)
+{
+	set_env("PARKLOT_ELASTIC", 0);
+	start_with(nr, max);
+	unsetenv("PARKLOT_ELASTIC");
+}
+
 static inline int nr_entries(const char *path)
 {
 	DIR *dir = opendir(path);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * close: pl_close() while requests begin, wait and end on the descriptor
- * (lib/io/close.c; pl__ring_add(), pl__ring_next_closed() in ring.c;
+ * (lib/io/close.c; pl__ring_add_for(), pl__ring_next_closed() in ring.c;
  * io_wait_task() in io.c).
  *
  * One ring. Request OLD may be made at any time, NEW once the number is open

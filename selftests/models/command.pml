@@ -46,7 +46,7 @@ bool is_closed;			/* nr_interrupts has changed */
 bool is_locked;			/* the ring */
 bool is_cancelable;		/* the end of the ring finds it */
 bool has_ended;
-bool is_submitted, by_task;
+bool is_submitted, by_task, is_of_one_task;
 byte nr_queued;			/* completions for the submitter's task */
 byte nr_completed;
 bool is_passed_on;		/* the wake, to another sleeper */
@@ -276,7 +276,11 @@ proctype ring_end()
 		if
 		:: is_cancelable ->
 			give_up(CANCELED, was);
-			nr_queued = nr_queued + was
+			if
+			:: was && is_of_one_task -> nr_queued++
+			:: was && !is_of_one_task -> request_done()
+			:: !was
+			fi
 		:: !is_cancelable
 		fi;
 		ring_unlock()
@@ -290,6 +294,10 @@ init {
 	atomic {
 		if
 		:: by_task = true
+		:: skip
+		fi;
+		if
+		:: is_of_one_task = true
 		:: skip
 		fi;
 		if

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * deadline: the timer thread sleeps past no deadline (lib/time/timer*.c:
- * enlist(), tell_news(), pl__timers_kick(), hear_of(), pull(), pull_listed(),
- * timer_run(), fire_due(), timer_sleep_until()).
+ * enlist(), pl__timers_tell(), pl__timers_kick(), hear_of(), pull(),
+ * pull_listed(), timer_run(), fire_due(), timer_sleep_until()).
  *
  * Two adders share a bucket, or have one each. Time passes at any moment and
  * may stop at any point. When nothing moves any more, the thread must sleep

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * notify: an idle worker is woken, or one is started, while tasks wait
- * (lib/sched/notify.h; pl__notify_one(), notify_slow() in notify.c;
- * pl__inboxes_drain(); pl_yield() in sched.c; worker_find_task(), idle() in worker.c;
+ * (lib/sched/notify.h; pl__notify_one(), notify_slow(), search_leave(),
+ * pl__search_take_left() in notify.c; pl__inboxes_drain(); pl_yield() in
+ * sched.c; worker_find_task(), idle() in worker.c;
  * pl__worker_look_and_park(), park_in_ring() in worker_park.c; start_next(),
  * worker_main() in worker_thread.c).
  *
@@ -32,6 +33,11 @@
  * searching
  * MUTANT 15: a worker that spun and found a task searches while it runs the
  * task
+ * MUTANT 16: a notifier leaves its search to nobody
+ * MUTANT 17: a notifier leaves its search without another look at nr_idle
+ * MUTANT 18: a worker looks for a search that was left before it stops to count
+ * as idle
+ * MUTANT 19: a notifier leaves its search without another signal
  */
 #ifndef MUTANT
 #define MUTANT 0
@@ -44,6 +50,8 @@ byte nr_started = 1;
 byte nr_created = 1;		/* threads that run */
 bool starting;			/* start_lock held */
 byte nr_idle, nr_searching;
+bool is_left;			/* is_search_left */
+byte nr_uncounted;		/* searchers that search_leave() woke */
 bool changed[NR_WORKERS];	/* seq, since the worker peeked at it */
 bool listed[NR_WORKERS], woken[NR_WORKERS];
 
@@ -83,6 +91,19 @@ inline wake()
 	}
 }
 
+inline move_seq()
+{
+	d_step { changed[0] = true; changed[1] = true; changed[2] = true }
+}
+
+/* pl__search_end(): each counted searcher, and each uncounted, comes here. */
+inline search_end()
+{
+	assert(nr_searching + nr_uncounted > 0);
+	nr_uncounted = nr_uncounted - (nr_searching == 0);
+	nr_searching = nr_searching - (nr_searching > 0)
+}
+
 /* notify_slow(): seq moves on if no worker sleeps yet. */
 inline wake_or_start()
 {
@@ -91,13 +112,7 @@ inline wake_or_start()
 	:: nr_idle > 0 ->
 		wake();
 		if
-		:: !notified ->
-			d_step {
-				changed[0] = true;
-				changed[1] = true;
-				changed[2] = true
-			};
-			wake()
+		:: !notified -> move_seq(); wake()
 		:: else
 		fi
 	:: atomic { nr_idle == 0 && nr_started < NR_WORKERS && !starting ->
@@ -119,8 +134,7 @@ inline notify()
 			:: notified -> notified = false; break
 			:: else
 			fi;
-			assert(nr_searching == 1);
-			nr_searching--;
+			search_end();
 #if MUTANT == 6
 			break
 #endif
@@ -138,20 +152,70 @@ inline notify()
 			:: found -> found = false
 			:: else -> break
 			fi
-		}
+		};
+		/* search_leave(): after a few tries, here at any */
+		if
+		:: skip
+		:: true ->
+#if MUTANT != 16
+			is_left = true;		/* [left-a] */
+#endif
+			nr_uncounted++;
+#if MUTANT != 19
+			wake();
+			if
+			:: !notified -> move_seq(); wake()
+			:: else
+			fi;
+#endif
+			atomic {
+				if
+				:: notified -> notified = false; break
+				:: else
+				fi;
+				assert(nr_uncounted > 0);
+				nr_uncounted--;
+#if MUTANT == 17
+				break
+#else
+				if
+				:: nr_idle > 0 -> break
+				:: else
+				fi
+#endif
+			}
+		fi
 	:: else -> break
 	od
+}
+
+/* pl__search_take_left() */
+inline take_left()
+{
+	atomic {
+		if
+		:: is_left ->
+			is_left = false;
+			if
+			:: !searching && nr_searching == 0 ->
+				nr_searching++;
+				searching = true
+			:: else
+			fi
+		:: else
+		fi
+	}
 }
 
 inline stop_searching()
 {
 	atomic {
-		assert(searching && nr_searching == 1);
+		assert(searching);
 		searching = false;
 #if MUTANT == 3
 		late_searching++
 #else
-		nr_searching--			/* [search-a] */
+		search_end()			/* [search-a] */
 #endif
 	}
 }
@@ -246,6 +310,9 @@ inline idle()
 	:: found
 	:: else -> park()
 	fi;
+#if MUTANT == 18
+	take_left();
+#endif
 	atomic {
 		nr_idle = nr_idle + late_idle;
 		late_idle = 0;
@@ -260,7 +327,10 @@ inline idle()
 		fi;
 		found = false;
 		was_searching = false
-	}
+	};
+#if MUTANT != 18
+	take_left()				/* [left-b] */
+#endif
 }
 
 /* The task runs; it may yield if its worker has another task. */
@@ -352,7 +422,8 @@ end:	do
 	:: atomic { late_idle > 0 -> nr_idle = nr_idle + late_idle;
 		    late_idle = 0 }
 	:: atomic { late_searching > 0 ->
-		    nr_searching = nr_searching - late_searching;
+		    nr_searching = (nr_searching > late_searching ->
+				    nr_searching - late_searching : 0);
 		    late_searching = 0 }
 	od
 }

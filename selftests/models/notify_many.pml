@@ -2,7 +2,9 @@
 /*
  * notify_many: a submitter of several tasks wakes as many workers at once, each
  * of which counts as searching (lib/sched/notify.h; pl__notify_many(),
- * pl__wake_idle() in notify.c; pl__aside_notify() in aside.c).
+ * pl__wake_idle() in notify.c; pl__aside_notify() in aside.c). start_several()
+ * has the same steps: those that it could not start are those not woken here.
+ * So has a worker that found a task, and has more: pl__notify_found().
  *
  * All workers are parked. One submitter queues two tasks, another one; a task
  * does not leave its worker until all run at once, so a task that waits while a
@@ -19,6 +21,7 @@
 #endif
 #define NR_WORKERS	3
 #define NR_TASKS	3
+#define FAN		2
 
 byte queue, nr_running;
 byte nr_idle = NR_WORKERS, nr_searching;
@@ -143,7 +146,7 @@ inline park()
 
 proctype worker(byte me)
 {
-	byte i;
+	byte i, nr, left;
 	bool searching, notified, was_searching;
 
 	park();
@@ -157,6 +160,7 @@ proctype worker(byte me)
 			searching = false;
 #if MUTANT != 4
 			if
+			:: queue > 1 -> notify_many(FAN)
 			:: queue > 0 -> notify()
 			:: else
 			fi

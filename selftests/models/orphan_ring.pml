@@ -6,10 +6,11 @@
  * pl__ring_wait() in ring.c).
  *
  * The worker adds requests, and is stalled after one until that is complete,
- * or is not; then it waits in its ring. The kernel completes a request at any
- * time. A thread that polls holds the ring's lock. So a completion that stays
- * in the ring is a deadlock. A thief that polls also takes the doorbell's
- * completion, for which the owner waits; so a doorbell that was rung and does
+ * or is not. Then it is idle, and may be woken to be a spare, which blocks
+ * until all are complete; at last it waits in its ring. The kernel completes a
+ * request at any time. A thread that polls holds the ring's lock. So a
+ * completion that stays in the ring is a deadlock. A thief that polls also
+ * takes the doorbell's completion, for which the owner waits; so a doorbell that was rung and does
  * not end the owner's wait is one, too. Sysmon waits for a change whenever it
  * sees nothing new, or its looks would hide the deadlock.
  *
@@ -25,6 +26,7 @@
  * MUTANT 9: sysmon sleeps though requests were added to an orphaned ring
  * MUTANT 10: a thief that finds the lock of a ready ring taken leaves it at
  * that
+ * MUTANT 11: [orphan-b] is left out where an idle worker becomes a spare
  */
 #ifndef MUTANT
 #define MUTANT 0
@@ -87,6 +89,16 @@ inline sysmon_kick()
 	fi
 }
 
+/* Before it parks: pl__ring_take_back(). */
+inline leave_task()
+{
+	atomic { in_task = false; stalled = false };
+	if
+	:: atomic { ring_state == ORPHAN_READY -> ring_state = OWNED }
+	:: else
+	fi
+}
+
 proctype worker()
 {
 	bool rung, was_polling;
@@ -111,11 +123,17 @@ proctype worker()
 		:: skip
 		fi
 	od;
-	atomic { in_task = false; stalled = false };
-	/* pl__ring_take_back() */
+	leave_task();
+	/* count_busy() in worker.c */
 	if
-	:: atomic { ring_state == ORPHAN_READY -> ring_state = OWNED }
-	:: else
+	:: in_task = true;
+#if MUTANT != 11
+		sysmon_kick();			/* [orphan-b] */
+#endif
+		atomic { stalled = true; tick++ };
+		done == NR_REQS;
+		leave_task()
+	:: skip
 	fi;
 	/* Waits: pl__ring_wait(). */
 	do

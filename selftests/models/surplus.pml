@@ -4,13 +4,13 @@
  * few run (lib/sched/rt.h; pl__is_surplus(), pl__next() in sched.c;
  * pl__notify_one() in notify.c; worker_find_task() in worker.c;
  * pl__worker_look_and_park() in worker_park.c; pl__sleep() in worker_sleep.c;
- * pl_runtime_set_workers()).
+ * pl_runtime_set_workers(), set_active() in elastic.c).
  *
- * All workers run at first, but the target is one, then two. A task ends at
- * once, or blocks its worker until each task has begun; one may compute as
- * long. So tasks that wait while too few workers run are a deadlock. There is
- * one queue, as all workers steal from all; the search is left out: notify.pml
- * has it.
+ * All workers run at first, but the target is one, then two, and one again
+ * unless a task computes. A task ends at once, or blocks its worker until each
+ * task has begun; one may compute as long, before the target is one again. So
+ * tasks that wait while too few workers run are a deadlock. There is one queue,
+ * as all workers steal from all; the search is left out: notify.pml has it.
  *
  * MUTANT 1: [idle-a] is left out: nr_idle is seen late
  * MUTANT 2: [idle-b] is left out: nr_blocked is seen late
@@ -29,6 +29,7 @@ byte queue = NR_TASKS;
 byte target = 1;
 byte nr_idle, nr_blocked, nr_begun;
 bool is_computing;		/* a worker does, until the end */
+bool is_lowered;
 byte late_idle, late_blocked;
 bool changed[NR_WORKERS];	/* seq, since the worker peeked at it */
 bool listed[NR_WORKERS], woken[NR_WORKERS];
@@ -159,7 +160,7 @@ proctype worker(byte me)
 			:: got ->
 				if
 				:: block()
-				:: atomic { !is_computing ->
+				:: atomic { !is_computing && !is_lowered ->
 					    is_computing = true };
 					all_begun
 				:: skip
@@ -178,8 +179,12 @@ proctype setter()
 
 	target = 2;
 #if MUTANT != 5
-	notify_if_work()
+	notify_if_work();
 #endif
+	if
+	:: atomic { !is_computing -> is_lowered = true; target = 1 }
+	:: skip
+	fi
 }
 
 #if MUTANT == 1 || MUTANT == 2

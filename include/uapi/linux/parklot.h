@@ -462,10 +462,11 @@ struct parklot_worker {
  * park, or the number of wakees, which is also written as by the ioctl. The
  * struct of a park is only read, and not after the submission. pollfd is -1: a
  * ring polls by itself. A park ends only by a WAKE, the deadline, the close
- * that ends a PARK (or a similar close in another table) and the end of the
- * ring (-ECANCELED): IORING_OP_ASYNC_CANCEL and IORING_OP_LINK_TIMEOUT do not
- * end it. A park by a registered file needs no descriptor, and delays the
- * unregistering of files.
+ * that ends a PARK (or a similar close in another table), and the end of the
+ * ring, or an execve() of a task that has requests in it (-ECANCELED):
+ * IORING_OP_ASYNC_CANCEL and IORING_OP_LINK_TIMEOUT do not end it, once it is
+ * parked. A park by a registered file needs no descriptor, and delays the
+ * unregistering of files. Flags of commands (uring_cmd_flags) are 0.
  */
 struct parklot_uring {
 	__u64	arg;

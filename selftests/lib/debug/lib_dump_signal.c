@@ -75,14 +75,16 @@ TEST_F(dumper, thread_that_blocks_the_signal_is_dumped)
 
 TEST_F(dumper, environment_takes_names_and_numbers)
 {
-	static const char *const good[] = { "USR1", "SIGHUP", "12", "0", "" };
-	static const char *const bad[] = { "USR3", "9", "11", "64", "-1" };
+	static const char *const good[] = { "USR1", "SIGHUP", "12", "64", "0",
+					    "" };
+	static const char *const bad[] = { "USR3", "9", "11", "32", "33", "65",
+					   "4294967306", "-1" };
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(good); i++) {
 		setenv("PARKLOT_DUMP_SIGNAL", good[i], 1);
 		EXPECT_EQ(0, pl_runtime_start(NULL));
-		EXPECT_TRUE(UNTIL(nr_threads_named("pl-dump") == (i < 3)));
+		EXPECT_TRUE(UNTIL(nr_threads_named("pl-dump") == (i < 4)));
 		EXPECT_EQ(0, pl_runtime_stop());
 	}
 	for (i = 0; i < ARRAY_SIZE(bad); i++) {

@@ -233,6 +233,21 @@ static void sleep_and_spawn(void *arg)
 	}
 }
 
+/* plstat(1) reads those of the runtime, which begin anew. */
+TEST_F(stat, wakes_by_threads_are_those_of_one_runtime)
+{
+	uint64_t wakes;
+
+	EXPECT_TRUE(UNTIL((spawn(count, NULL),
+			   atomic_load(&pl__rt.wakes_outside) > 0)));
+	EXPECT_EQ(0, pl_runtime_stop());
+	wakes = rt_stat().wakes;
+	EXPECT_LE(1, wakes);
+	EXPECT_EQ(0, atomic_load(&pl__rt.wakes_outside));
+	EXPECT_EQ(0, pl_runtime_start(NULL));
+	EXPECT_LE(wakes, rt_stat().wakes);
+}
+
 TEST_F(stat, counters_never_go_down)
 {
 	static struct mixed observers;
@@ -242,6 +257,21 @@ TEST_F(stat, counters_never_go_down)
 	mixed_run(20, 2, sleep_and_spawn, &nr);
 	is_over = 1;
 	mixed_join(&observers);
+}
+
+TEST_F(stat, counters_do_not_go_down_while_runtimes_end)
+{
+	static struct mixed m;
+	int i, nr = 10;
+
+	is_over = 0;
+	mixed_start(&m, 0, 1, observe, NULL);
+	for (i = 0; i < scaled(100); i++) {
+		run_in_task(sleep_and_spawn, &nr);
+		EXPECT_EQ(0, pl_runtime_stop());
+	}
+	is_over = 1;
+	mixed_join(&m);
 }
 
 /* ---- no worker is woken without work ---- */
@@ -380,7 +410,7 @@ TEST_F(stat, busy_workers_do_not_wake_each_other)
 {
 	pl_task_t t[2];
 
-	start_with(2, 2);
+	start_fixed(2, 2);
 	t[0] = spawn(be_busy, NULL);
 	t[1] = spawn(be_busy, NULL);
 	may_measure = 1;

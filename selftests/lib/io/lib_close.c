@@ -6,6 +6,7 @@
 #include "kselftest_harness.h"
 
 #include "rt.h"
+#include "thread.h"
 
 #include <netinet/in.h>
 #include <poll.h>
@@ -57,29 +58,115 @@ static void close_in_thread(void *arg)
 }
 
 /* Its reader waits on the one worker that there is, where it closes too. */
-static void close_own(void *arg)
+static pl_task_t close_under_reader(int fd[2])
 {
-	int fd[2];
 	pl_task_t t;
 
-	(void)arg;
 	make_pair(fd);
 	t = spawn(read_closed, &fd[0]);
 	while (rt_stat().io_in_flight != 1)
 		pl_yield();
 	EXPECT_EQ(0, pl_close(fd[0]));
-	join(t);
+	return t;
+}
+
+static void close_own(void *arg)
+{
+	int fd[2];
+
+	(void)arg;
+	join(close_under_reader(fd));
 	EXPECT_EQ(0, pl_close(fd[1]));
 }
 
-TEST_F(close, close_ends_a_wait_on_the_same_worker)
+static void run_on_one_worker(void (*fn)(void *arg), int nr)
 {
 	int i;
 
 	start_with(1, 1);
-	for (i = 0; i < 5; i++)
-		run_in_task(close_own, NULL);
-	EXPECT_EQ(5, nr_ended);
+	for (i = 0; i < nr; i++)
+		run_in_task(fn, NULL);
+	EXPECT_EQ(nr, nr_ended);
+}
+
+TEST_F(close, close_ends_a_wait_on_the_same_worker)
+{
+	run_on_one_worker(close_own, 5);
+}
+
+/* The read was not submitted yet, and the kernel finds files by number. */
+static void close_own_and_reuse(void *arg)
+{
+	int fd[2], again[2];
+	pl_task_t t;
+	char c;
+
+	(void)arg;
+	t = close_under_reader(fd);
+	make_pair(again);
+	EXPECT_EQ(fd[0], again[0]);
+	EXPECT_EQ(1, write(again[1], "x", 1));
+	join(t);
+	EXPECT_EQ(1, recv(again[0], &c, 1, MSG_DONTWAIT));
+	EXPECT_EQ(0, pl_close(fd[1]));
+	EXPECT_EQ(0, pl_close(again[0]));
+	EXPECT_EQ(0, pl_close(again[1]));
+}
+
+TEST_F(close, read_does_not_go_on_with_the_next_file_of_the_number)
+{
+	run_on_one_worker(close_own_and_reuse, 20);
+}
+
+/* What came may be told: where the kernel has the file, it reads that. */
+static void read_closed_or_y(void *arg)
+{
+	ssize_t n;
+	char c = 0;
+
+	n = pl_read(*(int *)arg, &c, 1);
+	EXPECT_TRUE(n == -EBADF || (n == 1 && c == 'y'));
+}
+
+/*
+ * The file that was closed is open still, and tells the ring of an event while
+ * its number is another file's.
+ */
+static void close_and_reuse_with_event(void)
+{
+	struct pl__worker *w = pl__rt.workers[0];
+	int fd[2], again[2], copy;
+	pl_task_t t;
+	char c = 0;
+
+	make_pair(fd);
+	copy = dup(fd[0]);
+	t = spawn(read_closed_or_y, &fd[0]);
+	ASSERT_TRUE(is_in_flight(1));
+	/* Until then it may find the next file, as a system call may. */
+	EXPECT_EQ(0, usleep(500));
+	ASSERT_TRUE(UNTIL(thread_is_asleep(load_relaxed(&w->tid))));
+	EXPECT_EQ(0, pl_close(fd[0]));
+	make_pair(again);
+	EXPECT_EQ(fd[0], again[0]);
+	EXPECT_EQ(1, write(again[1], "x", 1));
+	EXPECT_EQ(1, write(fd[1], "y", 1));
+	join(t);
+	EXPECT_EQ(1, recv(again[0], &c, 1, MSG_DONTWAIT));
+	EXPECT_EQ('x', c);
+	EXPECT_EQ(0, close(copy));
+	EXPECT_EQ(0, close(fd[1]));
+	EXPECT_EQ(0, pl_close(again[0]));
+	EXPECT_EQ(0, pl_close(again[1]));
+}
+
+TEST_F(close, event_of_a_closed_file_reads_nothing_of_the_next_one)
+{
+	int i;
+
+	start_with(1, 1);
+	for (i = 0; i < 500; i++)
+		close_and_reuse_with_event();
 }
 
 static void close_under_many(void (*close_one)(void *arg))
@@ -194,6 +281,88 @@ static void close_as_it_waits(int fd, ssize_t (*wait)(int fd))
 	EXPECT_EQ(0, pl_close(fd));
 	join(t);
 	EXPECT_EQ(-EBADF, pl_close(fd));
+}
+
+/* The peer has shut down its side, which ends requests that wait for room. */
+static void half_close_and_fill(int fd[2], int flags)
+{
+	static char much[1 << 16];
+
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0,
+				fd));
+	while (send(fd[0], much, sizeof(much), MSG_DONTWAIT) > 0)
+		;
+	ASSERT_EQ(0, shutdown(fd[1], SHUT_WR));
+}
+
+static ssize_t wait_poll_room(int fd)
+{
+	return pl_poll(fd, POLLOUT, PL_FOREVER);
+}
+
+TEST_F(close, close_ends_waits_for_room_of_a_half_closed_socket)
+{
+	static ssize_t (*const waits[])(int fd) = {
+		wait_poll_room, wait_write, wait_send
+	};
+	int fd[2], flags;
+	size_t i;
+
+	/* A caller between two calls finds the number closed, not a ring. */
+	start_with(1, 1);
+	rt_has_uring();
+	for (flags = 0; flags <= SOCK_NONBLOCK; flags += SOCK_NONBLOCK)
+		for (i = 0; i < ARRAY_SIZE(waits); i++) {
+			half_close_and_fill(fd, flags);
+			close_as_it_waits(fd[0], waits[i]);
+			close(fd[1]);
+		}
+}
+
+static uint64_t cpu_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
+}
+
+static void write_byte(void *arg)
+{
+	EXPECT_EQ(1, pl_write(*(int *)arg, "x", 1));
+	nr_ended++;
+}
+
+static void poll_room(void *arg)
+{
+	EXPECT_EQ(POLLOUT, pl_poll(*(int *)arg, POLLOUT, PL_FOREVER));
+	nr_ended++;
+}
+
+TEST_F(close, waits_for_room_of_a_half_closed_socket_take_no_time)
+{
+	static char much[1 << 16];
+	uint64_t begin, used;
+	pl_task_t t[2];
+	int fd[2];
+
+	start_with(2, 0);
+	half_close_and_fill(fd, SOCK_NONBLOCK);
+	t[0] = spawn(write_byte, &fd[0]);
+	t[1] = spawn(poll_room, &fd[0]);
+	ASSERT_TRUE(is_in_flight(2));
+	pl__sleep_ns(100 * NSEC_PER_MSEC);
+	begin = cpu_ns();
+	pl__sleep_ns(200 * NSEC_PER_MSEC);
+	used = cpu_ns() - begin;
+	EXPECT_GT(100 * NSEC_PER_MSEC, used);
+	EXPECT_EQ(0, nr_ended);
+	while (nr_ended < 2 && read(fd[1], much, sizeof(much)) != 0)
+		;
+	join(t[0]);
+	join(t[1]);
+	EXPECT_EQ(0, pl_close(fd[0]));
+	close(fd[1]);
 }
 
 TEST_F(close, close_ends_each_kind_of_wait)

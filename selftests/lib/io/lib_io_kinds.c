@@ -157,6 +157,57 @@ static void receive_all(void *arg)
 	EXPECT_EQ(0, pl_close(fd[0]));
 }
 
+static void look_at_all(void *arg)
+{
+	char buf[8] = "", b[8] = "";
+	struct iovec iov = { b, 6 };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	int fd[2];
+
+	(void)arg;
+	make_pair(SOCK_STREAM, fd);
+	EXPECT_EQ(-EAGAIN, pl_recv(fd[0], buf, 6, MSG_ERRQUEUE));
+	EXPECT_EQ(-EAGAIN, pl_recvmsg(fd[0], &msg, MSG_ERRQUEUE));
+	EXPECT_EQ(2, pl_send(fd[1], "xy", 2, 0));
+	EXPECT_EQ(2, pl_recv(fd[0], buf, 6, MSG_PEEK | MSG_WAITALL));
+	EXPECT_STREQ("xy", buf);
+	EXPECT_EQ(2, pl_recvmsg(fd[0], &msg, MSG_PEEK | MSG_WAITALL));
+	EXPECT_STREQ("xy", b);
+	EXPECT_EQ(0, pl_close(fd[1]));
+	EXPECT_EQ(2, pl_recv(fd[0], buf, 6, MSG_WAITALL));
+	EXPECT_EQ(0, pl_close(fd[0]));
+}
+
+static void read_nothing(void *arg)
+{
+	struct iovec iov[] = { { NULL, 0 }, { NULL, 0 } };
+	int fd[2];
+
+	(void)arg;
+	make_pair(SOCK_STREAM, fd);
+	EXPECT_EQ(0, pl_read_until(fd[0], NULL, 0, in_ms(500)));
+	EXPECT_EQ(0, pl_readv_until(fd[0], iov, 0, in_ms(500)));
+	EXPECT_EQ(0, pl_readv_until(fd[0], iov, 2, in_ms(500)));
+	EXPECT_EQ(-EFAULT, pl_readv_until(fd[0], NULL, 2, in_ms(500)));
+	close_both(fd);
+	make_pair(SOCK_DGRAM, fd);
+	EXPECT_EQ(1, pl_send(fd[1], "x", 1, 0));
+	EXPECT_EQ(0, pl_read_until(fd[0], NULL, 0, in_ms(500)));
+	EXPECT_EQ(0, pl_readv_until(fd[0], iov, 2, in_ms(500)));
+	EXPECT_EQ(1, pl_recv(fd[0], (char [1]){ 0 }, 1, MSG_DONTWAIT));
+	close_both(fd);
+}
+
+TEST_F(kinds, read_of_nothing_takes_nothing_and_does_not_wait)
+{
+	run_as_each(read_nothing, NULL);
+}
+
+TEST_F(kinds, peek_takes_what_there_is_and_errors_are_not_waited_for)
+{
+	run_as_each(look_at_all, NULL);
+}
+
 TEST_F(kinds, waitall_receives_the_whole_length)
 {
 	run_as_each(receive_all, NULL);

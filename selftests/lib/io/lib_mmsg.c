@@ -278,4 +278,67 @@ TEST_F(mmsg, other_tasks_have_a_turn_between_calls_that_do_not_wait)
 	EXPECT_EQ(0, pl_close(sockets[1]));
 }
 
+/* ---- a stream ---- */
+
+#define LONG	(64 * 1024)
+
+static char long_bytes[2][LONG];
+
+/* In pieces, so that a part of the first message finds room. */
+static void *drain_stream(void *arg)
+{
+	static char bytes[LONG / 8];
+
+	while (read(sockets[1], bytes, sizeof(bytes)) > 0)
+		;
+	return arg;
+}
+
+static void fill_stream(void)
+{
+	while (send(sockets[0], long_bytes[0], LONG, MSG_DONTWAIT) > 0)
+		;
+}
+
+/* The second message does not follow on a part of the first. */
+static void send_two_long(void *arg)
+{
+	struct mmsghdr msgs[2] = { 0 };
+	struct iovec iov[2];
+	pthread_t thread;
+	int i, ret, size = LONG / 8;
+
+	for (i = 0; i < 2; i++) {
+		iov[i] = (struct iovec){ long_bytes[i], LONG };
+		msgs[i].msg_hdr.msg_iov = &iov[i];
+		msgs[i].msg_hdr.msg_iovlen = 1;
+	}
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, sockets));
+	ASSERT_EQ(0, setsockopt(sockets[0], SOL_SOCKET, SO_SNDBUF, &size,
+				sizeof(size)));
+	fill_stream();
+	ASSERT_EQ(0, pthread_create(&thread, NULL, drain_stream, NULL));
+	ret = pl_sendmmsg(sockets[0], msgs, 2, 0);
+	EXPECT_LT(0, ret);
+	if (ret == 2)
+		EXPECT_EQ(LONG, msgs[0].msg_len);
+	EXPECT_EQ(0, pl_close(sockets[0]));
+	pthread_join(thread, NULL);
+	EXPECT_EQ(0, pl_close(sockets[1]));
+	(void)arg;
+}
+
+TEST_F(mmsg, no_message_follows_on_a_part_of_another)
+{
+	int i;
+
+	if (getenv("TEST_EMULATED"))
+		SKIP(return, "the emulator sends behind a part itself");
+	for (i = 0; i < 50; i++) {
+		run_in_task(send_two_long, NULL);
+		run_as(PL_STACK_WORKER, send_two_long, NULL);
+		send_two_long(NULL);
+	}
+}
+
 TEST_HARNESS_MAIN

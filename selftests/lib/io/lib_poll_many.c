@@ -131,6 +131,32 @@ static void poll_until_sent(void *arg)
 	EXPECT_EQ(0, pl_join(t));
 }
 
+/* epoll refuses it, and poll(2) has nothing of what it is asked for. */
+static void poll_beside_file(void *arg)
+{
+	int file = memfd_create("file", MFD_CLOEXEC);
+	struct pollfd fds[] = {
+		{ .fd = file, .events = POLLPRI },
+		{ .fd = pairs[1][0], .events = POLLIN },
+	};
+	pl_task_t t = spawn(send_late, &pairs[1][1]);
+	char c;
+
+	(void)arg;
+	EXPECT_EQ(1, pl_poll_many(fds, 2, in_ms(5000)));
+	EXPECT_EQ(0, fds[0].revents);
+	EXPECT_EQ(POLLIN, fds[1].revents);
+	join(t);
+	EXPECT_EQ(1, pl_recv(pairs[1][0], &c, 1, 0));
+	EXPECT_EQ(-ETIMEDOUT, pl_poll_many(fds, 1, in_ms(2)));
+	EXPECT_EQ(0, pl_close(file));
+}
+
+TEST_F(poll_many, file_without_the_events_does_not_end_the_wait)
+{
+	run_as_each(poll_beside_file);
+}
+
 TEST_F(poll_many, event_of_one_ends_the_wait)
 {
 	run_as_each(poll_until_sent);

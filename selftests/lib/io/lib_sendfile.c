@@ -8,6 +8,7 @@
 #include "rt.h"
 
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <sys/socket.h>
 
@@ -220,6 +221,57 @@ static void send_to_nobody(void *arg)
 TEST_F(sendfile, peer_that_has_gone_is_an_error_without_sigpipe)
 {
 	run_as_each(send_to_nobody);
+}
+
+/* A TCP socket of which the peer has gone; -1: no loopback interface. */
+static int half_of_a_tcp_pair(void)
+{
+	struct sockaddr_in sin = { .sin_family = AF_INET };
+	socklen_t len = sizeof(sin);
+	int l = socket(AF_INET, SOCK_STREAM, 0), fd, peer;
+
+	sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	ASSERT_EQ(0, bind(l, (struct sockaddr *)&sin, len));
+	ASSERT_EQ(0, listen(l, 1));
+	ASSERT_EQ(0, getsockname(l, (struct sockaddr *)&sin, &len));
+	fd = socket(AF_INET, SOCK_STREAM, 0);
+	if (connect(fd, (struct sockaddr *)&sin, len)) {
+		close(fd);
+		close(l);
+		return -1;
+	}
+	peer = accept(l, NULL, NULL);
+	EXPECT_EQ(0, close(peer));
+	EXPECT_EQ(0, close(l));
+	return fd;
+}
+
+/* The kernel tells of the part that was sent, and by SIGPIPE of the rest. */
+static void send_in_part(void *arg)
+{
+	sigset_t pending;
+	off_t offset = 0;
+	int i, fd;
+
+	(void)arg;
+	for (i = 0; i < 20; i++) {
+		fd = half_of_a_tcp_pair();
+		EXPECT_NE(0, pl_sendfile(fd, file, &offset, FILE_SIZE));
+		sigpending(&pending);
+		EXPECT_FALSE(sigismember(&pending, SIGPIPE));
+		EXPECT_EQ(0, pl_close(fd));
+		offset = 0;
+	}
+}
+
+TEST_F(sendfile, peer_that_goes_meanwhile_raises_no_sigpipe)
+{
+	int fd = half_of_a_tcp_pair();
+
+	if (fd < 0)
+		SKIP(return, "no loopback interface");
+	close(fd);
+	run_as_each(send_in_part);
 }
 
 static void send_wrong(void *arg)

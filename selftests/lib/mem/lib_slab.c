@@ -137,6 +137,69 @@ TEST(full_cache_returns_a_batch_and_drains_the_rest)
 	pl__slab_fini(&slab);
 }
 
+/* Of 10 at a time, then of 40, then of 10 again. */
+TEST(each_batch_says_how_many_it_has)
+{
+	struct pl__slab_cache other = { 0 };
+	struct thing *things[90];
+	uint32_t i;
+
+	ASSERT_EQ(0, pl__slab_init(&slab, sizeof(struct thing), 90));
+	pl__slab_set_batch(&slab, 10);
+	ASSERT_EQ(90, alloc_all(NULL, things));
+	for (i = 0; i < 21; i++)
+		pl__slab_free(&slab, &cache, things[i]);
+	EXPECT_EQ(11, cache.nr);
+	pl__slab_set_batch(&slab, 40);
+	for (; i < 90; i++)
+		pl__slab_free(&slab, &cache, things[i]);
+	EXPECT_EQ(80, cache.nr);
+	EXPECT_EQ(10, alloc_all(&other, things));
+	pl__slab_free(&slab, &cache, things[0]);
+	EXPECT_EQ(41, cache.nr);
+	pl__slab_set_batch(&slab, 10);
+	/* All at once, which is more than two by now. */
+	things[0] = pl__slab_alloc(&slab, &other);
+	ASSERT_NE(NULL, things[0]);
+	EXPECT_EQ(39, other.nr);
+	pl__slab_free(&slab, &other, things[0]);
+	EXPECT_EQ(11, other.nr);
+	EXPECT_EQ(41 + 29, alloc_all(&cache, things));
+	EXPECT_EQ(11, alloc_all(&other, things));
+	pl__slab_fini(&slab);
+}
+
+static uintptr_t page_of(const struct thing *t)
+{
+	return (uintptr_t)t / 4096;
+}
+
+/* A page is on the node of the thread that touched it first. */
+TEST(pages_of_new_objects_are_of_one_caller)
+{
+	struct pl__slab_cache caches[3] = { { 0 } };
+	struct thing *t, *single[2];
+	uintptr_t pages[ARRAY_SIZE(caches)];
+	int i, nr;
+
+	ASSERT_EQ(0, pl__slab_init(&slab, sizeof(struct thing), 1000));
+	single[0] = pl__slab_alloc(&slab, NULL);
+	for (i = 0; i < (int)ARRAY_SIZE(caches); i++) {
+		t = pl__slab_alloc(&slab, &caches[i]);
+		pages[i] = page_of(t);
+		EXPECT_NE(page_of(single[0]), pages[i]);
+		if (i)
+			EXPECT_NE(pages[i - 1], pages[i]);
+		for (nr = 1; nr < PL__SLAB_BATCH; nr++) {
+			t = pl__slab_alloc(&slab, &caches[i]);
+			EXPECT_EQ(pages[i], page_of(t));
+		}
+	}
+	single[1] = pl__slab_alloc(&slab, NULL);
+	EXPECT_EQ(page_of(single[0]), page_of(single[1]));
+	pl__slab_fini(&slab);
+}
+
 TEST(failed_allocation_is_null_and_harmless)
 {
 	const uint32_t max = 4 << 20;

@@ -516,4 +516,85 @@ TEST_F(fork, forked_child_may_exec)
 	work_run();
 }
 
+/* ---- where the library calls functions of the program's ---- */
+
+static atomic_int nr_items, in_forked;
+
+static void fork_and_return(void)
+{
+	fork_and_end(NULL);
+	in_forked = !pl_self();
+}
+
+static intptr_t fork_in_child(void *arg)
+{
+	(void)arg;
+	fork_and_return();
+	return 0;
+}
+
+static void fork_in_destructor(void *value)
+{
+	(void)value;
+	fork_and_return();
+}
+
+/* It would execute the items that are left, as the parent does. */
+static void fork_in_queue(void **items, size_t nr, void *arg)
+{
+	(void)arg;
+	if (in_forked)
+		_exit(1);
+	nr_items += (int)nr;
+	if (*items)
+		fork_and_return();
+}
+
+static void set_key(void *arg)
+{
+	EXPECT_EQ(0, pl_key_set(*(pl_key_t *)arg, arg));
+}
+
+static void run_scope(void *arg)
+{
+	struct pl_scope s = PL_SCOPE_INIT;
+
+	(void)arg;
+	EXPECT_EQ(0, pl_scope_enter(&s, PL_FOREVER, 0));
+	EXPECT_EQ(0, pl_scope_spawn(&s, NULL, fork_in_child, NULL, NULL));
+	EXPECT_EQ(0, pl_scope_leave(&s));
+}
+
+static void run_queue(void *arg)
+{
+	struct pl_queue *q;
+	int i;
+
+	ASSERT_EQ(0, pl_queue_create(&q, fork_in_queue, NULL));
+	EXPECT_EQ(0, pl_queue_push(q, arg));
+	for (i = 0; i < 200; i++)
+		EXPECT_EQ(0, pl_queue_push(q, NULL));
+	EXPECT_EQ(0, pl_queue_close(q));
+	EXPECT_EQ(0, pl_queue_join(q));
+	EXPECT_EQ(201, nr_items);
+}
+
+TEST_F(fork, child_of_a_function_that_the_library_calls_ends_with_it)
+{
+	void (*const fns[])(void *arg) = { run_scope, run_queue, set_key };
+	pl_key_t key;
+	uint32_t i, stack;
+
+	start_with(1, 0);
+	ASSERT_EQ(0, pl_key_create(&key, fork_in_destructor));
+	for (i = 0; i < ARRAY_SIZE(fns); i++)
+		for (stack = 0; stack <= PL_STACK_WORKER; stack++) {
+			end_said = -1;
+			nr_items = 0;
+			run_as(stack, fns[i], &key);
+			EXPECT_EQ(0, end_said);
+		}
+	EXPECT_EQ(0, pl_key_delete(key));
+}
+
 TEST_HARNESS_MAIN

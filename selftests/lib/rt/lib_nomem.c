@@ -18,6 +18,7 @@
 # include "nomem.h"
 # include "nomem_ops.h"
 # include "nomem_nouns.h"
+# include "nomem_polls.h"
 #endif
 
 #include <sys/syscall.h>
@@ -31,7 +32,8 @@ TEST(work_without_faults_is_done)
 
 #else
 
-#define WANT	{ -ENOMEM, -EAGAIN }
+#define WANT		{ -ENOMEM, -EAGAIN }
+#define WANT_FILE	{ -ENOMEM, -EAGAIN, -EMFILE }
 
 static const struct op start_ops[] = {
 	{ "start", NEW, op_start, WANT },
@@ -68,6 +70,7 @@ static const struct op task_ops[] = {
 	{ "sleep", THREAD, op_sleep, WANT },
 	{ "sleep", TASK, op_sleep, WANT },
 	{ "sleep", WORKER_TASK, op_sleep, { 0 } },
+	{ "sleep_again", TASK, op_sleep_again, WANT },
 	{ "interrupt", THREAD, op_interrupt, { 0 } },
 	{ "cancel", THREAD, op_cancel, { 0 } },
 	{ "cancel", TASK, op_cancel, { 0 } },
@@ -103,9 +106,13 @@ static const struct op io_ops[] = {
 	{ "recv", TASK, op_recv, WANT },
 	{ "write", TASK, op_write, WANT },
 	{ "send", TASK, op_send, WANT },
+	{ "poll_half_closed", TASK, op_poll_half_closed, WANT_FILE },
+	{ "poll_many", TASK, op_poll_many, WANT_FILE },
 	{ "close", THREAD, op_close, { 0 } },
 	{ "close", TASK, op_close, { 0 } },
 	{ "io_wait", TASK, op_io_wait, WANT },
+	{ "io_wait_linked", THREAD, op_io_wait_linked, WANT },
+	{ "io_wait_linked", TASK, op_io_wait_linked, WANT },
 	{ "connect", TASK, op_connect, WANT },
 	{ "getaddrinfo", NEW, op_getaddrinfo, WANT },
 	{ "getaddrinfo", THREAD, op_getaddrinfo, WANT },

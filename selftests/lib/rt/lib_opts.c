@@ -336,6 +336,7 @@ TEST_F(opts, null_is_invalid)
 	EXPECT_EQ(-EINVAL, pl_stat_read(NULL));
 	EXPECT_EQ(-EINVAL, pl_stat_worker(0, NULL));
 	EXPECT_EQ(-EINVAL, pl_io_wait(NULL, 0));
+	EXPECT_EQ(-EINVAL, pl_io_wait_linked(NULL, NULL, 1, 0));
 }
 
 TEST_F(opts, null_is_invalid_wherever_it_stands)

@@ -78,13 +78,17 @@ TEST_F(runtime, bad_fields_are_refused)
 	REFUSED(backend, 3);
 	REFUSED(flags, 1);
 	REFUSED(flags, 0x80000000);
-	REFUSED(dump_signal, 64);
+	REFUSED(dump_signal, 65);
+	REFUSED(dump_signal, 32);
+	REFUSED(dump_signal, SIGRTMIN - 1);
 	REFUSED(dump_signal, SIGKILL);
 	REFUSED(dump_signal, SIGSEGV);
 	REFUSED(stack_size[PL_STACK_NORMAL], 1);
 	REFUSED(stack_size[PL_STACK_SMALL], 4096);
 	REFUSED(stack_size[PL_STACK_LARGE], SIZE_MAX);
 	REFUSED(min_workers, UINT32_MAX);
+	REFUSED(fixed_workers, 2);
+	REFUSED(reserved, 1);
 	EXPECT_EQ(0, nr_threads_named("pl-"));
 	EXPECT_EQ(0, pl_runtime_start(NULL));
 }

@@ -8,6 +8,8 @@
 #include "rt.h"
 #include "dump.h"
 
+#include <fcntl.h>
+
 RT_FIXTURE(stop_until)
 
 static struct pl_sem sem;
@@ -214,6 +216,51 @@ TEST_F(stop_until, tasks_and_timers_cannot_wait_for_it)
 	r.size = 0;
 	EXPECT_EQ(-EINVAL, pl_runtime_stop_until(0, &r));
 	run_in_task(nothing, NULL);
+}
+
+static void dump_into(void *arg)
+{
+	EXPECT_EQ(0, pl_dump(*(int *)arg));
+}
+
+static bool is_inside(void)
+{
+	int i, nr = 0;
+
+	for (i = 0; i < PL__NR_STRIPES; i++)
+		nr += (int)atomic_load(&pl__rt.outside[i].inside);
+	return nr;
+}
+
+/* It is inside of the runtime until somebody reads. */
+TEST_F(stop_until, thread_in_a_dump_does_not_hold_the_stop_up)
+{
+	struct pl_stop_report r = PL_STOP_REPORT_INIT;
+	static struct mixed m;
+	static char text[4096];
+	int fds[2], i;
+
+	NEEDS_DUMP();
+	for (i = 0; i < 100; i++)
+		spawn(sleep_on, NULL);
+	ASSERT_EQ(0, pipe2(fds, O_NONBLOCK | O_CLOEXEC));
+	while (write(fds[1], text, sizeof(text)) > 0)
+		;
+	ASSERT_EQ(0, fcntl(fds[1], F_SETFL, 0));
+	mixed_start(&m, 0, 1, dump_into, &fds[1]);
+	ASSERT_TRUE(UNTIL(is_inside()));
+	/* Time to fill what it gathers before it writes. */
+	EXPECT_EQ(0, usleep(20000));
+	do {
+		EXPECT_EQ(-ETIMEDOUT, pl_runtime_stop_until(in_ms(20), &r));
+	} while (r.nr_left);
+	while (read(fds[0], text, sizeof(text)) > 0)
+		;
+	EXPECT_EQ(0, pl_runtime_stop());
+	mixed_join(&m);
+	run_in_task(nothing, NULL);
+	close(fds[0]);
+	close(fds[1]);
 }
 
 TEST_HARNESS_MAIN

@@ -422,4 +422,72 @@ TEST_F(timer, timer_by_a_thread_during_stop_is_refused)
 	mixed_join(&m);
 }
 
+/* ---- its own handle ---- */
+
+static pl_timer_t own_timer;
+static atomic_int nr_own;
+
+/* Plain: TSan looks on. */
+static void check_own(void *arg)
+{
+	(void)arg;
+	EXPECT_NE(0, own_timer);
+	atomic_fetch_add(&nr_own, 1);
+}
+
+static void add_at_once(void *arg)
+{
+	int i, before;
+
+	(void)arg;
+	for (i = 0; i < scaled(2000); i++) {
+		before = nr_own;
+		own_timer = 0;
+		EXPECT_EQ(0, pl_timer_add(&own_timer, 1, check_own, NULL));
+		ASSERT_TRUE(UNTIL_BUSY(nr_own == before + 1));
+	}
+}
+
+TEST_F(timer, handle_is_stored_before_the_callback_runs)
+{
+	start_with(1, 1);
+	run_in_task(add_at_once, NULL);
+	add_at_once(NULL);
+}
+
+/* ---- while the runtime stops ---- */
+
+static void run_until_told(void *arg)
+{
+	(void)arg;
+	is_running = 1;
+	EXPECT_TRUE(UNTIL(may_end));
+	is_running = 0;
+}
+
+static void stop_runtime(void *arg)
+{
+	(void)arg;
+	EXPECT_EQ(0, pl_runtime_stop());
+}
+
+TEST_F(timer, delete_during_a_callback_of_the_stop_is_ebusy)
+{
+	static struct mixed m;
+	uint64_t end;
+	pl_timer_t t;
+
+	ASSERT_EQ(0, pl_timer_add(&t, 0, run_until_told, NULL));
+	ASSERT_TRUE(UNTIL(is_running));
+	mixed_start(&m, 0, 1, stop_runtime, NULL);
+	ASSERT_TRUE(UNTIL(pl_timer_add(NULL, PL_FOREVER, fire, NULL) ==
+			  -ECANCELED));
+	for (end = pl_now() + 20 * NSEC_PER_MSEC; pl_now() < end; breathe())
+		EXPECT_EQ(-EBUSY, pl_timer_del(t));
+	may_end = 1;
+	mixed_join(&m);
+	EXPECT_EQ(0, is_running);
+	EXPECT_EQ(-ENOENT, pl_timer_del(t));
+}
+
 TEST_HARNESS_MAIN

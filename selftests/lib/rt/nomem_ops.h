@@ -262,6 +262,16 @@ static int op_sleep(void)
 	return pl_sleep(NSEC_PER_USEC);
 }
 
+/* After the first the worker has room for those that it keeps. */
+static int op_sleep_again(void)
+{
+	int i, ret = 0;
+
+	for (i = 0; i < 4 && !ret; i++)
+		ret = pl_sleep(NSEC_PER_MSEC);
+	return ret;
+}
+
 static int op_timer_add(void)
 {
 	return until_ran(pl_timer_add(NULL, pl_now(), count, NULL), 1);
@@ -475,6 +485,22 @@ static int op_io_wait(void)
 	pl_io_sqe_init(&sqe);
 	io_uring_prep_nop(&sqe);
 	return pl_io_wait(&sqe, PL_FOREVER);
+}
+
+/* Some times, so that the call that fails is likely to be one of its own. */
+static int op_io_wait_linked(void)
+{
+	struct io_uring_sqe sqe[2];
+	int i, ret = 0, res[2];
+
+	pl_io_sqe_init(&sqe[0]);
+	io_uring_prep_nop(&sqe[0]);
+	sqe[1] = sqe[0];
+	for (i = 0; i < 4 && !ret; i++) {
+		ret = pl_io_wait_linked(sqe, res, 2, PL_FOREVER);
+		EXPECT_EQ(ret ? -ECANCELED : 0, res[0]);
+	}
+	return ret ? ret : res[1];
 }
 
 static int op_connect(void)

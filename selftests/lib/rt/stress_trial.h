@@ -42,7 +42,10 @@ static void begin_trial(uint32_t nr_workers, uint64_t seed)
 	for (i = 0; i < NR_PAIRS; i++)
 		ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, pair[i]));
 	trial_workers = most_workers = nr_workers;
-	start_with(nr_workers, nr_workers + 4);
+	if (seed % 2)
+		start_fixed(nr_workers, nr_workers + 4);
+	else
+		start_with(nr_workers, nr_workers + 4);
 	may_change = nr_workers > 1;
 	run_in_task(probe_io, NULL);
 	open_sync();

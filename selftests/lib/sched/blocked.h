@@ -38,6 +38,20 @@ static inline void spawn_tiny(int nr)
 		EXPECT_EQ(0, pl_spawn(NULL, count, NULL, NULL));
 }
 
+static atomic_int nr_yields;
+
+/*
+ * Until so many tasks have run.  Where two do so, their worker finds a task
+ * ready at each yield, and never parks.
+ */
+static inline void yield_until_ran(void *nr)
+{
+	while (nr_ran < (intptr_t)nr) {
+		atomic_fetch_add(&nr_yields, 1);
+		pl_yield();
+	}
+}
+
 /* ---- tasks that wait for a byte ---- */
 
 #define NR_PIPES	4
@@ -74,6 +88,15 @@ static inline void block_in_read(int nr)
 /* ---- tasks that block until they may go on ---- */
 
 static atomic_int may_go;
+
+/* Counts as begun, and computes meanwhile. */
+static inline void compute_until_may_go(void *arg)
+{
+	(void)arg;
+	atomic_fetch_add(&nr_begun, 1);
+	while (!may_go)
+		;
+}
 
 /* Three tasks block one worker by @block, until @release. */
 static inline void check_call(void (*block)(void *arg), void (*release)(void))

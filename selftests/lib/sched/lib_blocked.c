@@ -426,6 +426,7 @@ static void start_blocked_in_hook(void *by_library)
 
 	cfg.nr_workers = 3;
 	cfg.min_workers = 3;
+	cfg.fixed_workers = 1;
 	cfg.worker_start = block_in_hook;
 	cfg.worker_start_arg = by_library;
 	pthread_mutex_lock(&hook_lock);

@@ -120,6 +120,57 @@ TEST_F(blocking, tasks_that_are_spawned_to_block_delay_no_others)
 		join(t[i]);
 }
 
+#define NR_LEFT		1000
+
+static void read_and_spawn(void *arg)
+{
+	read_gate(arg);
+	nr_yields = 0;
+	spawn_tiny(NR_LEFT);
+}
+
+static void sleep_long(void *arg)
+{
+	(void)arg;
+	usleep(200 * 1000);
+}
+
+/*
+ * The worker that is to run is never idle, so it steals one now and then.
+ * @next, or NULL: waits for the only spare, too.
+ */
+static void check_left_tasks(void (*next)(void *arg))
+{
+	pl_task_t t[2] = { 0 };
+
+	setenv("PARKLOT_WATCH", "0", 1);
+	make_gate();
+	start_with(1, 2);
+	t[0] = spawn_blocking(read_and_spawn, NULL);
+	EXPECT_TRUE(UNTIL(nr_begun == 1));
+	spawn(yield_until_ran, (void *)NR_LEFT);
+	spawn(yield_until_ran, (void *)NR_LEFT);
+	EXPECT_TRUE(UNTIL(nr_yields));
+	if (next)
+		t[1] = spawn_blocking(next, NULL);
+	open_gate();
+	EXPECT_TRUE(UNTIL_NO_MORE(nr_ran == NR_LEFT, (uint64_t)nr_yields));
+	EXPECT_GE(20 * NR_LEFT, nr_yields);
+	join(t[0]);
+	if (next)
+		join(t[1]);
+}
+
+TEST_F(blocking, tasks_that_a_spare_leaves_run_soon)
+{
+	check_left_tasks(NULL);
+}
+
+TEST_F(blocking, tasks_of_a_spare_that_blocks_again_run_soon)
+{
+	check_left_tasks(sleep_long);
+}
+
 static int byte[2];
 
 static void write_byte(void *arg)
@@ -156,6 +207,60 @@ TEST_F(blocking, unsignalled_tasks_of_a_spare_are_run_by_another_worker)
 	t = spawn_blocking(spawn_quietly_and_call, NULL);
 	ASSERT_TRUE(UNTIL(nr_ran == 1));
 	join(t);
+}
+
+#define NR_QUIET	4
+
+static uint64_t nr_woken;
+static int nr_to_run;
+
+static void meet(void *arg)
+{
+	count(arg);
+	EXPECT_TRUE(UNTIL_BUSY(nr_ran >= nr_to_run));
+}
+
+static void read_until_met(void *arg)
+{
+	(void)arg;
+	nr_woken = atomic_load(&pl__self()->stat.wakes) - nr_woken;
+	EXPECT_TRUE(UNTIL_BUSY(nr_ran == nr_to_run));
+}
+
+/* All workers but the caller's are parked, if not asleep yet. */
+static void spawn_several_quietly_and_call(void *arg)
+{
+	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
+	int i;
+
+	opts.flags = PL_SPAWN_NOSIGNAL;
+	EXPECT_TRUE(UNTIL_BUSY(rt_stat().workers_parked == NR_QUIET));
+	spin_ns(200 * NSEC_PER_USEC);
+	nr_to_run += NR_QUIET;
+	for (i = 0; i < NR_QUIET; i++)
+		EXPECT_EQ(0, pl_spawn(NULL, meet, arg, &opts));
+	nr_woken = atomic_load(&pl__self()->stat.wakes);
+	EXPECT_EQ(0, pl_blocking(read_until_met, arg));
+}
+
+/* Some call out of several finds all of them asleep. */
+TEST_F(blocking, unsignalled_tasks_of_the_caller_wake_as_many_workers_at_once)
+{
+	struct pl_config cfg = PL_CONFIG_INIT;
+	uint64_t most = 0;
+	int i;
+
+	setenv("PARKLOT_WATCH", "0", 1);
+	unsetenv("PARKLOT_WORKERS");
+	unsetenv("PARKLOT_MAX_WORKERS");
+	cfg.nr_workers = NR_QUIET;
+	cfg.min_workers = NR_QUIET + 1;
+	ASSERT_EQ(0, pl_runtime_start(&cfg));
+	for (i = 0; i < 20 && most < NR_QUIET; i++) {
+		run_in_task(spawn_several_quietly_and_call, NULL);
+		most = nr_woken > most ? nr_woken : most;
+	}
+	EXPECT_LE(NR_QUIET, most);
 }
 
 /* The first worker may look for it once it counts as idle: the only one. */

@@ -103,14 +103,6 @@ static void join_waiting(int nr, ssize_t ret)
 
 /* ---- what holds the worker up ---- */
 
-static void compute(void *arg)
-{
-	(void)arg;
-	atomic_fetch_add(&nr_begun, 1);
-	while (!may_go)
-		;
-}
-
 static void touch(void *arg)
 {
 	(void)arg;
@@ -249,7 +241,7 @@ TEST_F(orphan_ring, io_of_a_stalled_worker_is_completed_by_another)
 	start_with(1, 2);
 	start_waiting(NR_PAIRS, PL_FOREVER);
 	park_worker();
-	t = spawn(compute, NULL);
+	t = spawn(compute_until_may_go, NULL);
 	ASSERT_TRUE(UNTIL(nr_begun == 1));
 	EXPECT_EQ(0, pl_runtime_set_workers(2));
 	write_to(NR_PAIRS);
@@ -268,7 +260,7 @@ TEST_F(orphan_ring, worker_with_a_ready_ring_parks)
 	start_with(1, 0);
 	start_waiting(1, PL_FOREVER);
 	park_worker();
-	t = spawn(compute, NULL);
+	t = spawn(compute_until_may_go, NULL);
 	ASSERT_TRUE(UNTIL(nr_begun == 1));
 	nr_parks = rt_stat().parks;
 	atomic_store(&pl__rt.workers[0]->ring_state, PL__ORPHAN_READY);
@@ -277,6 +269,103 @@ TEST_F(orphan_ring, worker_with_a_ready_ring_parks)
 	EXPECT_TRUE(UNTIL(rt_stat().parks > nr_parks));
 	write_to(1);
 	join_waiting(1, 1);
+}
+
+/* ---- an idle worker that becomes a spare ---- */
+
+#define NR_IDLE		3
+#define NR_ROUNDS	20
+
+/* Of the workers with I/O, and of the one that blocks. */
+static atomic_uint index_of_io[NR_IDLE], index_of_block;
+static atomic_int nr_met;
+static bool is_written[NR_IDLE];
+static int nr_written;
+
+/* A task may go on in another thread. */
+static __attribute__((noinline)) uint32_t own_index(void)
+{
+	return pl__self()->index;
+}
+
+static void meet_and_wait(void *arg)
+{
+	struct pair *p = arg;
+
+	index_of_io[p - pairs] = own_index();
+	atomic_fetch_add(&nr_met, 1);
+	EXPECT_TRUE(UNTIL_BUSY(nr_met == NR_IDLE));
+	wait_for_byte(arg);
+}
+
+/* Each on a worker of its own. */
+static void start_with_io_on_each(void)
+{
+	int i;
+
+	start_fixed(NR_IDLE, NR_IDLE + 2);
+	ASSERT_EQ(0, pipe2(pipes[0], O_CLOEXEC));
+	for (i = 0; i < NR_IDLE; i++) {
+		open_pair(&pairs[i], PL_FOREVER);
+		pairs[i].t = spawn(meet_and_wait, &pairs[i]);
+	}
+	ASSERT_TRUE(UNTIL(nr_waiting == NR_IDLE));
+	park_worker();
+	EXPECT_EQ(0, pl_runtime_set_workers(1));
+}
+
+static void note_and_block(void *arg)
+{
+	index_of_block = own_index();
+	read_byte(arg);
+}
+
+/* To the task with I/O on that worker; false: there is none any more. */
+static bool write_to_worker(uint32_t index)
+{
+	int i;
+
+	for (i = 0; i < NR_IDLE; i++)
+		if (index_of_io[i] == index && !is_written[i]) {
+			EXPECT_EQ(1, write(pairs[i].fd[1], "x", 1));
+			is_written[i] = true;
+			nr_written++;
+			return true;
+		}
+	return false;
+}
+
+/* Its worker, which has no I/O, computes while another one finds the byte. */
+static void spawn_blocking_and_compute(void *arg)
+{
+	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
+
+	while (write_to_worker(own_index()))
+		while (nr_read < nr_written)
+			pl_yield();
+	EXPECT_TRUE(UNTIL_BUSY(is_sysmon_asleep()));
+	opts.flags = PL_SPAWN_BLOCKING;
+	nr_begun = 0;
+	EXPECT_EQ(0, pl_spawn(&readers[0], note_and_block, pipes[0], &opts));
+	EXPECT_TRUE(UNTIL_BUSY(nr_begun == 1));
+	*(bool *)arg = write_to_worker(index_of_block);
+	EXPECT_TRUE(UNTIL_BUSY(nr_read == nr_written));
+}
+
+TEST_F(orphan_ring, io_completes_though_its_idle_worker_became_a_spare)
+{
+	bool is_valid = false;
+	int i;
+
+	start_with_io_on_each();
+	for (i = 0; i < NR_ROUNDS && !is_valid; i++) {
+		run_in_task(spawn_blocking_and_compute, &is_valid);
+		let_reader_go(0);
+	}
+	EXPECT_TRUE(is_valid);
+	for (i = 0; i < NR_IDLE; i++)
+		write_to_worker(index_of_io[i]);
+	join_waiting(NR_IDLE, 1);
 }
 
 /* ---- what ends it otherwise ---- */

@@ -7,7 +7,10 @@
 
 #include "rt.h"
 #include "blocked.h"
+#include "switches.h"
 #include "work.h"
+
+#include <sys/socket.h>
 
 BLOCKED_FIXTURE(sysmon)
 
@@ -60,6 +63,31 @@ TEST_F(sysmon, all_blocked_workers_are_named_once_and_recover)
 		ASSERT_TRUE(UNTIL(atomic_load(&pl__rt.sysmon) ==
 				  PL__SYSMON_ASLEEP));
 	}
+	dup2(old_stderr, 2);
+}
+
+TEST_F(sysmon, workers_blocked_beside_one_that_computes_are_told)
+{
+	pl_task_t t;
+
+	start_with(1, 3);
+	listen_to_stderr();
+	t = spawn(compute_until_may_go, NULL);
+	ASSERT_TRUE(UNTIL(nr_begun == 1));
+	/* By a relief. */
+	spawn_tiny(1);
+	ASSERT_TRUE(UNTIL(nr_ran == 1));
+	block_in_read(2);
+	ASSERT_TRUE(UNTIL(nr_begun == 3));
+	spawn_tiny(1);
+	EXPECT_TRUE(UNTIL(rt_stat().all_blocked));
+	EXPECT_EQ(1, nr_ran);
+	let_reader_go(0);
+	EXPECT_TRUE(UNTIL(nr_ran == 2));
+	EXPECT_NE(NULL, strstr(heard(), "in calls of: 2 reader\n"));
+	let_reader_go(1);
+	may_go = 1;
+	join(t);
 	dup2(old_stderr, 2);
 }
 
@@ -122,39 +150,6 @@ TEST_F(sysmon, worker_that_cannot_be_started_is_told)
 
 /* ---- what it costs ---- */
 
-/* Of the thread that begins with @name, or -1; and whether it sleeps. */
-static long nr_switches_of(const char *name, bool *is_asleep)
-{
-	char file[300], line[100], state = 0;
-	struct dirent *e;
-	long nr = -1;
-	DIR *dir;
-	FILE *f;
-
-	dir = opendir("/proc/self/task");
-	ASSERT_NE(NULL, dir);
-	while (nr < 0 && (e = readdir(dir))) {
-		bool is_it = false;
-
-		snprintf(file, sizeof(file), "/proc/self/task/%s/status",
-			 e->d_name);
-		f = fopen(file, "r");
-		while (f && fgets(line, sizeof(line), f)) {
-			if (!strncmp(line, "Name:\t", 6))
-				is_it = !strncmp(line + 6, name, strlen(name));
-			if (!is_it)
-				continue;
-			sscanf(line, "State: %c", &state);
-			sscanf(line, "voluntary_ctxt_switches: %ld", &nr);
-		}
-		if (f)
-			fclose(f);
-	}
-	closedir(dir);
-	*is_asleep = state == 'S';
-	return nr;
-}
-
 /*
  * It sleeps for good, and did not look for so long.  While it says that it
  * sleeps it may wait for a processor still, on its way there.
@@ -197,6 +192,46 @@ TEST_F(sysmon, sysmon_sleeps_beside_a_blocked_worker)
 	EXPECT_TRUE(has_slept(300 * NSEC_PER_MSEC));
 	for (i = 0; i < 4; i++)
 		let_reader_go(i);
+}
+
+#define NR_ECHOES	1000
+
+static void echo(void *arg)
+{
+	const int *fds = arg;
+	char c;
+
+	while (pl_read(fds[1], &c, 1) == 1)
+		EXPECT_EQ(1, pl_write(fds[1], &c, 1));
+}
+
+/*
+ * A look is a switch; after the first few there are 2 ms between two.  To be
+ * woken for each request would be more than two of them.
+ */
+TEST_F(sysmon, events_do_not_wake_sysmon_each)
+{
+	struct timespec pause = { .tv_nsec = 100 * 1000 };
+	bool is_asleep;
+	int fds[2], i;
+	uint64_t ms;
+	pl_task_t t;
+	char c = 0;
+
+	start_with(2, 0);
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds));
+	t = spawn(echo, fds);
+	ms = pl_now() / NSEC_PER_MSEC;
+	for (i = 0; i < NR_ECHOES; i++) {
+		EXPECT_EQ(1, write(fds[0], &c, 1));
+		EXPECT_EQ(1, read(fds[0], &c, 1));
+		nanosleep(&pause, NULL);
+	}
+	ms = pl_now() / NSEC_PER_MSEC - ms;
+	EXPECT_LE(nr_switches_of("pl-sysmon", &is_asleep), (long)ms + 20);
+	close(fds[0]);
+	join(t);
+	close(fds[1]);
 }
 
 static void read_for_ever(void *arg)

@@ -56,7 +56,7 @@ TEST_F_TIMEOUT(workers, running_workers_match_the_target, 120)
 {
 	static struct mixed m;
 
-	start_with(4, 8);
+	start_fixed(4, 8);
 	mixed_start(&m, 20, 0, run_and_yield, NULL);
 	check_numbers();
 	mixed_join(&m);
@@ -66,7 +66,7 @@ TEST_F_TIMEOUT(workers, running_workers_match_the_target_without_blocking, 120)
 {
 	int i;
 
-	start_with(4, 8);
+	start_fixed(4, 8);
 	for (i = 0; i < 20; i++)
 		spawn(run_and_spawn, NULL);
 	check_numbers();
@@ -95,6 +95,36 @@ TEST_F_TIMEOUT(workers, returning_workers_do_not_exceed_the_target, 120)
 	is_over = 0;
 	mixed_start(&m, 20, 0, run_and_yield, NULL);
 	EXPECT_TRUE(UNTIL(most_of(settled()) == 1));
+	is_over = 1;
+	mixed_join(&m);
+}
+
+/* In a while the first worker takes tasks, and no other does. */
+static bool is_first_alone(void)
+{
+	uint32_t nr = pl__rt.nr_started, i, before[16], first = 0, others = 0;
+
+	for (i = 0; i < nr; i++)
+		before[i] = pl__rt.workers[i]->tick;
+	most_of(100);
+	for (i = 0; i < nr; i++)
+		*(i ? &others : &first) += pl__rt.workers[i]->tick - before[i];
+	return first && !others;
+}
+
+TEST_F_TIMEOUT(workers, last_workers_are_surplus_first, 120)
+{
+	static struct mixed m;
+	int i;
+
+	start_fixed(4, 4);
+	mixed_start(&m, 20, 0, run_and_yield, NULL);
+	for (i = 0; i < 5; i++) {
+		EXPECT_EQ(0, pl_runtime_set_workers(4));
+		EXPECT_TRUE(UNTIL(most_of(100) == 4));
+		EXPECT_EQ(0, pl_runtime_set_workers(1));
+		EXPECT_TRUE(UNTIL(is_first_alone()));
+	}
 	is_over = 1;
 	mixed_join(&m);
 }

@@ -11,6 +11,7 @@
 #include <liburing.h>
 #include <poll.h>
 #include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -92,6 +93,21 @@ static void fill(int fd)
 	ASSERT_EQ(0, fcntl(fd, F_SETFL, flags));
 }
 
+/*
+ * Before Linux 6.5 pages of a file are added to the last message of a full
+ * socket, if that has room for pages.
+ */
+static void fill_by_sendfile(int fd, int from)
+{
+	int flags = fcntl(fd, F_GETFL);
+	off_t at = 0;
+
+	ASSERT_EQ(0, fcntl(fd, F_SETFL, flags | O_NONBLOCK));
+	while (sendfile(fd, from, &at, 1) > 0)
+		at = 0;
+	ASSERT_EQ(0, fcntl(fd, F_SETFL, flags));
+}
+
 static int listen_here(void)
 {
 	struct sockaddr_in any = { .sin_family = AF_INET };
@@ -132,6 +148,7 @@ static void make_descriptors(void)
 	fill(full_pair[1]);
 	file = memfd_create("file", MFD_CLOEXEC);
 	ASSERT_EQ(1, write(file, &byte, 1));
+	fill_by_sendfile(full_pair[1], file);
 	listener = listen_here();
 	make_deaf_listener();
 	make_gate();
@@ -240,6 +257,18 @@ static int wait_for_sqe(void)
 	pl_io_sqe_init(&sqe);
 	io_uring_prep_read(&sqe, never[0], &byte, 1, -1);
 	return pl_io_wait(&sqe, PL_FOREVER);
+}
+
+static int wait_for_linked(void)
+{
+	struct io_uring_sqe sqe[2];
+	int res[2];
+
+	pl_io_sqe_init(&sqe[0]);
+	io_uring_prep_nop(&sqe[0]);
+	pl_io_sqe_init(&sqe[1]);
+	io_uring_prep_read(&sqe[1], never[0], &byte, 1, -1);
+	return pl_io_wait_linked(sqe, res, 2, PL_FOREVER);
 }
 
 static int find_address(uint64_t deadline_ns)
@@ -378,7 +407,8 @@ static int spawn_one_too_many(enum spawner by)
 	X(getnameinfo_until, find_name(EVER)) \
 	X(open, pl_open(path, O_RDONLY, 0)) \
 	X(open_until, pl_open_until(path, O_RDONLY, 0, EVER)) \
-	X(io_wait, wait_for_sqe())
+	X(io_wait, wait_for_sqe()) \
+	X(io_wait_linked, wait_for_linked())
 
 #define DEFINE(name, expression) \
 	static long call_##name(void) { return (long)(expression); }
@@ -395,7 +425,7 @@ static const struct kind {
 static bool needs_uring(const struct kind *k)
 {
 	return k->call == call_open || k->call == call_open_until ||
-	       k->call == call_io_wait;
+	       k->call == call_io_wait || k->call == call_io_wait_linked;
 }
 
 #endif /* SELFTESTS_SCOPE_CALLS_H */

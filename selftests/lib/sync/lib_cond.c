@@ -336,4 +336,35 @@ TEST_F(cond, broadcast_races_deadlines_without_loss)
 	mixed_join(&m);
 }
 
+/* ---- a loop that ignores why a wait has ended ---- */
+
+static void open_the_door(void *arg)
+{
+	(void)arg;
+	pl_mutex_lock(&mutex);
+	is_open = 1;
+	pl_cond_signal(&cond);
+	pl_mutex_unlock(&mutex);
+}
+
+static void wait_stubbornly(void *arg)
+{
+	int nr = 0;
+
+	(void)arg;
+	pl_cancel(pl_self());
+	pl_mutex_lock(&mutex);
+	spawn(open_the_door, NULL);
+	while (!is_open && nr++ < 100000)
+		EXPECT_EQ(-ECANCELED, pl_cond_wait(&cond, &mutex));
+	EXPECT_TRUE(is_open);
+	check_locked_and_unlock();
+}
+
+TEST_F(cond, cancelled_wait_unlocks_the_mutex_all_the_same)
+{
+	start_with(1, 1);
+	run_in_task(wait_stubbornly, NULL);
+}
+
 TEST_HARNESS_MAIN

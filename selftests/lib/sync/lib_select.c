@@ -489,4 +489,48 @@ TEST_F(select, select_takes_thousands_of_cases)
 		EXPECT_EQ(0, pl_chan_destroy(many[i]));
 }
 
+static struct pl_chan *left_chan;
+
+static void select_two(void *arg)
+{
+	struct pl_chan_case cases[] = {
+		PL_CHAN_CASE_RECV(chans[0]), PL_CHAN_CASE_RECV(left_chan),
+	};
+
+	(void)arg;
+	EXPECT_EQ(0, pl_chan_select(cases, 2, PL_FOREVER));
+}
+
+/* The select does not run before the channel that it leaves is gone. */
+static void destroy_what_is_left(void *arg)
+{
+	static char junk[sizeof(struct pl_chan)];
+	pl_task_t t;
+	void *reused;
+
+	(void)arg;
+	ASSERT_EQ(0, pl_chan_create(&left_chan, 0));
+	t = spawn(select_two, NULL);
+	while (nr_listed(left_chan, PL_CHAN_RECV) != 1)
+		pl_yield();
+	EXPECT_EQ(0, pl_chan_send(chans[0], NULL));
+	EXPECT_EQ(0, pl_chan_close(left_chan));
+	EXPECT_EQ(0, pl_chan_destroy(left_chan));
+	/* Where it was freed, what is now there looks as if it were locked. */
+	reused = malloc(sizeof(struct pl_chan));
+	memset(junk, 1, sizeof(junk));
+	memcpy(reused, junk, sizeof(junk));
+	join(t);
+	EXPECT_EQ(0, memcmp(reused, junk, sizeof(junk)));
+	free(reused);
+}
+
+TEST_F(select, select_served_elsewhere_leaves_a_destroyed_channel)
+{
+	start_with(1, 1);
+	open_chans(0);
+	run_in_task(destroy_what_is_left, NULL);
+	destroy_chans();
+}
+
 TEST_HARNESS_MAIN

@@ -165,6 +165,37 @@ TEST_F(sem, running_task_may_take_the_unit_first)
 	run_in_task(take_it_away, NULL);
 }
 
+static void note_place(void *arg)
+{
+	EXPECT_EQ(0, pl_sem_wait(&sem));
+	order[nr_back++] = (int)(uintptr_t)arg;
+}
+
+static void overtake_the_first(void *arg)
+{
+	uintptr_t i;
+
+	(void)arg;
+	for (i = 0; i < 3; i++) {
+		spawn(note_place, (void *)i);
+		ASSERT_TRUE(UNTIL(nr_waiters(&sem.word) == (int)i + 1));
+	}
+	EXPECT_EQ(0, pl_sem_post(&sem, 1));
+	EXPECT_EQ(0, pl_sem_trywait(&sem));
+	ASSERT_TRUE(UNTIL(nr_waiters(&sem.word) == 3));
+	for (i = 0; i < 3; i++) {
+		EXPECT_EQ(0, pl_sem_post(&sem, 1));
+		ASSERT_TRUE(UNTIL(nr_back == (int)i + 1));
+		EXPECT_EQ(i, order[i]);
+	}
+}
+
+TEST_F(sem, overtaken_waiter_stays_the_first)
+{
+	start_with(1, 1);
+	run_in_task(overtake_the_first, NULL);
+}
+
 static void late_wake(void *arg)
 {
 	pl_task_t t = spawn_as((uint32_t)(uintptr_t)arg, wait_for_one, NULL);

@@ -46,9 +46,9 @@ FIXTURE_TEARDOWN(timers)
 static inline pl_timer_t add(struct pl__timers *t, uint32_t bucket,
 			     uint64_t deadline, void (*fn)(void *), void *arg)
 {
-	pl_timer_t id = pl__timer_add(t, NULL, bucket, deadline, fn, arg);
+	pl_timer_t id;
 
-	if (!id)
+	if (pl__timer_add(t, NULL, bucket, deadline, fn, arg, &id))
 		abort();
 	return id;
 }
