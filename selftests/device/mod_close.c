@@ -181,6 +181,8 @@ static int close_move(struct space *s, int above)
  * Each close looks for another descriptor and finds the next one. A search from
  * the start would make some billions of comparisons.
  */
+TEST_TIMED(close_of_many_duplicates_takes_linear_time,
+	   "processor time; one of several tries")
 TEST_F_TIMEOUT(close, close_of_many_duplicates_takes_linear_time, 120)
 {
 	struct rlimit limit = { NR_COPIES + 100, NR_COPIES + 100 };
@@ -195,6 +197,8 @@ TEST_F_TIMEOUT(close, close_of_many_duplicates_takes_linear_time, 120)
 /*
  * No space has another descriptor, so each search would cover the whole table.
  */
+TEST_TIMED(close_of_many_spaces_takes_linear_time,
+	   "processor time; one of several tries")
 TEST_F_TIMEOUT(close, close_of_many_spaces_takes_linear_time, 120)
 {
 	struct rlimit limit = { NR_SPACES + 100, NR_SPACES + 100 };

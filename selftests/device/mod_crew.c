@@ -307,6 +307,8 @@ static uint64_t end_long_window(struct __test_metadata *_metadata,
  * All checks that a long window delays are made at once when it ends. A machine
  * may stand still for as long, but not each time.
  */
+TEST_TIMED(short_window_ends_a_long_one,
+	   "time that passed; one of several tries")
 TEST_F(crew, short_window_ends_a_long_one)
 {
 	uint64_t ns = LONG_STALL;
@@ -334,6 +336,8 @@ static void do_short_sleeps(struct worker *w)
 	atomic_store(&w->result, nr_long);
 }
 
+TEST_TIMED(short_sleeps_call_no_worker,
+	   "counts what the scheduler did meanwhile")
 TEST_F(crew, short_sleeps_call_no_worker)
 {
 	int nr_woken;
@@ -473,6 +477,7 @@ static void do_compute(struct worker *w)
 	atomic_store(&w->result, nr_blocked_seen);
 }
 
+TEST_TIMED(preempted_worker_does_not_count_as_blocked, "switches of a thread")
 TEST_F(crew, preempted_worker_does_not_count_as_blocked)
 {
 	pthread_t busy;

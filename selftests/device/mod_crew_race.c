@@ -440,6 +440,7 @@ static void do_sleep_long(struct worker *w)
  * One count is raised before the other is lowered: the worker is always
  * counted.
  */
+TEST_TIMED(racing_worker_is_always_counted, "both ends of a race must be seen")
 TEST_F_TIMEOUT(race, racing_worker_is_always_counted, 60)
 {
 	uint64_t begun, end = now_ns() + LEAVE_NS;

@@ -92,6 +92,8 @@ static int ping_pong(FIXTURE_DATA(handoff) *self, bool is_bound)
 	return nr_woken == NR_ROUNDS ? atomic_load(&wakee.nr_here) : -1;
 }
 
+TEST_TIMED(wakee_runs_where_the_caller_was,
+	   "counts what the scheduler did meanwhile")
 TEST_F(handoff, wakee_runs_where_the_caller_was)
 {
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)

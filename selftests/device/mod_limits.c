@@ -295,6 +295,8 @@ static void *join_and_wait(void *arg)
 }
 
 /* Each with a worker, so that it is freed by a work item. */
+TEST_TIMED(closes_of_many_crews_start_few_kernel_threads,
+	   "needs two processors, or samples /proc")
 TEST_F_TIMEOUT(limits, closes_of_many_crews_start_few_kernel_threads, 60)
 {
 	static struct worker w[NR_CREWS];
@@ -412,6 +414,8 @@ static uint64_t longest_open(void)
  * opener that never waits for a processor: it waits for none of them. A machine
  * that stands still delays it at one try.
  */
+TEST_TIMED(open_waits_for_no_preempted_opener,
+	   "time that passed; one of several tries")
 TEST_F_TIMEOUT(limits, open_waits_for_no_preempted_opener, 60)
 {
 	struct sched_param param = { .sched_priority = 1 };

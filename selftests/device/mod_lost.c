@@ -398,6 +398,8 @@ static void edge_waker(struct edge *d)
 	d->is_stuck = i < atomic_load(&d->nr_rounds);
 }
 
+TEST_TIMED(no_wake_is_lost_at_the_edge_of_sleep,
+	   "both ends of a race must be seen")
 TEST_F_TIMEOUT(lost, no_wake_is_lost_at_the_edge_of_sleep, 180)
 {
 	struct edge d = { .s = &self->s, .nr_rounds = 300000 };

@@ -281,6 +281,8 @@ TEST_F(park, deadline_follows_the_callers_time_namespace)
 }
 
 /* Over many timers, none is left behind on a sleeper's stack. */
+TEST_TIMED(short_deadlines_and_wakes_alternate,
+	   "both ends of a race must be seen")
 TEST_F(park, short_deadlines_and_wakes_alternate)
 {
 	struct parker parker;

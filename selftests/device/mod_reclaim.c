@@ -173,6 +173,8 @@ static int stop(pid_t pid)
 }
 
 /* Its memory is more than memory.high: each SETUP sleeps for seconds. */
+TEST_TIMED(throttled_cgroup_delays_no_other,
+	   "time that passed; one of several tries")
 TEST_F_TIMEOUT(reclaim, throttled_cgroup_delays_no_other, 120)
 {
 	uint64_t nr_done, begun, seconds;
@@ -197,6 +199,8 @@ TEST_F_TIMEOUT(reclaim, throttled_cgroup_delays_no_other, 120)
 }
 
 /* At memory.max: each SETUP looks for memory to reclaim and finds none. */
+TEST_TIMED(cgroup_without_memory_delays_no_other,
+	   "time that passed; one of several tries")
 TEST_F_TIMEOUT(reclaim, cgroup_without_memory_delays_no_other, 120)
 {
 	pid_t pid;

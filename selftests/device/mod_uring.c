@@ -557,6 +557,8 @@ static void *wake_often(void *arg)
  * Deadlines about to pass, against wakes: each wake counts, or finds none. Some
  * deadlines are so late that a waker gets a processor before.
  */
+TEST_TIMED(wake_racing_a_deadline_ends_the_command_once,
+	   "both ends of a race must be seen")
 TEST_F_TIMEOUT(uring, wake_racing_a_deadline_ends_the_command_once, 60)
 {
 	uint64_t end = now_ns() + 3 * NSEC_PER_SEC;

@@ -392,6 +392,8 @@ static int race(struct racers *r, int nr_rounds, bool has_signals)
 	return nr_woken;
 }
 
+TEST_TIMED(wake_racing_a_timeout_counts_exactly,
+	   "both ends of a race must be seen")
 TEST_F(wake, wake_racing_a_timeout_counts_exactly)
 {
 	struct racers r = { .s = &self->s, .sleep_time_ns = 30000 };
@@ -402,6 +404,8 @@ TEST_F(wake, wake_racing_a_timeout_counts_exactly)
 	EXPECT_LT(0, atomic_load(&r.nr_other));
 }
 
+TEST_TIMED(wake_racing_a_signal_counts_exactly,
+	   "both ends of a race must be seen")
 TEST_F(wake, wake_racing_a_signal_counts_exactly)
 {
 	struct sigaction action = { .sa_handler = ignore };
@@ -493,6 +497,8 @@ TEST_F_TIMEOUT(wake, preempted_waker_of_all_delays_no_other_wake, 60)
  * The last of the sleepers that a waker of all has begun to wake times out. A
  * thread that parks then is not woken with the others.
  */
+TEST_TIMED(sleeper_that_parks_during_a_wake_of_all_sleeps_on,
+	   "an event must come before a deadline")
 TEST_F_TIMEOUT(wake, sleeper_that_parks_during_a_wake_of_all_sleeps_on, 60)
 {
 	struct slow_waker slow = { .s = &self->s };

@@ -89,6 +89,8 @@ static void usual_notifiers(void)
  * The slot is taken over while the thread exits, so that the pool has no
  * worker when its space is closed, but the thread's notifier still uses it.
  */
+TEST_TIMED(close_after_takeover_waits_for_notifier,
+	   "both ends of a race must be seen")
 TEST_F_TIMEOUT(exit, close_after_takeover_waits_for_notifier, 60)
 {
 	uint64_t end = now_ns() + RACE_NS;
@@ -170,6 +172,8 @@ static bool closes_share_a_grace_period(struct __test_metadata *_metadata)
  * Otherwise a process that exits with many spaces takes that long, at each try;
  * a machine that stands still delays one.
  */
+TEST_TIMED(many_closes_share_a_grace_period,
+	   "time that passed; one of several tries")
 TEST_F(exit, many_closes_share_a_grace_period)
 {
 	bool do_share = false;
@@ -337,6 +341,7 @@ static bool is_watched(void)
 }
 
 /* Each context switch of the machine pays for notifiers. */
+TEST_TIMED(notifiers_are_off_after_the_last_worker, "time that passed")
 TEST_F(exit, notifiers_are_off_after_the_last_worker)
 {
 	struct worker w[2] = {};

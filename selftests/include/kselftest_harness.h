@@ -15,8 +15,8 @@
  * skip, or that ends by exit(), has failed. A passing test ends by exit(0), so
  * that a sanitizer's report at exit counts as well.
  *
- * Environment: TEST_TIMEOUT_FACTOR=N multiplies each time limit, for emulators
- * and sanitizers.
+ * Environment: TEST_TIMEOUT_FACTOR=N multiplies each time limit, which are for
+ * hangs; kselftest_choice.h has what chooses tests.
  */
 #ifndef SELFTESTS_KSELFTEST_HARNESS_H
 #define SELFTESTS_KSELFTEST_HARNESS_H
@@ -465,90 +465,7 @@ static inline int __test_run(struct __test_metadata *t, int nr)
 	return 0;
 }
 
-/* A name without fixture, or without variant, matches several tests. */
-static inline bool __test_named(struct __test_metadata *t,
-				const struct __test_variant *v,
-				const char *name)
-{
-	size_t len = t->fixture ? strlen(t->fixture->name) : 0;
-
-	__test_set_variant(t, v);
-	return !strcmp(t->title, name) || !strcmp(t->name, name) ||
-	       (len && !strncmp(t->fixture->name, name, len) &&
-		name[len] == '.' && !strcmp(t->name, name + len + 1));
-}
-
-/* Returns true if a -t names the test, or if there is no -t. */
-static inline bool __test_wanted(struct __test_metadata *t,
-				 const struct __test_variant *v, int argc,
-				 char **argv)
-{
-	bool any = false;
-	int i;
-
-	__test_set_variant(t, v);
-	for (i = 1; i + 1 < argc; i++) {
-		if (strcmp(argv[i], "-t"))
-			continue;
-		if (__test_named(t, v, argv[++i]))
-			return true;
-		any = true;
-	}
-	return !any;
-}
-
-static inline int __test_usage(const char *prog, bool is_error)
-{
-	fprintf(is_error ? stderr : stdout,
-		"usage: %s [-l] [-t NAME]...\n"
-		"  -l       list the tests\n"
-		"  -t NAME  run only this test (may be repeated)\n", prog);
-	return is_error ? 1 : 0;
-}
-
-static inline bool __test_is_known(const char *name)
-{
-	const struct __test_variant *v;
-	struct __test_metadata *t;
-
-	__for_each_run(t, v)
-		if (__test_named(t, v, name))
-			return true;
-	return false;
-}
-
-static inline void __test_list(void)
-{
-	const struct __test_variant *v;
-	struct __test_metadata *t;
-
-	__for_each_run(t, v) {
-		__test_set_variant(t, v);
-		printf("%s\n", t->title);
-	}
-}
-
-/* Returns -1 to go on, or the exit status. */
-static inline int __test_options(int argc, char **argv)
-{
-	int i;
-
-	for (i = 1; i < argc; i++) {
-		if (!strcmp(argv[i], "-h") || !strcmp(argv[i], "--help"))
-			return __test_usage(argv[0], false);
-		if (!strcmp(argv[i], "-l")) {
-			__test_list();
-			return 0;
-		}
-		if (strcmp(argv[i], "-t") || ++i == argc)
-			return __test_usage(argv[0], true);
-		if (!__test_is_known(argv[i])) {
-			fprintf(stderr, "%s: no test %s\n", argv[0], argv[i]);
-			return 1;
-		}
-	}
-	return -1;
-}
+#include "kselftest_choice.h"
 
 static inline int test_harness_run(int argc, char **argv)
 {
@@ -557,6 +474,8 @@ static inline int test_harness_run(int argc, char **argv)
 	struct __test_state *state;
 	struct __test_metadata *t;
 
+	if (!__test_timed_is_sound(argv[0]))
+		return 1;
 	status = __test_options(argc, argv);
 	if (status >= 0)
 		return status;

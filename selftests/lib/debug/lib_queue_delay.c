@@ -144,6 +144,7 @@ TEST_F(queue_delay, each_struct_has_its_own_interval)
 
 /* ---- a known backlog ---- */
 
+TEST_TIMED(backlog_by_a_thread_is_told, "time that passed")
 TEST_F(queue_delay, backlog_by_a_thread_is_told)
 {
 	struct pl_queue_delay qd = PL_QUEUE_DELAY_INIT;
@@ -182,6 +183,7 @@ static void spawn_backlog(void *arg)
 	}
 }
 
+TEST_TIMED(backlog_by_a_task_is_told, "time that passed")
 TEST_F(queue_delay, backlog_by_a_task_is_told)
 {
 	struct pl_queue_delay qd = PL_QUEUE_DELAY_INIT;
@@ -207,6 +209,7 @@ static void spawn_and_join(void *arg)
 }
 
 /* Each task runs next, but for what else the machine does. */
+TEST_TIMED(tasks_that_do_not_wait_are_told_as_such, "time that passed")
 TEST_F(queue_delay, tasks_that_do_not_wait_are_told_as_such)
 {
 	struct pl_queue_delay qd = PL_QUEUE_DELAY_INIT;
@@ -237,6 +240,8 @@ static void spawn_fast(void *arg)
 	}
 }
 
+TEST_TIMED(fast_spawns_are_sampled_seldom_and_slow_ones_each,
+	   "counts what the scheduler did meanwhile; both ends of a race must be seen")
 TEST_F(queue_delay, fast_spawns_are_sampled_seldom_and_slow_ones_each)
 {
 	struct pl_queue_delay qd = PL_QUEUE_DELAY_INIT;

@@ -349,6 +349,8 @@ static void measure(void *arg)
 		EXPECT_EQ(ru[0].ru_nvcsw, ru[1].ru_nvcsw);
 }
 
+TEST_TIMED(work_of_one_worker_for_itself_needs_no_wake,
+	   "switches of a thread; counts what the scheduler did meanwhile")
 TEST_F(stat, work_of_one_worker_for_itself_needs_no_wake)
 {
 	int few = RT_INJECT ? 10 : 1;
@@ -406,6 +408,8 @@ static void be_busy(void *arg)
 	ASSERT_TRUE(UNTIL_BUSY(nr_busy == 6));
 }
 
+TEST_TIMED(busy_workers_do_not_wake_each_other,
+	   "counts what the scheduler did meanwhile")
 TEST_F(stat, busy_workers_do_not_wake_each_other)
 {
 	pl_task_t t[2];
@@ -418,6 +422,7 @@ TEST_F(stat, busy_workers_do_not_wake_each_other)
 	join(t[1]);
 }
 
+TEST_TIMED(each_wake_finds_work, "counts what the scheduler did meanwhile")
 TEST_F(stat, each_wake_finds_work)
 {
 	int i, nr = scaled(2000);

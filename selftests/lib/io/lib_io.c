@@ -570,6 +570,8 @@ static void answer(void *arg)
  * Its worker runs it: another would be woken for nothing, each time.  Where
  * there is no io_uring a request may be over before its task waits for it.
  */
+TEST_TIMED(completion_for_one_task_wakes_no_other_worker,
+	   "counts what the scheduler did meanwhile")
 TEST_F(io, completion_for_one_task_wakes_no_other_worker)
 {
 	pl_task_t t;

@@ -151,6 +151,8 @@ static void give_up_at_deadline(void *arg)
 	memset(name, 'x', sizeof(name) - 1);
 }
 
+TEST_TIMED(deadline_ends_the_wait_and_not_the_resolver,
+	   "an event must come before a deadline")
 TEST_F(names, deadline_ends_the_wait_and_not_the_resolver)
 {
 	run_in_task(give_up_at_deadline, NULL);
@@ -159,6 +161,8 @@ TEST_F(names, deadline_ends_the_wait_and_not_the_resolver)
 	EXPECT_STREQ("gate-1", last_name);
 }
 
+TEST_TIMED(thread_gives_up_at_its_deadline,
+	   "an event must come before a deadline")
 TEST_F(names, thread_gives_up_at_its_deadline)
 {
 	give_up_at_deadline(NULL);

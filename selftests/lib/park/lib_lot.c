@@ -454,6 +454,7 @@ TEST_F(lot, no_signal_is_lost_for_many_parkers)
 	signal_and_park(lots, 5, scaled(3000));
 }
 
+TEST_TIMED(no_signal_is_lost_to_a_deadline, "both ends of a race must be seen")
 TEST_F(lot, no_signal_is_lost_to_a_deadline)
 {
 	struct pl__lots *lots = &self->lots;

@@ -246,6 +246,7 @@ static void all_works(void)
 	EXPECT_TRUE(UNTIL(is_found()));
 }
 
+TEST_TIMED(deadline_ends_wait, "an event must come before a deadline")
 TEST_F(failure, deadline_ends_wait)
 {
 	START(variant->workers, variant->workers + 2);
@@ -312,6 +313,7 @@ TEST_F(failure, stop_ends_wait)
 }
 
 /* No worker asks again and again. */
+TEST_TIMED(idle_workers_sleep, "processor time")
 TEST_F(failure, idle_workers_sleep)
 {
 	uint64_t cpu_ns, now;

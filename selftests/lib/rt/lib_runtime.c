@@ -393,6 +393,8 @@ TEST_F(runtime, workers_start_on_demand_up_to_the_target)
 		EXPECT_EQ(4, most_at_once);
 }
 
+TEST_TIMED(busy_worker_is_enough_for_one_task,
+	   "counts what the scheduler did meanwhile")
 TEST_F(runtime, busy_worker_is_enough_for_one_task)
 {
 	int i;
@@ -455,6 +457,8 @@ TEST_F(runtime, no_task_waits_while_a_worker_is_idle)
 		run_two();
 }
 
+TEST_TIMED(target_is_the_number_of_allowed_cpus,
+	   "needs two processors")
 TEST_F(runtime, target_is_the_number_of_allowed_cpus)
 {
 	clear_env();

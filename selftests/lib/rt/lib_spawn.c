@@ -198,6 +198,8 @@ static bool have_both_started(void)
  * Sysmon wakes one for it if this worker gets no processor meanwhile, so there
  * is none.
  */
+TEST_TIMED(urgent_nosignal_wakes_no_worker_for_the_caller,
+	   "counts what the scheduler did meanwhile")
 TEST_F(spawn, urgent_nosignal_wakes_no_worker_for_the_caller)
 {
 	int i, nr_woken = 0;
@@ -463,6 +465,8 @@ static void use_errno(void *arg)
 	}
 }
 
+TEST_TIMED(errno_is_right_on_whichever_thread_a_task_wakes,
+	   "both ends of a race must be seen")
 TEST_F(spawn, errno_is_right_on_whichever_thread_a_task_wakes)
 {
 	int nr = scaled(500);

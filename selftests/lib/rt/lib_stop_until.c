@@ -100,6 +100,8 @@ static void stop_too_early(struct pl_stop_report *r, pl_task_t waits,
 		  strcmp(find(r, runs)->state, "computes")) && ++tries < 100);
 }
 
+TEST_TIMED(deadline_names_what_is_left,
+	   "one of several tries; an event must come before a deadline")
 TEST_F(stop_until, deadline_names_what_is_left)
 {
 	struct pl_stop_report r = PL_STOP_REPORT_INIT;

@@ -484,6 +484,8 @@ static void *spawn_in_a_crowd_thread(void *arg)
  * Two tasks and two threads spawn at a limit that leaves room for three more,
  * which end at once: each wait is short, and each lost wake hangs.
  */
+TEST_TIMED(crowd_of_spawners_never_passes_it_and_never_hangs,
+	   "both ends of a race must be seen")
 TEST_F(limit, crowd_of_spawners_never_passes_it_and_never_hangs)
 {
 	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;

@@ -153,6 +153,8 @@ static void run_for_long(void *arg)
 	atomic_fetch_add(&nr_fired, 1);
 }
 
+TEST_TIMED(timers_fire_in_the_order_of_deadlines,
+	   "an event must come before a deadline")
 TEST_F(timer, timers_fire_in_the_order_of_deadlines)
 {
 	uint64_t start;

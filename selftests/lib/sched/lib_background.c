@@ -58,6 +58,8 @@ static void spawn_both(void *arg)
 		spawn(take_place, (void *)i);
 }
 
+TEST_TIMED(tasks_run_after_all_others_and_oldest_first,
+	   "counts what the scheduler did meanwhile")
 TEST_F(background, tasks_run_after_all_others_and_oldest_first)
 {
 	int i;
@@ -182,6 +184,8 @@ static void wake_word(void)
 	pl_word_wake(&word, UINT32_MAX);
 }
 
+TEST_TIMED(task_that_was_woken_is_background_again,
+	   "one of several tries; both ends of a race must be seen")
 TEST_F(background, task_that_was_woken_is_background_again)
 {
 	struct again a = { sleep_on_word, wake_word };
@@ -195,6 +199,8 @@ static void join_it(void)
 }
 
 /* Else the joiner would be the next to run. */
+TEST_TIMED(task_that_joined_is_background_again,
+	   "one of several tries; both ends of a race must be seen")
 TEST_F(background, task_that_joined_is_background_again)
 {
 	struct again a = { join_it, wake_word };
@@ -213,6 +219,8 @@ static void compute_a_little(void)
 	spin_ns(25 * NSEC_PER_MSEC);
 }
 
+TEST_TIMED(task_that_slept_is_background_again,
+	   "one of several tries; both ends of a race must be seen; time that passed")
 TEST_F(background, task_that_slept_is_background_again)
 {
 	struct again a = { sleep_a_little, compute_a_little };
@@ -232,6 +240,8 @@ static void write_pair(void)
 	EXPECT_EQ(1, write(fds[1], "x", 1));
 }
 
+TEST_TIMED(task_that_waited_for_io_is_background_again,
+	   "one of several tries; both ends of a race must be seen")
 TEST_F(background, task_that_waited_for_io_is_background_again)
 {
 	struct again a = { read_pair, write_pair };
@@ -290,6 +300,8 @@ TEST_F(background, yield_lets_other_tasks_run)
 	EXPECT_EQ(0, place[0]);
 }
 
+TEST_TIMED(yield_lets_other_background_tasks_run,
+	   "counts what the scheduler did meanwhile")
 TEST_F(background, yield_lets_other_background_tasks_run)
 {
 	start_with(1, 1);

@@ -109,31 +109,43 @@ static void check_storm(void (*fn)(void *arg), int nr)
 		EXPECT_GE(due_at + BOUND_TASKS, ran_at);
 }
 
+TEST_TIMED(spawn_storm_delays_it_for_a_bounded_time,
+	   "counts what the scheduler did meanwhile; time that passed")
 TEST_F(background_load, spawn_storm_delays_it_for_a_bounded_time)
 {
 	check_storm(spawn_next, 1);
 }
 
+TEST_TIMED(many_spawn_storms_delay_it_for_a_bounded_time,
+	   "counts what the scheduler did meanwhile; time that passed")
 TEST_F(background_load, many_spawn_storms_delay_it_for_a_bounded_time)
 {
 	check_storm(spawn_next, 20);
 }
 
+TEST_TIMED(task_that_yields_alone_delays_it_for_a_bounded_time,
+	   "counts what the scheduler did meanwhile; time that passed")
 TEST_F(background_load, task_that_yields_alone_delays_it_for_a_bounded_time)
 {
 	check_storm(yield_on, 1);
 }
 
+TEST_TIMED(tasks_that_yield_delay_it_for_a_bounded_time,
+	   "counts what the scheduler did meanwhile; time that passed")
 TEST_F(background_load, tasks_that_yield_delay_it_for_a_bounded_time)
 {
 	check_storm(yield_on, 20);
 }
 
+TEST_TIMED(joins_delay_it_for_a_bounded_time,
+	   "counts what the scheduler did meanwhile; time that passed")
 TEST_F(background_load, joins_delay_it_for_a_bounded_time)
 {
 	check_storm(join_on, 1);
 }
 
+TEST_TIMED(urgent_tasks_delay_it_for_a_bounded_time,
+	   "counts what the scheduler did meanwhile; time that passed")
 TEST_F(background_load, urgent_tasks_delay_it_for_a_bounded_time)
 {
 	check_storm(urgent_on, 1);
@@ -160,6 +172,8 @@ static void begin_storm_on_some(void *arg)
 }
 
 /* So that many of them, which may be long, leave the others most time. */
+TEST_TIMED(one_in_10_ms_runs_before_others,
+	   "counts what the scheduler did meanwhile; time that passed")
 TEST_F(background_load, one_in_10_ms_runs_before_others)
 {
 	int i;
@@ -316,6 +330,8 @@ TEST_F(background_load, task_runs_beside_tasks_that_compute_for_long)
  * on, before its task sleeps and after, so that the limit is raised twice for
  * it: with five it took 10 s, as the time between is doubled.
  */
+TEST_TIMED(pool_that_computes_takes_few_workers,
+	   "counts what the scheduler did meanwhile")
 TEST_F(background_load, pool_that_computes_takes_few_workers)
 {
 	uint64_t nr;

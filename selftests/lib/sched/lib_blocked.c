@@ -347,6 +347,8 @@ static bool compute_for_a_while(struct pl_stat *before, struct pl_stat *after)
 	return true;
 }
 
+TEST_TIMED(computing_worker_is_not_seen_as_blocked,
+	   "switches of a thread; counts what the scheduler did meanwhile; one of several tries")
 TEST_F(blocked, computing_worker_is_not_seen_as_blocked)
 {
 	struct pl_stat before, after;
@@ -377,6 +379,8 @@ static void read_and_compute(void *arg)
 	compute(arg);
 }
 
+TEST_TIMED(computing_after_a_call_ends_the_block,
+	   "counts what the scheduler did meanwhile")
 TEST_F(blocked, computing_after_a_call_ends_the_block)
 {
 	struct pl_stat before;
@@ -458,11 +462,15 @@ static void check_hook(void *by_library)
 	EXPECT_TRUE(UNTIL(nr_ran == 120));
 }
 
+TEST_TIMED(block_in_the_start_hook_starts_no_worker,
+	   "counts what the scheduler did meanwhile")
 TEST_F(blocked, block_in_the_start_hook_starts_no_worker)
 {
 	check_hook(NULL);
 }
 
+TEST_TIMED(block_during_worker_setup_starts_no_worker,
+	   "counts what the scheduler did meanwhile")
 TEST_F(blocked, block_during_worker_setup_starts_no_worker)
 {
 	check_hook(&hook_mutex);
@@ -470,6 +478,8 @@ TEST_F(blocked, block_during_worker_setup_starts_no_worker)
 
 /* ---- afterwards ---- */
 
+TEST_TIMED(returning_worker_parks_if_enough_run,
+	   "counts what the scheduler did meanwhile")
 TEST_F_TIMEOUT(blocked, returning_worker_parks_if_enough_run, 120)
 {
 	static struct mixed m;

@@ -307,6 +307,8 @@ static void yield_until_over(void *arg)
 }
 
 /* The only spare is blocked until all are set aside; the other is busy. */
+TEST_TIMED(task_that_resumes_overtakes_those_that_have_not_started,
+	   "counts what the scheduler did meanwhile")
 TEST_F(blocking, task_that_resumes_overtakes_those_that_have_not_started)
 {
 	static pl_task_t t[NR_UNSTARTED];

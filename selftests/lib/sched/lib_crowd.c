@@ -52,6 +52,8 @@ static void join_crowd(const pl_task_t *t, int nr)
 }
 
 /* Otherwise each worker that runs one has to be found blocked in turn. */
+TEST_TIMED(tasks_of_a_routine_that_blocks_are_set_aside,
+	   "counts what the scheduler did meanwhile")
 TEST_F(crowd, tasks_of_a_routine_that_blocks_are_set_aside)
 {
 	static pl_task_t t[2 * NR_CROWD];
@@ -110,6 +112,8 @@ static void let_crowd_through(void)
 }
 
 /* They are known by then: not each is found blocked again. */
+TEST_TIMED(tasks_that_block_again_are_set_aside,
+	   "counts what the scheduler did meanwhile")
 TEST_F(crowd, tasks_that_block_again_are_set_aside)
 {
 	static pl_task_t t[NR_AGAIN];
@@ -183,6 +187,8 @@ static uint64_t nr_looks_until(struct pl__worker *w, uint64_t end)
 }
 
 /* Work waits, so it looks all the time, but not at each of a large crowd. */
+TEST_TIMED(sysmon_looks_at_each_of_a_crowd_more_seldom,
+	   "time that passed; counts what the scheduler did meanwhile")
 TEST_F(crowd, sysmon_looks_at_each_of_a_crowd_more_seldom)
 {
 	static pl_task_t t[NR_SLEEPERS], busy[2];
@@ -227,6 +233,8 @@ static uint64_t nr_aside_of(int nr)
  * On a busy machine a task may wait for a page, which counts as a block: then
  * what is queued is set aside once more, but not always.
  */
+TEST_TIMED(routine_that_blocks_no_more_is_not_set_aside,
+	   "counts what the scheduler did meanwhile")
 TEST_F(crowd, routine_that_blocks_no_more_is_not_set_aside)
 {
 	pl_task_t t[4];

@@ -163,6 +163,8 @@ static bool is_block_counted(void)
 }
 
 /* What was spawned may block one more. */
+TEST_TIMED(woken_tasks_overtake_spawned_ones_beside_a_blocked_worker,
+	   "counts what the scheduler did meanwhile")
 TEST_F(fair_events, woken_tasks_overtake_spawned_ones_beside_a_blocked_worker)
 {
 	if (!rt_has_sysmon())

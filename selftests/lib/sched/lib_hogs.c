@@ -55,6 +55,8 @@ static void sleep_often(void *arg)
 
 /* ---- what runs beside them ---- */
 
+TEST_TIMED(sleeping_task_runs_beside_them,
+	   "counts what the scheduler did meanwhile")
 TEST_F(hogs, sleeping_task_runs_beside_them)
 {
 	start_hogs(NR_WORKERS, NR_WORKERS);
@@ -329,6 +331,8 @@ static void listen_to_stderr(void)
 }
 
 /* One more may start on each relief before it is seen to compute. */
+TEST_TIMED(pool_of_them_leaves_reliefs_to_woken_tasks,
+	   "counts what the scheduler did meanwhile")
 TEST_F(hogs, pool_of_them_leaves_reliefs_to_woken_tasks)
 {
 	uint64_t nr;
@@ -347,6 +351,8 @@ TEST_F(hogs, pool_of_them_leaves_reliefs_to_woken_tasks)
 	EXPECT_EQ(60, nr_hogs);
 }
 
+TEST_TIMED(more_reliefs_than_the_target_are_told_once,
+	   "counts what the scheduler did meanwhile")
 TEST_F(hogs, more_reliefs_than_the_target_are_told_once)
 {
 	char text[512] = "", more[512] = "", *end;

@@ -41,6 +41,8 @@ static void block_and_release(int nr)
 }
 
 /* What is wanted, and one in reserve. */
+TEST_TIMED(surplus_workers_end_after_the_idle_timeout,
+	   "counts what the scheduler did meanwhile; time that passed")
 TEST_F(idle_timeout, surplus_workers_end_after_the_idle_timeout)
 {
 	uint64_t cpu_ns;
@@ -64,6 +66,7 @@ TEST_F(idle_timeout, surplus_workers_end_after_the_idle_timeout)
 	}
 }
 
+TEST_TIMED(surplus_worker_lives_until_the_idle_timeout, "time that passed")
 TEST_F(idle_timeout, surplus_worker_lives_until_the_idle_timeout)
 {
 	struct timespec ts = { .tv_nsec = 300 * NSEC_PER_MSEC };
@@ -188,6 +191,7 @@ static void end_reads(void)
 }
 
 /* The kernel would cancel it, if its thread ended. */
+TEST_TIMED(submitter_stays_until_its_requests_complete, "time that passed")
 TEST_F(idle_timeout, submitter_stays_until_its_requests_complete)
 {
 	struct timespec ts = { .tv_nsec = 10 * TIMEOUT_NS };

@@ -232,6 +232,8 @@ static bool is_each_located(uint32_t nr_cpus)
 	return true;
 }
 
+TEST_TIMED(pinned_worker_is_located_on_its_cpu,
+	   "needs two processors, or samples /proc")
 TEST_F_TIMEOUT(pin, pinned_worker_is_located_on_its_cpu, 120)
 {
 	uint32_t nr = read_order();
@@ -261,6 +263,7 @@ static void set_affinity_of_all(const struct pl__cpu_set *set)
 }
 
 /* As when a change comes to sysmon first, and to a worker later. */
+TEST_TIMED(worker_that_is_bound_elsewhere_is_pinned_again, "time that passed")
 TEST_F_TIMEOUT(pin, worker_that_is_bound_elsewhere_is_pinned_again, 120)
 {
 	uint32_t nr = read_order();
@@ -278,6 +281,7 @@ TEST_F_TIMEOUT(pin, worker_that_is_bound_elsewhere_is_pinned_again, 120)
 	busy_end(&m);
 }
 
+TEST_TIMED(workers_follow_the_affinity_of_the_process, "time that passed")
 TEST_F_TIMEOUT(pin, workers_follow_the_affinity_of_the_process, 120)
 {
 	struct pl__cpu_set all = affinity_of(0), some = { { 0 } };

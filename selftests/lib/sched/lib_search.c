@@ -157,6 +157,8 @@ static void check_take_over_by_submitter(void)
 	EXPECT_LE(NR_LATE, pl__rt.nr_late_searches);
 }
 
+TEST_TIMED(submitter_takes_a_late_search_over,
+	   "both ends of a race must be seen; one of several tries")
 TEST_F_TIMEOUT(search, submitter_takes_a_late_search_over, 120)
 {
 	check_take_over_by_submitter();
@@ -168,6 +170,8 @@ TEST_F_TIMEOUT(search, submitter_takes_over_where_there_is_no_sysmon, 120)
 	check_take_over_by_submitter();
 }
 
+TEST_TIMED(sysmon_takes_a_late_search_over,
+	   "both ends of a race must be seen; one of several tries")
 TEST_F_TIMEOUT(search, sysmon_takes_a_late_search_over, 120)
 {
 	int i;

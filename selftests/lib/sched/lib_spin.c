@@ -68,6 +68,8 @@ static void start_to_spin(const char *us)
 	start_with(2, 2);
 }
 
+TEST_TIMED(early_work_needs_no_wakeup,
+	   "counts what the scheduler did meanwhile")
 TEST_F_TIMEOUT(spin, early_work_needs_no_wakeup, 120)
 {
 	uint64_t before;
@@ -84,6 +86,7 @@ TEST_F_TIMEOUT(spin, early_work_needs_no_wakeup, 120)
 	EXPECT_GE(NR_ROUNDS / 2 + 2 * nr_late, rt_stat().wakes - before);
 }
 
+TEST_TIMED(spin_may_be_turned_off, "counts what the scheduler did meanwhile")
 TEST_F_TIMEOUT(spin, spin_may_be_turned_off, 120)
 {
 	int i;
@@ -106,6 +109,7 @@ static bool is_quiet(void)
 	return rt_cpu_ns() == before;
 }
 
+TEST_TIMED(spin_without_work_ends, "processor time")
 TEST_F_TIMEOUT(spin, spin_without_work_ends, 120)
 {
 	start_to_spin("1000");

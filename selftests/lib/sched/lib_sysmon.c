@@ -171,6 +171,7 @@ static bool has_slept(uint64_t ns)
 /* Longer than from one look for blocked workers to the next. */
 #define LAST_LOOK_NS	(200 * NSEC_PER_MSEC)
 
+TEST_TIMED(sysmon_sleeps_without_a_backlog, "switches of a thread")
 TEST_F(sysmon, sysmon_sleeps_without_a_backlog)
 {
 	start_with(2, 0);
@@ -180,6 +181,7 @@ TEST_F(sysmon, sysmon_sleeps_without_a_backlog)
 	EXPECT_TRUE(has_slept(300 * NSEC_PER_MSEC));
 }
 
+TEST_TIMED(sysmon_sleeps_beside_a_blocked_worker, "switches of a thread")
 TEST_F(sysmon, sysmon_sleeps_beside_a_blocked_worker)
 {
 	int i;
@@ -241,6 +243,8 @@ static void read_for_ever(void *arg)
 	EXPECT_EQ(-ECANCELED, pl_read(*(int *)arg, &c, 1));
 }
 
+TEST_TIMED(sysmon_sleeps_beside_a_blocked_worker_with_io,
+	   "switches of a thread")
 TEST_F(sysmon, sysmon_sleeps_beside_a_blocked_worker_with_io)
 {
 	pl_task_t t[8];
@@ -285,6 +289,8 @@ static bool is_seen_to_compute(void)
 }
 
 /* Tried again if the machine was stalled during all of the looks. */
+TEST_TIMED(computing_worker_is_not_seen_as_blocked_for_long,
+	   "time that passed; one of several tries")
 TEST_F(sysmon, computing_worker_is_not_seen_as_blocked_for_long)
 {
 	bool is_seen = false;
@@ -479,6 +485,8 @@ static void queue_and_read(void *arg)
 	read_byte(arg);
 }
 
+TEST_TIMED(crew_wakes_a_parked_worker,
+	   "both ends of a race must be seen; one of several tries")
 TEST_F(sysmon, crew_wakes_a_parked_worker)
 {
 	const char *is_without = getenv("MOD_WITHOUT_CREW");

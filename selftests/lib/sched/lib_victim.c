@@ -192,6 +192,8 @@ static bool has_thief_noted_location(void)
 }
 
 /* As on a machine with all levels, though this one may be flat. */
+TEST_TIMED(tree_is_run_by_thieves_that_look_near_first,
+	   "both ends of a race must be seen")
 TEST_F(steal, tree_is_run_by_thieves_that_look_near_first)
 {
 	int round;
@@ -214,6 +216,7 @@ static void clear_locations(void)
 		store_relaxed(&pl__rt.locations[i], PL__LOCATION_UNKNOWN);
 }
 
+TEST_TIMED(flat_machine_notes_no_location, "both ends of a race must be seen")
 TEST_F(steal, flat_machine_notes_no_location)
 {
 	start_with(4, 0);

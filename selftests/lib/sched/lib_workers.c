@@ -348,6 +348,8 @@ static void hold_with_lone_task(void *arg)
 	EXPECT_TRUE(UNTIL_BUSY(nr_ran == NR_LONES));
 }
 
+TEST_TIMED(lone_tasks_behind_long_ones_are_stolen,
+	   "counts what the scheduler did meanwhile")
 TEST_F(workers, lone_tasks_behind_long_ones_are_stolen)
 {
 	struct pl_config cfg = PL_CONFIG_INIT;

@@ -149,6 +149,7 @@ static void try_in_thread(const struct kind *k)
 	pthread_join(thread, NULL);
 }
 
+TEST_TIMED(deadline_ends_each_call, "time that passed")
 TEST_F(scope_calls, deadline_ends_each_call)
 {
 	bool has_uring = rt_has_uring();

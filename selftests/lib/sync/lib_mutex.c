@@ -311,6 +311,7 @@ static int nr_lockers_below(uint64_t nr)
  * takes 1 ms, and the switches.  Of a busy machine they may not get that, and
  * an emulator's processor time is the longer: 2 s, by the factor of the limits.
  */
+TEST_TIMED(lockers_that_never_yield_all_have_their_turns, "processor time")
 TEST_F(mutex, lockers_that_never_yield_all_have_their_turns)
 {
 	pl_task_t t[NR_LOCKERS];
@@ -362,6 +363,8 @@ static bool overtake(void)
 	return is_impatient;
 }
 
+TEST_TIMED(overtaken_waiter_is_handed_the_mutex,
+	   "needs two processors, or samples /proc")
 TEST_F(mutex, overtaken_waiter_is_handed_the_mutex)
 {
 	pthread_t t;
@@ -392,6 +395,8 @@ static void lock_until_cancelled(void *arg)
 	EXPECT_EQ(-ECANCELED, ret);
 }
 
+TEST_TIMED(mutex_is_free_after_the_overtaken_waiter_gave_up,
+	   "needs two processors")
 TEST_F(mutex, mutex_is_free_after_the_overtaken_waiter_gave_up)
 {
 	pl_task_t t;

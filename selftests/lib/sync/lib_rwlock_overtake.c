@@ -99,11 +99,13 @@ static void expect_writes(int writers, int per_thousand)
 	check_free();
 }
 
+TEST_TIMED(writers_keep_up_with_pthread_rwlock, "a ratio of throughputs")
 TEST_F(overtake, writers_keep_up_with_pthread_rwlock)
 {
 	expect_writes(NR_THREADS, 100);
 }
 
+TEST_TIMED(writer_keeps_up_among_readers, "a ratio of throughputs")
 TEST_F(overtake, writer_keeps_up_among_readers)
 {
 	expect_writes(1, 20);
@@ -205,16 +207,19 @@ static void expect_turns(int writers)
 	check_free();
 }
 
+TEST_TIMED(writer_has_its_turns_among_readers, "processor time")
 TEST_F(overtake, writer_has_its_turns_among_readers)
 {
 	expect_turns(1);
 }
 
+TEST_TIMED(readers_have_their_turns_among_writers, "processor time")
 TEST_F(overtake, readers_have_their_turns_among_writers)
 {
 	expect_turns(NR_LOCKERS - 2);
 }
 
+TEST_TIMED(readers_and_writers_have_their_turns, "processor time")
 TEST_F(overtake, readers_and_writers_have_their_turns)
 {
 	expect_turns(NR_LOCKERS / 2);
@@ -428,6 +433,8 @@ static void expect_handed_over(bool owner, bool waiter)
 	check_free();
 }
 
+TEST_TIMED(overtaken_writer_is_handed_the_lock,
+	   "needs two processors, or samples /proc")
 TEST_F(overtake, overtaken_writer_is_handed_the_lock)
 {
 	NEEDS_CPUS();
@@ -436,6 +443,8 @@ TEST_F(overtake, overtaken_writer_is_handed_the_lock)
 	expect_handed_over(false, true);
 }
 
+TEST_TIMED(overtaken_reader_is_handed_the_lock,
+	   "needs two processors, or samples /proc")
 TEST_F(overtake, overtaken_reader_is_handed_the_lock)
 {
 	NEEDS_CPUS();
@@ -454,6 +463,8 @@ static void lock_and_leave_until_cancelled(void *arg)
 	EXPECT_EQ(-ECANCELED, ret);
 }
 
+TEST_TIMED(lock_admits_all_after_the_overtaken_waiter_gave_up,
+	   "needs two processors, or samples /proc")
 TEST_F(overtake, lock_admits_all_after_the_overtaken_waiter_gave_up)
 {
 	bool writes = true;

@@ -69,6 +69,7 @@ static void come_and_go(void *arg)
 	}
 }
 
+TEST_TIMED(writer_is_alone_among_tasks, "both ends of a race must be seen")
 TEST_F(race, writer_is_alone_among_tasks)
 {
 	int nr = scaled(1000);

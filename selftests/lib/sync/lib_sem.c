@@ -251,6 +251,7 @@ static void check_units(int nr)
 	EXPECT_EQ(-EAGAIN, pl_sem_trywait(&sem));
 }
 
+TEST_TIMED(units_bound_the_number_inside, "both ends of a race must be seen")
 TEST_F(sem, units_bound_the_number_inside)
 {
 	int nr = scaled(1500);

@@ -107,6 +107,8 @@ static void see_batch(void *arg)
 	sem_post(&o->done);
 }
 
+TEST_TIMED(batch_is_bounded_and_ends_before_the_next_call,
+	   "an event must come before a deadline")
 TEST_F(timers, batch_is_bounded_and_ends_before_the_next_call)
 {
 	struct other o;
@@ -498,6 +500,7 @@ TEST_F_TIMEOUT(timers, thread_sleeps_through_no_deadline, 240)
 	team_run(2, one_after_the_other, &s);
 }
 
+TEST_TIMED(later_deadline_leaves_the_thread_asleep, "switches of a thread")
 TEST_F(timers, later_deadline_leaves_the_thread_asleep)
 {
 	long before;
@@ -515,6 +518,7 @@ TEST_F(timers, later_deadline_leaves_the_thread_asleep)
 	EXPECT_EQ(before, nr_switches());
 }
 
+TEST_TIMED(thread_without_timers_sleeps_for_good, "switches of a thread")
 TEST_F(timers, thread_without_timers_sleeps_for_good)
 {
 	long before;
@@ -537,6 +541,7 @@ TEST_F(timers, thread_without_timers_sleeps_for_good)
  * Else each would cost a system call and two context switches.  The gate
  * makes sure that the thread finds the first one dead.
  */
+TEST_TIMED(add_and_delete_leave_the_thread_asleep, "switches of a thread")
 TEST_F(timers, add_and_delete_leave_the_thread_asleep)
 {
 	uint64_t deadline = pl__now_ns() + FAR;

@@ -129,6 +129,8 @@ static void add_or_delete(unsigned int nth, void *arg)
 	}
 }
 
+TEST_TIMED(racing_timer_is_fired_or_deleted_once,
+	   "both ends of a race must be seen")
 TEST_F_TIMEOUT(timers, racing_timer_is_fired_or_deleted_once, 240)
 {
 	uint64_t added, fired, deleted, busy, sum = 0;

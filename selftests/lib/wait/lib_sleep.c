@@ -257,11 +257,15 @@ static void race_interrupt(uint32_t cls)
 	EXPECT_EQ(i, r.nr_now + r.nr_later);
 }
 
+TEST_TIMED(late_interrupt_ends_the_next_sleep,
+	   "time that passed; both ends of a race must be seen")
 TEST_F(sleep, late_interrupt_ends_the_next_sleep)
 {
 	race_interrupt(PL_STACK_NORMAL);
 }
 
+TEST_TIMED(late_interrupt_is_kept_on_the_worker_stack,
+	   "time that passed; both ends of a race must be seen")
 TEST_F(sleep, late_interrupt_is_kept_on_the_worker_stack)
 {
 	race_interrupt(PL_STACK_WORKER);
