@@ -39,7 +39,8 @@ endif
 
 # ---- how ----
 
-# VARIANT=x is how check builds; each goes to an O of its own.
+# VARIANT=x is how check builds; each goes to an O of its own.  TEST_CFLAGS are
+# for the tests alone: they are most of what is compiled.
 FLAGS_asan	:= -fsanitize=address,undefined -fno-sanitize-recover=all \
 		   -fno-omit-frame-pointer -DPL_TEST_FAULT
 FLAGS_tsan	:= -fsanitize=thread
@@ -114,6 +115,9 @@ TEST_SRCS	:= $(LIB_TEST_SRCS) $(MOD_TEST_SRCS)
 tests		= $(sort $(addprefix $(O)/selftests/,$(basename $(notdir $(1)))))
 LIB_TESTS	:= $(call tests,$(LIB_TEST_SRCS))
 MOD_TESTS	:= $(call tests,$(MOD_TEST_SRCS))
+# Of the same objects, for guests that have no C library.
+STATIC_LIB_TESTS := $(patsubst $(O)/selftests/%,$(O)/static/%,$(LIB_TESTS))
+STATIC_MOD_TESTS := $(patsubst $(O)/selftests/%,$(O)/static/%,$(MOD_TESTS))
 EXAMPLES	:= $(call programs,examples/*.c)
 BENCHES		:= $(call programs,bench/*.c)
 # Those of several files need other libraries too: "scripts/setup check".
@@ -152,7 +156,7 @@ all: lib lib-tsan tools examples benches ## the library, tools, examples, benchm
 .PHONY: lib
 lib: $(LIB_A) $(LIB_SO) $(PC) $(CMAKE) ## libparklot.a, libparklot.so
 
-.PHONY: tools examples apps app-tests benches crowds selftests lib-tests mod-tests
+.PHONY: tools examples apps app-tests benches crowds selftests lib-tests mod-tests static-tests
 tools: $(TOOLS) ## what operators look at programs with
 examples: $(EXAMPLES) ## examples/*
 apps: $(APPS) ## examples/*/*: servers, which need other libraries too
@@ -161,6 +165,7 @@ benches: $(BENCHES) ## bench/*, to be run by bench
 crowds: $(CROWDS) ## bench/crowds/*: for bench-blocked and bench-hogs
 lib-tests: $(LIB_TESTS)
 mod-tests: $(MOD_TESTS)
+static-tests: $(STATIC_LIB_TESTS) $(STATIC_MOD_TESTS)
 selftests: lib-tests mod-tests ## the tests of the library and of the device
 
 # Nothing where the compiler has no ThreadSanitizer.
@@ -180,6 +185,8 @@ changed		= @mkdir -p $(@D) && \
 		  { echo '$(1)' | cmp -s - $@ || echo '$(1)' >$@; }
 $(O)/flags: FORCE
 	$(call changed,$(BUILT_WITH))
+$(O)/test-flags: FORCE
+	$(call changed,$(TEST_CFLAGS))
 $(O)/sources: FORCE
 	$(call changed,$(LIB_SRCS))
 
@@ -288,12 +295,17 @@ $(KV): $(call objects,examples/kv/*.c) $(LIB_A)
 # the device share headers with others.
 $(O)/selftests/%.o: override CPPFLAGS += -iquote selftests/include \
 		   -iquote selftests/device
-$(foreach f,$(TEST_SRCS),$(eval $(call tests,$(f)): $(O)/$(f).o))
-$(LIB_TESTS): $(LIB_A)
-$(LIB_TESTS) $(MOD_TESTS):
+$(O)/selftests/%.o: override CFLAGS += $(TEST_CFLAGS)
+$(addsuffix .o,$(addprefix $(O)/,$(TEST_SRCS))): $(O)/test-flags
+$(foreach f,$(TEST_SRCS),$(eval $(call tests,$(f)) \
+	$(O)/static/$(basename $(notdir $(f))): $(O)/$(f).o))
+$(LIB_TESTS) $(STATIC_LIB_TESTS): $(LIB_A)
+$(STATIC_LIB_TESTS) $(STATIC_MOD_TESTS): IS_STATIC := -static
+$(LIB_TESTS) $(MOD_TESTS) $(STATIC_LIB_TESTS) $(STATIC_MOD_TESTS):
 	$(call say,LD,$@)
+	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) \
-		$(LDFLAGS) $(LIBURING_LIBS)
+		$(IS_STATIC) $(LDFLAGS) $(LIBURING_LIBS)
 
 # What the manual shows of the device, for the test that runs it there.
 $(O)/man/parklot-device.4.h: man/parklot-device.4
@@ -330,8 +342,12 @@ setup: ## install the packages that check needs (root), or name them
 	$(Q)scripts/setup check
 
 .PHONY: check
-check: ## everything that gates
+check: ## what gates a commit: ten minutes
 	$(Q)O='$(O)' scripts/check
+
+.PHONY: check-full
+check-full: ## all builds, kernels, models, programs: an hour, before a release
+	$(Q)O='$(O)' scripts/check --full
 
 .PHONY: check-long
 check-long: ## hours of stress: TIME= SEEDS= SEED= REPEAT=, scripts/long.sh
@@ -379,7 +395,7 @@ check-docs: ## the manual: style, all that is public in it, its examples run
 check-tools: ## plstat, gdb, probes, valgrind, and the checks themselves
 	$(Q)O='$(O)' scripts/check see tools
 
-# check-native check-asan check-tsan check-inject ...: one part of check.
+# check-native check-asan check-timed check-inject ...: one part of check.
 check-%: FORCE
 	$(Q)O='$(O)' scripts/check $*
 

@@ -21,13 +21,25 @@ boot_tests() {
 		copies+=(--copy-to test/t "$test")
 	done
 	selftests/vm/run --timeout "${BOOT_TIMEOUT:-2400}" \
-		"${options[@]}" "${copies[@]}" \
+		${ICOUNT:+--icount} "${options[@]}" "${copies[@]}" \
 		"$kernel" -- /vm/suite.sh \
 		--timeout "${BOOT_PROGRAM_TIMEOUT:-$((75 * factor))}" \
 		TEST_TIMEOUT_FACTOR="$factor" MOD_FUZZ_MODULE="$reload" \
 		MOD_WITHOUT_CREW="${MOD_WITHOUT_CREW:-}" \
 		PARKLOT_INJECT_SEED="${PARKLOT_INJECT_SEED:-1}" \
-		LIB_TEST_SCALE="${LIB_TEST_SCALE:-30}"
+		LIB_TEST_SCALE="${LIB_TEST_SCALE:-30}" \
+		${TEST_TIMED:+"TEST_TIMED=$TEST_TIMED"} \
+		${TEST_OPEN:+"TEST_OPEN=$TEST_OPEN"} \
+		${TEST_ONLY:+"TEST_ONLY=$TEST_ONLY"}
+}
+
+# left PROGRAM...: those of which the environment leaves a test.
+left() {
+	local program
+
+	for program; do
+		[[ -z $("$program" -l) ]] || echo "$program"
+	done
 }
 
 # in_machine KERNEL: every test.
@@ -59,6 +71,35 @@ in_kernel() {
 	mk vm VARIANT=static selftests
 	# shellcheck disable=SC2046 # words are meant
 	boot_tests "$kernel" $(programs vm mod) $(lib_programs vm "$@")
+}
+
+# device_in KERNEL: the device's tests, but for what takes minutes: vm-* have it all.
+device_in() {
+	mk plain static-tests
+	export TEST_TIMED=without BOOT_FACTOR=10
+	# shellcheck disable=SC2046 # words are meant
+	boot_tests "$1" $(left $(but_for mod_fuzz mod_lost mod_crew_race \
+		mod_reclaim mod_limits mod_worker_exit mod_owner mod_latency \
+		mod_nomem -- $(programs plain static_mod)))
+}
+
+part_device() {
+	device_in 6.12
+}
+
+part_device-7.2() {
+	is_missing_72 || device_in 7.2
+}
+
+# What hangs on time, where an instruction is a nanosecond, and sleep takes none:
+# the same on any machine.  On the device, with one processor.
+part_counted() {
+	mk plain static-tests
+	export TEST_TIMED=only ICOUNT=yes LIB_TEST_SCALE=${LIB_TEST_SCALE:-10}
+	# shellcheck disable=SC2046 # words are meant
+	boot_tests 6.12 $(left $(but_for mod_reclaim mod_lost mod_crew_race \
+		mod_handoff lib_pin -- $(programs plain static_mod) \
+		$(programs plain static_lib)))
 }
 
 # in_arm64 KERNEL [REGEX]: the device's tests and the library's, or those with
