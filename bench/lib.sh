@@ -123,7 +123,8 @@ load() {
 	local case=$1
 	shift
 
-	"$O/bench/echo_load" --addr "$addr" --pid "$server" "$@" \
+	"$O/bench/echo_load" --addr "$addr" --pid "$server" \
+		--threads "${LOAD_THREADS:-1}" "$@" \
 		>"$dir/load" 2>"$dir/err" || { cat "$dir/err" >&2; return 1; }
 	awk -F = -v case="$case" '
 		BEGIN {
