@@ -60,7 +60,10 @@ verdict_dead() {
 		cat "$1/facts" >&2
 		say "time limit: no end after $3 s"
 		return "$VERDICT_LATE" ;;
-	0) say "the guest died without reporting" ;;
+	0)
+		! log_has_stale_breakpoint "$1/console" ||
+			say "QEMU ran a breakpoint that was gone: docs/testing.md"
+		say "the guest died without reporting" ;;
 	*) say "QEMU failed with status $2" ;;
 	esac
 	return "$VERDICT_FAILED"
