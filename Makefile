@@ -346,7 +346,7 @@ check: ## what gates a commit: ten minutes
 	$(Q)O='$(O)' scripts/check
 
 .PHONY: check-full
-check-full: ## all builds, kernels, models, programs: an hour, before a release
+check-full: ## all builds, kernels, models, programs: over an hour
 	$(Q)O='$(O)' scripts/check --full
 
 .PHONY: check-long

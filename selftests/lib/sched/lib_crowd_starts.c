@@ -202,7 +202,8 @@ static void wait_for_a_second(void)
  * A worker that is about to park does not count as one that will take the task,
  * so another may be started beside it: a few of them, where workers are slow.
  */
-TEST_TIMED(next_crowd_before_the_idle_timeout_starts_few, "luck")
+TEST_TIMED(next_crowd_before_the_idle_timeout_starts_few,
+	   "counts what the scheduler did meanwhile")
 TEST_F_TIMEOUT(crowd_starts, next_crowd_before_the_idle_timeout_starts_few,
 	       120)
 {
