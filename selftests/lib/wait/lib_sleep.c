@@ -289,46 +289,6 @@ TEST_F(sleep, ten_thousand_sleepers_all_wake)
 	EXPECT_TRUE(UNTIL(nr_done == nr));
 }
 
-/* Sleepers, and a timer behind them, that are all due when it is let go. */
-#define NR_DUE		20
-
-static uint64_t due_ns;
-static atomic_int nr_due, nr_called;
-
-static void sleep_until_due(void *arg)
-{
-	(void)arg;
-	EXPECT_EQ(0, pl_sleep_until(due_ns));
-	atomic_fetch_add(&nr_due, 1);
-}
-
-/* Each of them has its timer, or came too late for one; and one is ours. */
-static void hold_until_due(void *arg)
-{
-	(void)arg;
-	EXPECT_TRUE(UNTIL((int)rt_stat().timers_alive + nr_due == NR_DUE + 1 &&
-			  pl_now() > due_ns));
-}
-
-static void wait_for_those_due(void *arg)
-{
-	(void)arg;
-	EXPECT_TRUE(UNTIL(nr_due == NR_DUE));
-	atomic_fetch_add(&nr_called, 1);
-}
-
-TEST_F(sleep, sleep_ends_before_a_later_timer_fires)
-{
-	int i;
-
-	due_ns = in_ms(100);
-	EXPECT_EQ(0, pl_timer_add(NULL, 0, hold_until_due, NULL));
-	EXPECT_EQ(0, pl_timer_add(NULL, due_ns + 1, wait_for_those_due, NULL));
-	for (i = 0; i < NR_DUE; i++)
-		spawn(sleep_until_due, NULL);
-	EXPECT_TRUE(UNTIL(nr_called == 1));
-}
-
 static void sleep_for_ever_from_thread(void *arg)
 {
 	(void)arg;
