@@ -55,7 +55,7 @@ function check_names(path,	line, text, macro, arg, test, words)
 	while (match(text, /\nTEST[A-Z_]*\([^)]*\)/)) {
 		macro = substr(text, RSTART + 1, RLENGTH - 1)
 		text = substr(text, RSTART + RLENGTH)
-		if (macro ~ /^TEST_TIMED/)
+		if (macro ~ /^TEST_(TIMED|REAL)/)
 			continue
 		split(macro, arg, /[(),][ \t\n]*/)
 		test = macro ~ /^TEST(_SIGNAL)?\(/ ? arg[2] : arg[3]

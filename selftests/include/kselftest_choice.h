@@ -13,30 +13,37 @@
 #ifndef SELFTESTS_KSELFTEST_CHOICE_H
 #define SELFTESTS_KSELFTEST_CHOICE_H
 
-/* What TEST_TIMED() says of the tests of a name. */
-struct __test_timed {
-	const char		*name;
-	const char		*why;
-	struct __test_timed	*next;
+/* What is said of the tests of a name. */
+struct __test_note {
+	const char		*kind, *name, *why;
+	struct __test_note	*next;
 };
 
-static struct __test_timed *__timed;
+static struct __test_note *__test_notes;
+
+#define __TEST_NOTE(_kind, _test, _why) \
+	static struct __test_note __##_kind##_##_test = { \
+		.kind = #_kind, .name = #_test, .why = _why, \
+	}; \
+	static void __attribute__((constructor)) \
+	__register_##_kind##_##_test(void) \
+	{ \
+		__##_kind##_##_test.next = __test_notes; \
+		__test_notes = &__##_kind##_##_test; \
+	}
 
 /*
  * TEST_TIMED(test, why): a clock, a share of a processor, or luck decides this
  * test of the file, as @why says.  No gate may hang on it, but in a guest that
  * counts instructions.
  */
-#define TEST_TIMED(_test, _why) \
-	static struct __test_timed __timed_##_test = { \
-		.name = #_test, .why = _why, \
-	}; \
-	static void __attribute__((constructor)) \
-	__register_timed_##_test(void) \
-	{ \
-		__timed_##_test.next = __timed; \
-		__timed = &__timed_##_test; \
-	}
+#define TEST_TIMED(_test, _why)	__TEST_NOTE(TEST_TIMED, _test, _why)
+
+/*
+ * TEST_REAL(test, why): this test, or those of a fixture, need what the
+ * simulation (lib/sim) does not have, as @why says: it leaves them out.
+ */
+#define TEST_REAL(_test, _why)	__TEST_NOTE(TEST_REAL, _test, _why)
 
 /* A name without fixture, or without variant, matches several tests. */
 static inline bool __test_named(struct __test_metadata *t,
@@ -51,12 +58,14 @@ static inline bool __test_named(struct __test_metadata *t,
 		name[len] == '.' && !strcmp(t->name, name + len + 1));
 }
 
-static inline bool __test_is_timed(const struct __test_metadata *t)
+static inline bool __test_is(const struct __test_metadata *t, const char *kind)
 {
-	const struct __test_timed *timed;
+	const struct __test_note *n;
 
-	for (timed = __timed; timed; timed = timed->next)
-		if (!strcmp(timed->name, t->name))
+	for (n = __test_notes; n; n = n->next)
+		if (!strcmp(n->kind, kind) &&
+		    (!strcmp(n->name, t->name) ||
+		     (t->fixture && !strcmp(n->name, t->fixture->name))))
 			return true;
 	return false;
 }
@@ -84,8 +93,13 @@ static inline bool __test_is_left_out(const struct __test_metadata *t)
 {
 	const char *timed = getenv("TEST_TIMED"), *only = getenv("TEST_ONLY");
 
-	if (timed && !strcmp(timed, __test_is_timed(t) ? "without" : "only"))
+	if (timed && !strcmp(timed, __test_is(t, "TEST_TIMED") ? "without" :
+								 "only"))
 		return true;
+#ifdef PL_SIM
+	if (__test_is(t, "TEST_REAL"))
+		return true;
+#endif
 	return __test_is_among(t, getenv("TEST_OPEN")) ||
 	       (only && *only && !__test_is_among(t, only));
 }
@@ -139,21 +153,34 @@ static inline void __test_list(void)
 			printf("%s\n", t->title);
 }
 
-/* Returns false, and says so, if the environment or a TEST_TIMED() is wrong. */
-static inline bool __test_timed_is_sound(const char *prog)
+static inline bool __test_note_is_sound(const struct __test_note *n)
+{
+	const struct __test_variant *v;
+	struct __test_metadata *t;
+
+	__for_each_run(t, v)
+		if (*n->why && (__test_named(t, v, n->name) ||
+				(t->fixture &&
+				 !strcmp(t->fixture->name, n->name))))
+			return true;
+	return false;
+}
+
+/* Returns false, and says so, if the environment or a note is wrong. */
+static inline bool __test_notes_are_sound(const char *prog)
 {
 	const char *which = getenv("TEST_TIMED");
-	const struct __test_timed *timed;
+	const struct __test_note *n;
 
 	if (which && strcmp(which, "without") && strcmp(which, "only")) {
 		fprintf(stderr, "%s: TEST_TIMED=%s: without, or only\n", prog,
 			which);
 		return false;
 	}
-	for (timed = __timed; timed; timed = timed->next) {
-		if (!*timed->why || !__test_is_known(timed->name)) {
-			fprintf(stderr, "%s: TEST_TIMED(%s, \"%s\"): no test, or no reason\n",
-				prog, timed->name, timed->why);
+	for (n = __test_notes; n; n = n->next) {
+		if (!__test_note_is_sound(n)) {
+			fprintf(stderr, "%s: %s(%s, \"%s\"): no test, or no reason\n",
+				prog, n->kind, n->name, n->why);
 			return false;
 		}
 	}

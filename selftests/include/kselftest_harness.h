@@ -356,6 +356,8 @@ static inline int __test_timeout(const struct __test_metadata *t)
 					    t->timeout;
 }
 
+static inline void __test_begin(void);
+
 static inline void __attribute__((noreturn))
 __test_child(struct __test_metadata *t, const sigset_t *mask, pid_t runner)
 {
@@ -364,6 +366,7 @@ __test_child(struct __test_metadata *t, const sigset_t *mask, pid_t runner)
 	if (getppid() != runner)
 		_exit(1);
 	sigprocmask(SIG_SETMASK, mask, NULL);
+	__test_begin();
 	t->fn(t);
 	__test_set(t->state->returned, getpid());
 	exit(0);
@@ -423,13 +426,12 @@ __test_verdict(const struct __test_metadata *t, pid_t pid, int status,
 	return buf;
 }
 
-/* Returns 0: passed, 1: failed, 4: skipped. */
-static inline int __test_run(struct __test_metadata *t, int nr)
+/* Runs it in a process of its own; returns why it failed, or NULL. */
+static inline const char *__test_once(struct __test_metadata *t, char *buf,
+				      size_t size)
 {
 	pid_t pid, runner = getpid();
-	const char *verdict;
 	sigset_t chld, mask;
-	char buf[128];
 	int status = 0;
 	bool in_time;
 
@@ -440,17 +442,33 @@ static inline int __test_run(struct __test_metadata *t, int nr)
 	pid = fork();
 	if (!pid)
 		__test_child(t, &mask, runner);
-	if (pid < 0) {
-		__test_print("not ok %d %s", nr, t->title);
-		return 1;
-	}
+	if (pid < 0)
+		return "cannot fork";
 	setpgid(pid, pid);
 	in_time = __test_wait(t, pid, &chld);
 	kill(-pid, SIGKILL);
 	waitpid(pid, &status, 0);
 	sigprocmask(SIG_SETMASK, &mask, NULL);
+	return __test_verdict(t, pid, status, in_time, buf, size);
+}
 
-	verdict = __test_verdict(t, pid, status, in_time, buf, sizeof(buf));
+#ifdef PL_SIM
+# include "kselftest_sim.h"
+#else
+static inline void __test_begin(void)
+{
+}
+
+# define __test_all(t, buf, size) __test_once(t, buf, size)
+#endif
+
+/* Returns 0: passed, 1: failed, 4: skipped. */
+static inline int __test_run(struct __test_metadata *t, int nr)
+{
+	const char *verdict;
+	char buf[128];
+
+	verdict = __test_all(t, buf, sizeof(buf));
 	if (verdict) {
 		__test_print("# %s: %s", t->title, verdict);
 		__test_print("not ok %d %s", nr, t->title);
@@ -474,7 +492,7 @@ static inline int test_harness_run(int argc, char **argv)
 	struct __test_state *state;
 	struct __test_metadata *t;
 
-	if (!__test_timed_is_sound(argv[0]))
+	if (!__test_notes_are_sound(argv[0]))
 		return 1;
 	status = __test_options(argc, argv);
 	if (status >= 0)

@@ -17,9 +17,11 @@
 
 /*
  * Slow builds run a tenth of the rounds, which finds as much: delays are
- * longer.
+ * longer; the simulation runs them with many seeds.
  */
-#if defined(PL_TSAN) || defined(PL_ASAN) || defined(PL_TEST_INJECT)
+#if defined(PL_SIM)
+# define ROUNDS(n)	((n) / 1000 + 2)
+#elif defined(PL_TSAN) || defined(PL_ASAN) || defined(PL_TEST_INJECT)
 # define ROUNDS(n)	((n) / 10)
 #else
 # define ROUNDS(n)	(n)

@@ -137,6 +137,7 @@ static bool is_emulated(pid_t child)
 	return strcmp(own, seen);
 }
 
+TEST_REAL(gdb_backtrace_ends_at_the_bottom, "other processes are not simulated")
 TEST(gdb_backtrace_ends_at_the_bottom)
 {
 	static char text[65536];

@@ -27,6 +27,7 @@ static bool has_said(int fd, const char *words)
 	return strstr(text, words);
 }
 
+TEST_REAL(dumper, "signals are not simulated")
 TEST_F(dumper, signal_dumps_to_standard_error)
 {
 	struct pl_config cfg = PL_CONFIG_INIT;

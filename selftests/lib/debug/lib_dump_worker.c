@@ -52,6 +52,8 @@ static void block_in_sleep(void *arg)
 		syscall(SYS_nanosleep, &ts, NULL);
 }
 
+TEST_REAL(dump_names_call_and_descriptor_that_block_a_worker,
+	  "/proc names the real call")
 TEST_F(dump_worker, dump_names_call_and_descriptor_that_block_a_worker)
 {
 	char words[64];
@@ -73,6 +75,7 @@ TEST_F(dump_worker, dump_names_call_and_descriptor_that_block_a_worker)
 	close(blocking_fds[1]);
 }
 
+TEST_REAL(dump_names_calls_without_a_descriptor, "/proc names the real call")
 TEST_F(dump_worker, dump_names_calls_without_a_descriptor)
 {
 	pl_task_t t[2];
@@ -138,6 +141,7 @@ static bool dumped_after_another(void)
 	return true;
 }
 
+TEST_REAL(dump_without_proc_says_what_sysmon_knows, "/proc names the real call")
 TEST_F(dump_worker, dump_without_proc_says_what_sysmon_knows)
 {
 	pl_task_t t;

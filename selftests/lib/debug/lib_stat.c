@@ -349,6 +349,8 @@ static void measure(void *arg)
 		EXPECT_EQ(ru[0].ru_nvcsw, ru[1].ru_nvcsw);
 }
 
+TEST_REAL(work_of_one_worker_for_itself_needs_no_wake,
+	  "it counts real switches")
 TEST_TIMED(work_of_one_worker_for_itself_needs_no_wake,
 	   "switches of a thread; counts what the scheduler did meanwhile")
 TEST_F(stat, work_of_one_worker_for_itself_needs_no_wake)

@@ -124,6 +124,8 @@ static void push_or_take(unsigned int nth, void *arg)
 		taker(arg);
 }
 
+TEST_REAL(concurrent_pushes_are_taken_once_in_order,
+	  "it spins on a variable, without a call")
 TEST(concurrent_pushes_are_taken_once_in_order)
 {
 	struct post p = { .nr = ROUNDS(500000), .pushers = NR_PUSHERS };

@@ -402,6 +402,7 @@ static uint64_t some_seed(void)
 
 RT_FIXTURE(echo)
 
+TEST_REAL(echo, "timers of TCP have the real time")
 TEST_F(echo, cancelled_tasks_lose_no_data)
 {
 	soak(PL_FOREVER, scaled(100), some_seed());

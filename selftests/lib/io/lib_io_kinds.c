@@ -303,6 +303,8 @@ static void use_counters(void *arg)
 	EXPECT_EQ(0, pl_close(timer));
 }
 
+TEST_REAL(eventfd_and_timerfd_are_waited_for,
+	  "timers of the kernel have the real time")
 TEST_F(kinds, eventfd_and_timerfd_are_waited_for)
 {
 	run_as_each(use_counters, NULL);

@@ -126,6 +126,7 @@ static void count(void *arg)
 	atomic_fetch_add(&nr_ran, 1);
 }
 
+TEST_REAL(fifo_without_writer_blocks_the_task_only, "open() waits by itself")
 TEST_F(open, fifo_without_writer_blocks_the_task_only)
 {
 	int fd;

@@ -234,6 +234,8 @@ static void ask_for_ever(void *arg)
 	} while (!has_question());
 }
 
+TEST_REAL(silent_server_is_waited_for_until_the_deadline,
+	  "the C library's resolver waits by itself")
 TEST_F(resolver, silent_server_is_waited_for_until_the_deadline)
 {
 	struct pl_config cfg = PL_CONFIG_INIT;

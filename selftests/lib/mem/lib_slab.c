@@ -297,6 +297,8 @@ static void churn(unsigned int nth, void *arg)
 }
 
 /* As many slots as can be held or cached: there is always one. */
+TEST_REAL(threads_share_a_slab_without_sharing_an_object,
+	  "it spins on a variable, without a call")
 TEST(threads_share_a_slab_without_sharing_an_object)
 {
 	static struct thing *things[NR_SLOTS];

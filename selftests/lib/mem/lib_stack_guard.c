@@ -136,6 +136,8 @@ static int watch(enum pl__stack_guard how, uint32_t cls,
 	return status;
 }
 
+TEST_REAL(overflow_dies_with_a_line_that_names_the_task,
+	  "other processes are not simulated")
 TEST(overflow_dies_with_a_line_that_names_the_task)
 {
 	enum pl__stack_guard how;
@@ -166,6 +168,8 @@ static void write_wide_frame(struct victim *v)
 	*low = 1;
 }
 
+TEST_REAL(frame_as_wide_as_the_stack_dies_with_a_line_that_names_the_task,
+	  "other processes are not simulated")
 TEST(frame_as_wide_as_the_stack_dies_with_a_line_that_names_the_task)
 {
 	enum pl__stack_guard how;
@@ -227,6 +231,7 @@ static void nearly_overflow(struct victim *v)
 			   8 * KIB);
 }
 
+TEST_REAL(full_stack_is_no_overflow, "other processes are not simulated")
 TEST(full_stack_is_no_overflow)
 {
 	enum pl__stack_guard how;
@@ -244,6 +249,8 @@ static void come_upon_a_bug(struct victim *v)
 	PL_BUG_ON(v);
 }
 
+TEST_REAL(internal_bug_dies_with_a_line_that_names_the_task,
+	  "other processes are not simulated")
 TEST(internal_bug_dies_with_a_line_that_names_the_task)
 {
 	char text[4096], line[256];
@@ -289,6 +296,8 @@ static void leave(int sig)
 	_exit(sig == SIGSEGV ? 43 : 3);
 }
 
+TEST_REAL(other_fault_reaches_the_handler_before,
+	  "other processes are not simulated")
 TEST(other_fault_reaches_the_handler_before)
 {
 	struct sigaction sa = { .sa_flags = SA_SIGINFO };
@@ -311,6 +320,8 @@ TEST(other_fault_reaches_the_handler_before)
 	EXPECT_STREQ("", text);
 }
 
+TEST_REAL(other_fault_without_a_handler_kills,
+	  "other processes are not simulated")
 TEST(other_fault_without_a_handler_kills)
 {
 	static void (*const faults[])(struct victim *) = {
@@ -331,6 +342,8 @@ TEST(other_fault_without_a_handler_kills)
 	}
 }
 
+TEST_REAL(overflow_is_named_despite_other_handlers,
+	  "other processes are not simulated")
 TEST(overflow_is_named_despite_other_handlers)
 {
 	char text[4096];

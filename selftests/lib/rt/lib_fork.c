@@ -125,7 +125,7 @@ static void start(void)
 }
 
 /* ---- from where ---- */
-
+TEST_REAL(fork, "other processes are not simulated")
 TEST_F(fork, fork_in_a_thread_leaves_a_usable_child)
 {
 	pthread_t thread;

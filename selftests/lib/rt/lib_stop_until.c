@@ -153,6 +153,8 @@ static bool is_left_in(pl_task_t t, const char *words)
 	return !strcmp(find(&r, t)->state, words);
 }
 
+TEST_REAL(deadline_names_the_call_that_blocks_a_task,
+	  "/proc names the real call")
 TEST_F(stop_until, deadline_names_the_call_that_blocks_a_task)
 {
 	char words[48];

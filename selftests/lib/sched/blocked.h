@@ -95,7 +95,7 @@ static inline void compute_until_may_go(void *arg)
 	(void)arg;
 	atomic_fetch_add(&nr_begun, 1);
 	while (!may_go)
-		;
+		pl__cpu_relax();
 }
 
 /* Three tasks block one worker by @block, until @release. */

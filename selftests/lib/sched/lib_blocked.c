@@ -148,6 +148,7 @@ static void unlock_file(void)
 	EXPECT_EQ(0, flock(locked_fd, LOCK_UN));
 }
 
+TEST_REAL(locked_file_is_seen_as_blocked, "flock() is not simulated")
 TEST_F(blocked, locked_file_is_seen_as_blocked)
 {
 	locked_fd = mkostemp(path, O_CLOEXEC);
@@ -181,6 +182,7 @@ static void __attribute__((noreturn)) wait_for_end(void)
 	_exit((int)read(child_pipe[0], &c, 1));
 }
 
+TEST_REAL(waitpid_is_seen_as_blocked, "other processes are not simulated")
 TEST_F(blocked, waitpid_is_seen_as_blocked)
 {
 	size_t i;
@@ -208,6 +210,7 @@ static void read_of_command(void *arg)
 	EXPECT_EQ(0, pclose(f));
 }
 
+TEST_REAL(popen_is_seen_as_blocked, "other processes are not simulated")
 TEST_F(blocked, popen_is_seen_as_blocked)
 {
 	ASSERT_EQ(0, pipe2(child_pipe, O_CLOEXEC));
@@ -222,6 +225,7 @@ static void touch(void *arg)
 	EXPECT_EQ(0, *(volatile char *)slow_page);
 }
 
+TEST_REAL(page_fault_is_seen_as_blocked, "page faults are not simulated")
 TEST_F(blocked, page_fault_is_seen_as_blocked)
 {
 	if (!make_page_slow())
@@ -270,7 +274,7 @@ static void compute(void *arg)
 	tids[nr_tids++] = (int)syscall(SYS_gettid);
 	atomic_fetch_add(&nr_computing, 1);
 	while (!may_go)
-		;
+		pl__cpu_relax();
 }
 
 /* Without reliefs, which run beside tasks that compute, ever more of them. */

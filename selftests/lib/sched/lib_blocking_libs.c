@@ -164,6 +164,8 @@ static bool open_server(void)
 		      len) == 1 && recv(server, &byte, 1, 0) == 1;
 }
 
+TEST_REAL(silent_name_server_blocks_no_other_task,
+	  "the C library's resolver waits by itself")
 TEST_F(blocking_libs, silent_name_server_blocks_no_other_task)
 {
 	char byte = 0;

@@ -193,6 +193,7 @@ static void check_given_back(struct usage before, uint64_t used, bool exact)
  * stacks for the next tasks.  It is as much as few tasks leave, which keep all
  * their stacks.
  */
+TEST_REAL(parked_tasks_take_a_page_each_and_free_it, "it measures memory")
 TEST_F_TIMEOUT(million, parked_tasks_take_a_page_each_and_free_it, 120)
 {
 	uint32_t nr = how_many(), few = nr / 10 < FEW ? nr / 10 : FEW;

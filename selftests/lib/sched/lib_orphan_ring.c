@@ -217,6 +217,8 @@ TEST_F(orphan_ring, io_completes_though_sysmon_slept_when_its_worker_went_on)
 	let_reader_go(0);
 }
 
+TEST_REAL(io_completes_while_its_worker_is_in_a_page_fault,
+	  "page faults are not simulated")
 TEST_F(orphan_ring, io_completes_while_its_worker_is_in_a_page_fault)
 {
 	pl_task_t t;

@@ -170,6 +170,7 @@ TEST_F(pin, default_target_of_a_pinned_task_is_all_cpus)
 	EXPECT_EQ(nr, pl__cpus_usable());
 }
 
+TEST_REAL(start_fails_where_threads_cannot_be_bound, "it forbids a system call")
 TEST_F(pin, start_fails_where_threads_cannot_be_bound)
 {
 	struct pl_config cfg = PL_CONFIG_INIT;

@@ -159,6 +159,7 @@ static void check_take_over_by_submitter(void)
 
 TEST_TIMED(submitter_takes_a_late_search_over,
 	   "both ends of a race must be seen; one of several tries")
+TEST_REAL(search, "signal handlers are not simulated")
 TEST_F_TIMEOUT(search, submitter_takes_a_late_search_over, 120)
 {
 	check_take_over_by_submitter();

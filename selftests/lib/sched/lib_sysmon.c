@@ -276,7 +276,7 @@ static void sleep_and_compute(void *arg)
 	usleep(3000);
 	is_computing = 1;
 	while (!is_over)
-		;
+		pl__cpu_relax();
 }
 
 static bool is_seen_to_compute(void)
@@ -350,7 +350,7 @@ static void spin_until_over(void *arg)
 	(void)arg;
 	atomic_fetch_add(&nr_spinning, 1);
 	while (!is_over)
-		;
+		pl__cpu_relax();
 }
 
 /* A new worker maps its signal stack, and waits for threads such as this. */
@@ -378,6 +378,8 @@ static bool are_two_seen_to_run(void)
 }
 
 /* It may sleep on its way into the crew; sysmon looks at no crew member. */
+TEST_REAL(joining_worker_is_not_seen_as_blocked_for_long,
+	  "it spins on a variable, without a call")
 TEST_F_TIMEOUT(sysmon, joining_worker_is_not_seen_as_blocked_for_long, 120)
 {
 	static atomic_bool may_end;

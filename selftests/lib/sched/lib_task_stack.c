@@ -365,11 +365,14 @@ static void is_named(void (*overflow)(void *), uint32_t stack)
 	}
 }
 
+TEST_REAL(overflow_names_the_spawned_task, "other processes are not simulated")
 TEST_F(task_stack, overflow_names_the_spawned_task)
 {
 	is_named(overflow_by_depth, PL_STACK_SMALL);
 }
 
+TEST_REAL(frame_wider_than_the_stack_names_the_spawned_task,
+	  "other processes are not simulated")
 TEST_F(task_stack, frame_wider_than_the_stack_names_the_spawned_task)
 {
 	is_named(overflow_small, PL_STACK_SMALL);
@@ -390,11 +393,15 @@ static void overflow_thread(void *arg)
 	*(here - size) = 1;
 }
 
+TEST_REAL(overflow_of_a_workers_stack_names_the_task,
+	  "other processes are not simulated")
 TEST_F(task_stack, overflow_of_a_workers_stack_names_the_task)
 {
 	is_named(overflow_by_depth, PL_STACK_WORKER);
 }
 
+TEST_REAL(frame_wider_than_a_workers_stack_names_the_task,
+	  "other processes are not simulated")
 TEST_F(task_stack, frame_wider_than_a_workers_stack_names_the_task)
 {
 	is_named(overflow_thread, PL_STACK_WORKER);

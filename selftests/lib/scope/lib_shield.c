@@ -301,6 +301,8 @@ static void read_in_sections(void *arg)
 	(void)arg;
 }
 
+TEST_REAL(late_section_interrupt_ends_no_other_call,
+	  "it spins on a variable, without a call")
 TEST_F(shield, late_section_interrupt_ends_no_other_call)
 {
 	pl_task_t t;

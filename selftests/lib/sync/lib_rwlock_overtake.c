@@ -99,12 +99,16 @@ static void expect_writes(int writers, int per_thousand)
 	check_free();
 }
 
+TEST_REAL(writers_keep_up_with_pthread_rwlock,
+	  "seconds of processor time are millions of points")
 TEST_TIMED(writers_keep_up_with_pthread_rwlock, "a ratio of throughputs")
 TEST_F(overtake, writers_keep_up_with_pthread_rwlock)
 {
 	expect_writes(NR_THREADS, 100);
 }
 
+TEST_REAL(writer_keeps_up_among_readers,
+	  "seconds of processor time are millions of points")
 TEST_TIMED(writer_keeps_up_among_readers, "a ratio of throughputs")
 TEST_F(overtake, writer_keeps_up_among_readers)
 {
@@ -207,18 +211,24 @@ static void expect_turns(int writers)
 	check_free();
 }
 
+TEST_REAL(writer_has_its_turns_among_readers,
+	  "seconds of processor time are millions of points")
 TEST_TIMED(writer_has_its_turns_among_readers, "processor time")
 TEST_F(overtake, writer_has_its_turns_among_readers)
 {
 	expect_turns(1);
 }
 
+TEST_REAL(readers_have_their_turns_among_writers,
+	  "seconds of processor time are millions of points")
 TEST_TIMED(readers_have_their_turns_among_writers, "processor time")
 TEST_F(overtake, readers_have_their_turns_among_writers)
 {
 	expect_turns(NR_LOCKERS - 2);
 }
 
+TEST_REAL(readers_and_writers_have_their_turns,
+	  "seconds of processor time are millions of points")
 TEST_TIMED(readers_and_writers_have_their_turns, "processor time")
 TEST_F(overtake, readers_and_writers_have_their_turns)
 {

@@ -80,7 +80,7 @@ static void be_busy(void *arg)
 {
 	is_busy = true;
 	while (!is_over)
-		;
+		pl__cpu_relax();
 	(void)arg;
 }
 

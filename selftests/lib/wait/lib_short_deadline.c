@@ -204,7 +204,7 @@ static void wait_in_a_loop(void *arg)
 static void compute(void *arg)
 {
 	while (!atomic_load((atomic_bool *)arg))
-		;
+		pl__cpu_relax();
 }
 
 /* The waiter runs first; with one worker it has the only one. */
