@@ -45,6 +45,7 @@ FLAGS_asan	:= -fsanitize=address,undefined -fno-sanitize-recover=all \
 		   -fno-omit-frame-pointer -DPL_TEST_FAULT
 FLAGS_tsan	:= -fsanitize=thread
 FLAGS_inject	:= -DPL_TEST_INJECT -DPL_TEST_FAULT
+FLAGS_sim	:= -DPL_SIM -DPL_TEST_FAULT
 FLAGS_lto	:= -flto=auto -Wno-maybe-uninitialized
 FLAGS_cov	:= -O0 --coverage -fprofile-update=atomic \
 		   -fno-builtin-fork -DPL_TEST_COVERAGE -DPL_TEST_FAULT
@@ -88,7 +89,9 @@ endif
 
 # ---- what ----
 
-ROOMS		:= $(shell sed 's/[[:space:]]*\#.*//' lib/LAYERS)
+# The simulation is of its variant alone.
+ROOMS		:= $(filter-out $(if $(filter sim,$(VARIANT)),,sim),\
+		   $(shell sed 's/[[:space:]]*\#.*//' lib/LAYERS))
 LIB_SRCS	:= $(foreach r,$(ROOMS),$(sort $(wildcard lib/$(r)/*.c))) \
 		   $(sort $(wildcard lib/ctx/arch/$(MACHINE)/*.S))
 LIB_OBJS	:= $(addprefix $(O)/,$(addsuffix .o,$(LIB_SRCS)))
@@ -107,7 +110,7 @@ INCLUDE_FROM_CMAKE = $(shell realpath -m --relative-to='$(CMAKEDIR)' \
 			'$(INCLUDEDIR)')
 
 programs	= $(patsubst %.c,$(O)/%,$(sort $(wildcard $(1))))
-LIB_TEST_SRCS	:= $(sort $(wildcard selftests/lib/*/lib_*.c))
+LIB_TEST_SRCS	:= $(sort $(foreach r,$(ROOMS),$(wildcard selftests/lib/$(r)/lib_*.c)))
 MOD_TEST_SRCS	:= $(sort $(wildcard selftests/device/mod_*.c) \
 			  $(wildcard selftests/manual/mod_*.c))
 TEST_SRCS	:= $(LIB_TEST_SRCS) $(MOD_TEST_SRCS)
@@ -222,7 +225,8 @@ $(LIB_SO): $(PIC_OBJS) lib/parklot.map $(O)/sources
 	$(call say,LD,$@)
 	$(Q)$(CC) $(filter-out $(FLAGS_tsan),$(CFLAGS)) -shared \
 		-Wl,-soname,$(@F) \
-		-Wl,--version-script=lib/parklot.map -Wl,-z,now \
+		$(if $(filter sim,$(VARIANT)),,\
+		-Wl,--version-script=lib/parklot.map) -Wl,-z,now \
 		-Wl,-z,nodelete -o $@ \
 		$(PIC_OBJS) $(LDFLAGS) $(LIBURING_LIBS)
 	@ln -sf $(@F) $(O)/libparklot.so

@@ -106,9 +106,23 @@ static inline void pl__add_u32(_Atomic uint32_t *p, uint32_t n)
 /* A reader that uses acquire sees what was counted before. */
 #define counter_inc_release(p)	store_release(p, load_relaxed(p) + 1)
 
+#ifdef PL_SIM
+/* lib/sim: another thread may run here. */
+void pl__sim_point(const char *where);
+uint64_t pl__sim_number(const void *address);
+# define PL_SIM_POINT(where)	pl__sim_point(where)
+/* What a hash or a random number is made of: the same in each run of a seed. */
+# define PL_NUMBER_OF(address)	pl__sim_number(address)
+#else
+# define PL_SIM_POINT(where)	do { } while (0)
+# define PL_NUMBER_OF(address)	((uint64_t)(uintptr_t)(address))
+#endif
+
 static inline void pl__cpu_relax(void)
 {
-#if defined(__x86_64__)
+#if defined(PL_SIM)
+	PL_SIM_POINT("relax");
+#elif defined(__x86_64__)
 	__asm__ volatile("pause" ::: "memory");
 #elif defined(__aarch64__)
 	/*

@@ -13,7 +13,9 @@
 
 #include "base/base.h"
 
-#ifdef PL_TEST_INJECT
+#ifdef PL_SIM
+# define PL_INJECT(tag)		pl__sim_point(tag)
+#elif defined(PL_TEST_INJECT)
 void pl__inject(const char *tag);
 # define PL_INJECT(tag)		pl__inject(tag)
 #else

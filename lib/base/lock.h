@@ -32,6 +32,7 @@ static inline bool pl__trylock(struct pl__lock *lock)
 
 static inline void pl__lock(struct pl__lock *lock)
 {
+	PL_SIM_POINT("lock");
 	if (unlikely(!pl__trylock(lock)))
 		pl__lock_slow(lock);
 }
@@ -41,6 +42,7 @@ static inline void pl__unlock(struct pl__lock *lock)
 	uint32_t old = atomic_exchange_explicit(&lock->state, PL__LOCK_FREE,
 						memory_order_release);
 
+	PL_SIM_POINT("unlock");
 	if (unlikely(old == PL__LOCK_SLEPT_ON))
 		pl__unlock_slow(lock);
 }

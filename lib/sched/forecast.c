@@ -10,7 +10,7 @@ static _Atomic uint64_t routines[PL__FORECAST_ROUTINES];
 
 static _Atomic uint64_t *forecast_of(void (*fn)(void *arg))
 {
-	uint64_t hash = (uint64_t)(uintptr_t)fn * 0x9e3779b97f4a7c15ULL;
+	uint64_t hash = PL_NUMBER_OF(fn) * 0x9e3779b97f4a7c15ULL;
 
 	return &routines[(hash >> 32) % PL__FORECAST_ROUTINES];
 }

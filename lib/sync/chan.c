@@ -282,7 +282,7 @@ int pl_chan_create(struct pl_chan **out, size_t capacity)
 	if (!ch)
 		return -ENOMEM;
 	ch->capacity = capacity;
-	ch->rng = (uintptr_t)ch;
+	ch->rng = PL_NUMBER_OF(ch);
 	*out = ch;
 	return 0;
 }

@@ -49,6 +49,7 @@ static bool mutex_trylock(struct pl_mutex *m)
 {
 	uint32_t is_free = FREE;
 
+	PL_SIM_POINT("mutex-lock");
 	return atomic_compare_exchange_strong_explicit(&m->word.value,
 						       &is_free, LOCKED,
 						       memory_order_acquire,
@@ -181,4 +182,5 @@ void pl_mutex_unlock(struct pl_mutex *m)
 {
 	if (unlikely(!mutex_free(m, LOCKED)))
 		mutex_unlock_contended(m);
+	PL_SIM_POINT("mutex-unlock");
 }

@@ -20,7 +20,7 @@ extern struct pl__bucket pl__buckets[1U << PL__BUCKET_BITS];
 
 static inline struct pl__bucket *pl__bucket_of(_Atomic uint32_t *word)
 {
-	uint64_t key = (uintptr_t)word >> 2;
+	uint64_t key = PL_NUMBER_OF(word) >> 2;
 
 	return &pl__buckets[key * 0x9e3779b97f4a7c15ULL >>
 			    (64 - PL__BUCKET_BITS)];

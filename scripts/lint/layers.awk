@@ -33,7 +33,7 @@ FNR == 1 {
 /^[ \t]*#[ \t]*include[ \t]*"/ {
 	split($0, part, "\"")
 	header = part[2]
-	if (header == "parklot.h")	# the public one
+	if (header ~ /^parklot(\/.*)?\.h$/)	# public ones
 		next
 	of = room_of(header)
 	if (!(of in place))

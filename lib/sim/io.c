@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+#include "sim/io.h"
+#include "sim/sim.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+static uint64_t nr_changes;
+
+void pl__sim_io_changed(void)
+{
+	nr_changes++;
+}
+
+struct poll {
+	struct pollfd	*fds;
+	nfds_t		nr;
+	int		found;
+	uint64_t	seen;	/* nr_changes at the last look */
+};
+
+static bool poll_is_ready(void *arg)
+{
+	struct poll *p = arg;
+
+	if (p->seen == nr_changes)
+		return false;
+	p->seen = nr_changes;
+	p->found = PL__SIM_REAL(poll)(p->fds, p->nr, 0);
+	/* It needs as many descriptors as may be open: the caller tries. */
+	return p->found;
+}
+
+int pl__sim_poll(const char *where, struct pollfd *fds, nfds_t nr,
+		 uint64_t timeout_ns)
+{
+	struct poll p = { .fds = fds, .nr = nr, .seen = nr_changes };
+	uint64_t now = pl__sim_now(), until = PL__SIM_FOREVER;
+
+	p.found = PL__SIM_REAL(poll)(fds, nr, 0);
+	if (p.found > 0 || !timeout_ns)
+		return p.found;
+	p.seen = nr_changes;
+	if (timeout_ns < PL__SIM_FOREVER - now)
+		until = now + timeout_ns;
+	pl__sim_sleep(where, NULL, poll_is_ready, &p, until);
+	return p.found;
+}
+
+int pl__sim_io_begin(int fd, bool dont_wait)
+{
+	/* Those of the standard streams are other processes' as well. */
+	int flags = dont_wait || fd <= STDERR_FILENO ? -1 :
+						       fcntl(fd, F_GETFL);
+
+	if (flags < 0 || flags & O_NONBLOCK ||
+	    fcntl(fd, F_SETFL, flags | O_NONBLOCK))
+		return 0;
+	return flags + 1;
+}
+
+void pl__sim_io_end(int fd, int before)
+{
+	int now = errno;
+
+	if (before)
+		fcntl(fd, F_SETFL, before - 1);
+	errno = now;
+}
+
+void pl__sim_io_wait(const char *where, int fd, short events)
+{
+	struct pollfd p = { .fd = fd, .events = events };
+
+	pl__sim_poll(where, &p, 1, PL__SIM_FOREVER);
+}

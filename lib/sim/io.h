@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * io: waiting for a descriptor, which stays the kernel's
+ *
+ * A call that would wait is made without waiting, again and again, each time
+ * that another thread's call may have changed what it finds.
+ */
+#ifndef PL_SIM_IO_H
+#define PL_SIM_IO_H
+
+#include <errno.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Something was written, read, opened or closed. */
+void pl__sim_io_changed(void);
+
+/* As poll(), but @timeout_ns; PL__SIM_FOREVER: none. */
+int pl__sim_poll(const char *where, struct pollfd *fds, nfds_t nr,
+		 uint64_t timeout_ns);
+
+/*
+ * Makes a descriptor non-blocking; returns what pl__sim_io_end() is given to
+ * undo it, or 0: the caller does not want to wait, or it cannot be said.
+ */
+int pl__sim_io_begin(int fd, bool dont_wait);
+void pl__sim_io_end(int fd, int before);
+void pl__sim_io_wait(const char *where, int fd, short events);
+
+/* @call, which waits for @events of @fd unless @fd or @dont_wait forbid it. */
+#define PL__SIM_IO(where, fd, events, dont_wait, call) __extension__ ({	\
+	int __before;							\
+	long __ret;							\
+									\
+	pl__sim_point(where);						\
+	for (;;) {							\
+		__before = pl__sim_io_begin(fd, dont_wait);		\
+		__ret = (long)(call);					\
+		pl__sim_io_end(fd, __before);				\
+		pl__sim_io_changed();					\
+		if (__ret >= 0 || errno != EAGAIN || !__before)		\
+			break;						\
+		pl__sim_io_wait(where, fd, events);			\
+	}								\
+	__ret;								\
+})
+
+#endif /* PL_SIM_IO_H */

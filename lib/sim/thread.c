@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+#include "sim/state.h"
+
+#include <sched.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define TID_BASE	0x400000	/* above what the kernel gives */
+
+struct pl__sim_thread *pl__sim_self(void)
+{
+	return pl__sim_me;
+}
+
+static bool is_gone(const struct pl__sim_thread *t)
+{
+	return t->state == PL__SIM_ENDED && (t->is_joined || t->is_detached);
+}
+
+struct pl__sim_thread *pl__sim_thread_add(void)
+{
+	struct pl__sim_thread *t;
+
+	pl__sim_for_each(t)
+		if (is_gone(t) && t != pl__sim.ended)
+			break;
+	if (t == pl__sim_threads + PL__SIM_MAX_THREADS)
+		pl__sim_fail("more than %d threads", PL__SIM_MAX_THREADS);
+	if (t == pl__sim_threads + pl__sim_nr_threads)
+		pl__sim_nr_threads++;
+	memset(t, 0, sizeof(*t));
+	t->cpus = pl__sim_me ? pl__sim_me->cpus :
+			       (1ULL << pl__sim.nr_cpus) - 1;
+	t->prio = PL__SIM_MAX_CHANGES + pl__sim_random() % 1000000;
+	t->deadline_ns = PL__SIM_FOREVER;
+	return t;
+}
+
+struct pl__sim_thread *pl__sim_thread_of(pthread_t id)
+{
+	struct pl__sim_thread *t;
+
+	pl__sim_for_each(t)
+		if (pthread_equal(t->id, id) && !is_gone(t))
+			return t;
+	return NULL;
+}
+
+struct pl__sim_thread *pl__sim_thread_by_tid(int tid)
+{
+	struct pl__sim_thread *t;
+
+	if (!tid)
+		return pl__sim_me;
+	pl__sim_for_each(t)
+		if (t->state != PL__SIM_ENDED &&
+		    (tid == pl__sim_tid(t) || tid == t->real_tid))
+			return t;
+	return NULL;
+}
+
+int pl__sim_tid(const struct pl__sim_thread *t)
+{
+	return TID_BASE + (int)(t - pl__sim_threads);
+}
+
+uint64_t pl__sim_cpu_ns(const struct pl__sim_thread *t)
+{
+	return t->ran_ns + (t->state == PL__SIM_COMPUTES ?
+			    pl__sim.now_ns - t->since_ns : 0);
+}
+
+uint64_t pl__sim_cpu_ns_all(void)
+{
+	struct pl__sim_thread *t;
+	uint64_t sum = 0;
+
+	pl__sim_for_each(t)
+		sum += pl__sim_cpu_ns(t);
+	return sum;
+}
+
+void pl__sim_thread_first(struct pl__sim_thread *t)
+{
+	pl__sim_me = t;
+	t->real_tid = (int)PL__SIM_REAL(syscall)(SYS_gettid);
+	pl__sim_await_turn(t);
+	pl__sim_pass("start");
+}
+
+void pl__sim_thread_last(void)
+{
+	pl__sim_pass("end");
+	pl__sim_me->state = PL__SIM_ENDED;
+	pl__sim.ended = pl__sim_me;
+	pl__sim_switch();
+}
+
+/*
+ * A thread that ended is gone when the next one goes on; but for its id, which
+ * is nobody else's until it is joined.
+ */
+void pl__sim_thread_reap(struct pl__sim_thread *t)
+{
+	if (t->is_detached) {
+		PL__SIM_REAL(pthread_join)(t->id, NULL);
+		return;
+	}
+	while (!PL__SIM_REAL(syscall)(SYS_tgkill, getpid(), t->real_tid, 0))
+		PL__SIM_REAL(sched_yield)();
+}
+
+uint32_t pl__sim_nr_cpus(void)
+{
+	return pl__sim.nr_cpus;
+}
