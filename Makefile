@@ -103,6 +103,12 @@ TSAN_O		:= $(O)/tsan
 TSAN_SO		:= $(TSAN_O)/$(notdir $(LIB_SO))
 TSANDIR		= $(LIBDIR)/parklot-tsan
 TSAN_PC		:= $(O)/parklot-tsan.pc
+# And for programs that are simulated.
+SIM_O		:= $(O)/sim
+SIM_SO		:= $(SIM_O)/$(notdir $(LIB_SO))
+SIM_A		:= $(SIM_O)/libparklot.a
+SIMDIR		= $(LIBDIR)/parklot-sim
+SIM_PC		:= $(O)/parklot-sim.pc
 PC		:= $(O)/parklot.pc
 CMAKE		:= $(O)/parklot-config.cmake $(O)/parklot-config-version.cmake
 CMAKEDIR	= $(LIBDIR)/cmake/parklot
@@ -154,7 +160,7 @@ MAN_BUILT	:= $(addprefix $(O)/,$(MAN_PAGES))
 .SUFFIXES:
 
 .PHONY: all
-all: lib lib-tsan tools examples benches ## the library, tools, examples, benchmarks
+all: lib lib-tsan lib-sim tools examples benches ## the library, tools, examples, benchmarks
 
 .PHONY: lib
 lib: $(LIB_A) $(LIB_SO) $(PC) $(CMAKE) ## libparklot.a, libparklot.so
@@ -180,6 +186,11 @@ lib-tsan: $(TSAN_PC)
 		echo 'no ThreadSanitizer: no parklot-tsan' >&2
 	+$(Q)if [ -e $(O)/has-tsan ]; then $(MAKE) --no-print-directory \
 		O=$(TSAN_O) VARIANT=tsan $(TSAN_SO); fi
+
+.PHONY: lib-sim
+lib-sim: $(SIM_PC) ## the library for tests under one seed: parklot-sim(7)
+	+$(Q)$(MAKE) --no-print-directory O=$(SIM_O) VARIANT=sim $(SIM_SO) \
+		$(SIM_A)
 
 # A change of compiler or flags rebuilds everything, a file that comes or goes
 # the library.
@@ -231,7 +242,7 @@ $(LIB_SO): $(PIC_OBJS) lib/parklot.map $(O)/sources
 		$(PIC_OBJS) $(LDFLAGS) $(LIBURING_LIBS)
 	@ln -sf $(@F) $(O)/libparklot.so
 
-$(PC) $(TSAN_PC) $(CMAKE): $(O)/%: lib/%.in Makefile FORCE
+$(PC) $(TSAN_PC) $(SIM_PC) $(CMAKE): $(O)/%: lib/%.in Makefile FORCE
 	@mkdir -p $(@D)
 	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' \
 		-e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
@@ -453,7 +464,7 @@ include bench/bench.mk
 # ---- install ----
 
 .PHONY: install
-install: lib lib-tsan tools $(MAN_BUILT) ## to DESTDIR/PREFIX
+install: lib lib-tsan lib-sim tools $(MAN_BUILT) ## to DESTDIR/PREFIX
 	$(INSTALL) -d $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(CMAKEDIR) \
 		$(DESTDIR)$(BINDIR) $(DESTDIR)$(INCLUDEDIR)/linux \
 		$(DESTDIR)$(INCLUDEDIR)/parklot
@@ -470,6 +481,11 @@ install: lib lib-tsan tools $(MAN_BUILT) ## to DESTDIR/PREFIX
 			$(DESTDIR)$(TSANDIR)/$(notdir $(TSAN_SO)) && \
 		ln -sf $(notdir $(TSAN_SO)) $(DESTDIR)$(TSANDIR)/libparklot.so && \
 		$(INSTALL) -m 644 $(TSAN_PC) $(DESTDIR)$(LIBDIR)/pkgconfig/; fi
+	$(INSTALL) -D -m 755 $(SIM_SO) \
+		$(DESTDIR)$(SIMDIR)/libparklot.so.$(SOVERSION)
+	ln -sf libparklot.so.$(SOVERSION) $(DESTDIR)$(SIMDIR)/libparklot.so
+	$(INSTALL) -m 644 $(SIM_A) $(DESTDIR)$(SIMDIR)/
+	$(INSTALL) -m 644 $(SIM_PC) $(DESTDIR)$(LIBDIR)/pkgconfig/
 	$(INSTALL) -m 644 include/parklot.h include/parklot.hpp \
 		$(DESTDIR)$(INCLUDEDIR)/
 	$(INSTALL) -m 644 $(HEADERS) $(DESTDIR)$(INCLUDEDIR)/parklot/
@@ -491,8 +507,10 @@ uninstall: ## takes away what install put there
 		$(addprefix $(DESTDIR)$(BINDIR)/,$(notdir $(TOOLS))) \
 		$(DESTDIR)$(TSANDIR)/$(notdir $(TSAN_SO)) \
 		$(DESTDIR)$(TSANDIR)/libparklot.so \
+		$(addprefix $(DESTDIR)$(SIMDIR)/,libparklot.a \
+			libparklot.so libparklot.so.$(SOVERSION)) \
 		$(addprefix $(DESTDIR)$(LIBDIR)/pkgconfig/,\
-			$(notdir $(PC) $(TSAN_PC))) \
+			$(notdir $(PC) $(TSAN_PC) $(SIM_PC))) \
 		$(addprefix $(DESTDIR)$(CMAKEDIR)/,$(notdir $(CMAKE))) \
 		$(DESTDIR)$(INCLUDEDIR)/parklot.h \
 		$(DESTDIR)$(INCLUDEDIR)/parklot.hpp \
@@ -504,7 +522,7 @@ uninstall: ## takes away what install put there
 		$(DESTDIR)$(MANDIR)/man$(subst .,,$(suffix $(p)))/$(notdir $(p)))
 	-rmdir $(DESTDIR)$(INCLUDEDIR)/parklot/wrap \
 		$(DESTDIR)$(INCLUDEDIR)/parklot $(DESTDIR)$(CMAKEDIR) \
-		$(DESTDIR)$(TSANDIR) \
+		$(DESTDIR)$(TSANDIR) $(DESTDIR)$(SIMDIR) \
 		$(DESTDIR)$(dir $(GDB_SCRIPT)) 2>/dev/null
 
 .PHONY: dkms-source
