@@ -46,6 +46,7 @@ FLAGS_asan	:= -fsanitize=address,undefined -fno-sanitize-recover=all \
 FLAGS_tsan	:= -fsanitize=thread
 FLAGS_inject	:= -DPL_TEST_INJECT -DPL_TEST_FAULT
 FLAGS_sim	:= -DPL_SIM -DPL_TEST_FAULT
+FLAGS_sim-asan	:= $(FLAGS_sim) $(FLAGS_asan)
 FLAGS_lto	:= -flto=auto -Wno-maybe-uninitialized
 FLAGS_cov	:= -O0 --coverage -fprofile-update=atomic \
 		   -fno-builtin-fork -DPL_TEST_COVERAGE -DPL_TEST_FAULT
@@ -90,7 +91,7 @@ endif
 # ---- what ----
 
 # The simulation is of its variant alone.
-ROOMS		:= $(filter-out $(if $(filter sim,$(VARIANT)),,sim),\
+ROOMS		:= $(filter-out $(if $(filter sim%,$(VARIANT)),,sim),\
 		   $(shell sed 's/[[:space:]]*\#.*//' lib/LAYERS))
 LIB_SRCS	:= $(foreach r,$(ROOMS),$(sort $(wildcard lib/$(r)/*.c))) \
 		   $(sort $(wildcard lib/ctx/arch/$(MACHINE)/*.S))
@@ -236,7 +237,7 @@ $(LIB_SO): $(PIC_OBJS) lib/parklot.map $(O)/sources
 	$(call say,LD,$@)
 	$(Q)$(CC) $(filter-out $(FLAGS_tsan),$(CFLAGS)) -shared \
 		-Wl,-soname,$(@F) \
-		$(if $(filter sim,$(VARIANT)),,\
+		$(if $(filter sim%,$(VARIANT)),,\
 		-Wl,--version-script=lib/parklot.map) -Wl,-z,now \
 		-Wl,-z,nodelete -o $@ \
 		$(PIC_OBJS) $(LDFLAGS) $(LIBURING_LIBS)
@@ -368,6 +369,12 @@ check-full: ## all builds, kernels, models, programs: over an hour
 check-long: ## hours of stress: TIME= SEEDS= SEED= REPEAT=, scripts/long.sh
 	$(Q)O='$(O)' TIME='$(TIME)' SEEDS='$(SEEDS)' SEED='$(SEED)' \
 		REPEAT='$(REPEAT)' scripts/check --long
+
+.PHONY: sim
+sim: ## the simulation with more seeds: SEEDS=10000 SEED=1
+	$(Q)O='$(O)' SEEDS='$(or $(SEEDS),10000)' SEED='$(SEED)' \
+		scripts/check sim-seeds; status=$$?; \
+		grep '^# sim:' '$(O)/check/sim-seeds.log'; exit $$status
 
 # As vm/run calls it, too.
 VM_KERNEL	:= $(patsubst rt,6.12-rt,$(KERNEL))

@@ -5,9 +5,9 @@
 #	SEEDS=N		how many (10000)
 # shellcheck shell=bash
 
-# sim_run VARIABLE=VALUE... PROGRAM...: two at a time.
+# sim_run VARIABLE=VALUE... [OPTION]... PROGRAM...: two at a time.
 sim_run() {
-	local settings=(SIM_SEED=1 SIM_SEEDS=1 TEST_TIMEOUT_FACTOR=10)
+	local settings=(SIM_SEED=1 SIM_SEEDS=1 TEST_TIMEOUT_FACTOR=100)
 
 	while [[ $1 == *=* ]]; do
 		settings+=("$1")
@@ -16,14 +16,59 @@ sim_run() {
 	env "${settings[@]}" scripts/run-tests -j 2 "$@"
 }
 
-# In virtual time, the timed ones too: all of them with one seed, the small ones
-# with many.
+# In virtual time, the timed ones too: all of them with one seed, those that are
+# short with many.
 part_sim() {
-	local small=$O/sim/selftests/lib_small
-
 	mk sim VARIANT=sim lib-tests
 	# shellcheck disable=SC2046 # words are meant
 	sim_run LIB_TEST_SCALE=5 \
-		$(but_for lib_small -- $(programs sim lib))
-	sim_run SIM_SEEDS=300 "$small"
+		$(but_for lib_small lib_stress -- $(programs sim lib))
+	sim_run SIM_SEEDS=300 "$O/sim/selftests/lib_small"
+	sim_run SIM_SEEDS=50 "$O/sim/selftests/lib_stress"
+}
+
+# hashes VARIANT CPUS: one for 1000 runs, of five tests of lib_small, on these
+# processors.
+hashes() {
+	local test
+
+	for test in mutex_admits_one_and_wakes_the_next selects_pair_up \
+		timers_fire_or_are_deleted_once each_byte_ends_one_read \
+		tasks_behind_blocked_ones_run; do
+		SIM_TRACE=1 SIM_SEED=1 SIM_SEEDS=200 taskset -c "$2" \
+			"$O/$1/selftests/lib_small" -t "$test" 2>&1 |
+			grep ' hash '
+	done | sha256sum | cut -c1-16
+}
+
+# same_hashes VARIANT: twice, on one processor and on all.
+same_hashes() {
+	local first again
+
+	first=$(hashes "$1" 0)
+	again=$(hashes "$1" "0-$(($(nproc) - 1))")
+	echo "$first $again"
+	[[ $first == "$again" ]]
+}
+
+# A seed repeats its run: 1000 of them, twice, as they are and with ASan.
+part_sim-same() {
+	local variant
+
+	tap_begin
+	for variant in sim sim-asan; do
+		mk "$variant" VARIANT="$variant" "$O/$variant/selftests/lib_small"
+		try "seeds_repeat_in_$variant" same_hashes "$variant"
+	done
+	tap_end
+}
+
+# What mixes everything at random, and the small tests, with many seeds.
+part_sim-seeds() {
+	local nr=${SEEDS:-10000}
+
+	mk sim VARIANT=sim lib-tests
+	sim_run SIM_SEED="${SEED:-1}" SIM_SEEDS="$nr" \
+		-t "$((900 + nr))" "$O/sim/selftests/lib_stress" \
+		"$O/sim/selftests/lib_small"
 }

@@ -47,6 +47,8 @@ static void note_pair(uint32_t thread, uint64_t what)
 	static uint32_t thread_before;
 	uint64_t pair = (before * 31 + what) * 0x9e3779b97f4a7c15ULL >> 48;
 
+	if (pl__sim.shared)
+		pl__sim.shared->hash = pl__sim.hash;
 	if (pl__sim.shared && thread != thread_before)
 		pl__sim.shared->pairs[pair / 64] |= 1ULL << pair % 64;
 	before = what;

@@ -20,16 +20,6 @@ int __attribute__((weak)) pl_runtime_start(const void *cfg);
 int __attribute__((weak)) pl_runtime_stop(void);
 int __attribute__((weak)) pl_runtime_backend(void);
 
-static uint64_t nr_bits_of(const uint64_t *map, size_t nr)
-{
-	uint64_t sum = 0;
-	size_t i;
-
-	for (i = 0; i < nr; i++)
-		sum += (uint64_t)__builtin_popcountll(map[i]);
-	return sum;
-}
-
 static void __attribute__((noreturn))
 child(uint64_t seed, void (*fn)(void *arg), void *arg,
       struct pl__sim_shared *shared)
@@ -43,7 +33,6 @@ child(uint64_t seed, void (*fn)(void *arg), void *arg,
 	fn(arg);
 	if (pl_runtime_stop)
 		pl_runtime_stop();
-	shared->hash = pl__sim.hash;
 	exit(0);
 }
 
@@ -83,7 +72,7 @@ static int run(uint64_t seed, void (*fn)(void *arg), void *arg,
 	return 1;
 }
 
-static struct pl__sim_shared *shared_map(void)
+struct pl__sim_shared *pl__sim_shared_map(void)
 {
 	void *p = mmap(NULL, sizeof(struct pl__sim_shared),
 		       PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
@@ -122,15 +111,18 @@ static double seconds(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
-static void say_seeds(const struct pl__sim_shared *shared, uint64_t *hashes,
-		      uint64_t passed, double s)
+void pl__sim_say(const struct pl__sim_shared *shared, uint64_t *hashes,
+		 uint64_t nr, double s, char *to, size_t size)
 {
-	fprintf(stderr, "sim: %llu seeds passed, %llu schedules differed, %llu pairs of points; %.0f runs/s\n",
-		(unsigned long long)passed,
-		(unsigned long long)nr_distinct(hashes, passed),
-		(unsigned long long)nr_bits_of(shared->pairs,
-					    PL__SIM_PAIRS / 64),
-		s > 0 ? (double)passed / s : 0);
+	uint64_t pairs = 0;
+	size_t i;
+
+	for (i = 0; i < PL__SIM_PAIRS / 64; i++)
+		pairs += (uint64_t)__builtin_popcountll(shared->pairs[i]);
+	snprintf(to, size, "sim: %llu seeds passed, %llu schedules differed, %llu pairs of points; %.0f runs/s",
+		 (unsigned long long)nr,
+		 (unsigned long long)nr_distinct(hashes, nr),
+		 (unsigned long long)pairs, s > 0 ? (double)nr / s : 0);
 }
 
 int pl_sim_seeds(uint64_t from, uint64_t nr, void (*fn)(void *arg), void *arg)
@@ -138,13 +130,14 @@ int pl_sim_seeds(uint64_t from, uint64_t nr, void (*fn)(void *arg), void *arg)
 	struct pl__sim_shared *shared;
 	int ret = check_context(fn);
 	uint64_t *hashes, i;
+	char text[128];
 	double begin;
 
 	if (ret)
 		return ret;
 	if (!nr || nr > SIZE_MAX / sizeof(*hashes))
 		return -EINVAL;
-	shared = shared_map();
+	shared = pl__sim_shared_map();
 	hashes = malloc(nr * sizeof(*hashes));
 	if (!shared || !hashes) {
 		ret = -ENOMEM;
@@ -157,8 +150,11 @@ int pl_sim_seeds(uint64_t from, uint64_t nr, void (*fn)(void *arg), void *arg)
 			break;
 		hashes[i] = shared->hash;
 	}
-	if (nr > 1)
-		say_seeds(shared, hashes, i, seconds() - begin);
+	if (nr > 1) {
+		pl__sim_say(shared, hashes, i, seconds() - begin, text,
+			    sizeof(text));
+		fprintf(stderr, "%s\n", text);
+	}
 out:
 	free(hashes);
 	if (shared)
@@ -192,7 +188,7 @@ int pl_sim_all(uint32_t most, void (*fn)(void *arg), void *arg)
 
 	if (ret)
 		return ret;
-	shared = shared_map();
+	shared = pl__sim_shared_map();
 	if (!shared)
 		return -ENOMEM;
 	c = &shared->choices;

@@ -30,6 +30,12 @@ struct pl__sim_shared {
 	struct pl__sim_choices	choices;
 };
 
+/* Zeroed, or NULL. */
+struct pl__sim_shared *pl__sim_shared_map(void);
+/* Writes to @to what @nr runs, which had these hashes, did in @s seconds. */
+void pl__sim_say(const struct pl__sim_shared *shared, uint64_t *hashes,
+		 uint64_t nr, double s, char *to, size_t size);
+
 struct pl__sim_run {
 	struct pl__sim_thread	*running;
 	struct pl__sim_thread	*ended;		/* its exit is waited for */

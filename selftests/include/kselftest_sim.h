@@ -12,14 +12,16 @@
 #ifndef SELFTESTS_KSELFTEST_SIM_H
 #define SELFTESTS_KSELFTEST_SIM_H
 
-#include "sim/sim.h"
+#include "sim/state.h"
 
 static uint64_t __test_seed;
+static struct pl__sim_shared *__test_shared;
 
 static inline void __test_begin(void)
 {
 #ifndef SIM_ITSELF
 	pl__sim_begin(__test_seed);
+	pl__sim.shared = __test_shared;
 #endif
 }
 
@@ -27,25 +29,46 @@ static inline uint64_t __test_number(const char *name)
 {
 	const char *s = getenv(name);
 
-	return s ? strtoull(s, NULL, 0) : 1;
+	return s && atoll(s) > 0 ? strtoull(s, NULL, 0) : 1;
+}
+
+static inline double __test_seconds(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
 /* Returns why the test failed, with the first seed that made it, or NULL. */
 static inline const char *__test_all(struct __test_metadata *t, char *buf,
 				     size_t size)
 {
-	uint64_t i, nr = __test_number("SIM_SEEDS");
+	uint64_t i = 0, first = __test_number("SIM_SEED");
+	uint64_t nr = __test_number("SIM_SEEDS");
+	uint64_t *hashes = (uint64_t *)calloc(nr, sizeof(*hashes));
+	double begin = __test_seconds();
 	const char *verdict = NULL;
+	char text[128];
 
-	__test_seed = __test_number("SIM_SEED");
-	for (i = 0; i < nr && !verdict; i++) {
+	__test_shared = pl__sim_shared_map();
+	if (!hashes || !__test_shared)
+		return "no memory for as many seeds";
+	while (i < nr && !verdict) {
+		__test_seed = first + i;
 		verdict = __test_once(t, buf, size);
-		if (verdict)
-			__test_print("# again: SIM_SEED=%llu %s -t %s",
-				     (unsigned long long)__test_seed,
-				     program_invocation_name, t->title);
-		__test_seed++;
+		hashes[i++] = __test_shared->hash;
 	}
+	pl__sim_say(__test_shared, hashes, i - !!verdict,
+		    __test_seconds() - begin, text, sizeof(text));
+	if (nr > 1)
+		__test_print("# %s", text);
+	if (verdict)
+		__test_print("# again: SIM_SEED=%llu %s -t %s",
+			     (unsigned long long)__test_seed,
+			     program_invocation_name, t->title);
+	munmap(__test_shared, sizeof(*__test_shared));
+	free(hashes);
 	return verdict;
 }
 

@@ -96,13 +96,13 @@ static void stress(uint32_t nr_workers, uint64_t ns, uint64_t seed)
 
 /* ---- as a test, and by hand ---- */
 
-static uint64_t test_ns = 500 * NSEC_PER_MSEC;
+static uint64_t test_ns = LOAD_NS(500 * NSEC_PER_MSEC);
 static uint64_t test_seed;
 static uint64_t test_workers;	/* 0: as many as the environment says */
 
 static uint64_t seed_of_now(void)
 {
-	return test_seed ? test_seed : pl_now() / 1000;
+	return test_seed ? test_seed : new_seed();
 }
 
 RT_FIXTURE(stress)

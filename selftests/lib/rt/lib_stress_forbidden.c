@@ -83,13 +83,13 @@ static void run_needed(uint32_t nr_workers, uint64_t ns, uint64_t seed)
 	check_books();
 }
 
-static uint64_t test_ns = 300 * NSEC_PER_MSEC;
+static uint64_t test_ns = LOAD_NS(300 * NSEC_PER_MSEC);
 static uint64_t test_seed;
 static uint64_t test_workers = 4;
 
 static uint64_t seed_of_now(void)
 {
-	return test_seed ? test_seed : pl_now() / 1000;
+	return test_seed ? test_seed : new_seed();
 }
 
 RT_FIXTURE(stress_forbidden)

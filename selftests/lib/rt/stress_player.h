@@ -9,6 +9,23 @@
 
 #include <sys/socket.h>
 
+/* How long a load lasts; in the simulation it is short, and has many seeds. */
+#ifdef PL_SIM
+# define LOAD_NS(ns)	((ns) / 200)
+#else
+# define LOAD_NS(ns)	(ns)
+#endif
+
+/* Another one each time, but that of the simulation. */
+static inline uint64_t new_seed(void)
+{
+#ifdef PL_SIM
+	return __test_seed + 1;
+#else
+	return pl_now() / 1000;
+#endif
+}
+
 #define NR_WORDS	8
 #define NR_MUTEXES	4
 #define NR_PAIRS	8
