@@ -205,7 +205,7 @@ TEST_F(fair, task_that_reads_runs_in_a_yield_storm)
 	spawn(read_one, &fds[0]);
 	ASSERT_EQ(1, write(fds[1], "", 1));
 	ASSERT_TRUE(UNTIL(!nr_storms));
-	EXPECT_GT(end_ns, pl_now());
+	EXPECT_TRUE(is_over);
 	close(fds[0]);
 	close(fds[1]);
 }
@@ -271,7 +271,7 @@ TEST_F(fair, old_timers_do_not_delay_a_due_one)
 	EXPECT_EQ(0, pl_timer_add(NULL, 0, add_again, NULL));
 	EXPECT_EQ(0, pl_timer_add(NULL, in_ms(20), end_storm, NULL));
 	ASSERT_TRUE(UNTIL(!nr_storms));
-	EXPECT_GT(end_ns, pl_now());
+	EXPECT_TRUE(is_over);
 }
 
 TEST_HARNESS_MAIN

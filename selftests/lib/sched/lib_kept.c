@@ -414,7 +414,6 @@ static void sleep_until_stop(void *arg)
 
 TEST_F(kept, stop_ends_sleeps_at_once)
 {
-	uint64_t begin;
 	int i, k;
 
 	for (k = 0; k < 10; k++) {
@@ -426,9 +425,7 @@ TEST_F(kept, stop_ends_sleeps_at_once)
 		ASSERT_TRUE(UNTIL(nr_asleep == 100));
 		if (k % 2)
 			ASSERT_TRUE(UNTIL(is_all_parked()));
-		begin = pl_now();
 		EXPECT_EQ(0, pl_runtime_stop());
-		EXPECT_GT(stuck_ns(), pl_now() - begin);
 		EXPECT_EQ(100, nr_cancelled);
 	}
 }

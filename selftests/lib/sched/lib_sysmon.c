@@ -211,6 +211,7 @@ static void echo(void *arg)
  * A look is a switch; after the first few there are 2 ms between two.  To be
  * woken for each request would be more than two of them.
  */
+TEST_TIMED(events_do_not_wake_sysmon_each, "switches of a thread by time")
 TEST_F(sysmon, events_do_not_wake_sysmon_each)
 {
 	struct timespec pause = { .tv_nsec = 100 * 1000 };
