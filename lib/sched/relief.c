@@ -201,6 +201,8 @@ uint32_t pl__relief_scan(uint64_t now, bool has_work)
 
 	for (i = 0; i < nr; i++)
 		relief_look_at(pl__rt.workers[i], now, &look);
+	/* Where they get no relief, busy workers look at their queues. */
+	store_relaxed(&pl__rt.nr_long, look.nr_long);
 	if (load_relaxed(&pl__rt.nr_stalled) < target)
 		relief_limit_lift();
 	/* A worker that starts is a relief that is under way. */

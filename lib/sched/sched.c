@@ -145,7 +145,7 @@ static __pl_noinline struct pl__task *next_of_others(struct pl__worker *w)
 		return t;
 	if (load_relaxed(&w->tick) % OTHERS_EVERY == 0 ||
 	    pl__has_surplus_workers() || pl__nr_blocked() ||
-	    load_relaxed(&pl__rt.nr_stalled))
+	    load_relaxed(&pl__rt.nr_stalled) || load_relaxed(&pl__rt.nr_long))
 		t = pl__steal_from_stalled(w);
 	return t ? t : next_oldest(w);
 }

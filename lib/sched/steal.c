@@ -330,5 +330,5 @@ struct pl__task *pl__steal_from_stalled(struct pl__worker *w)
 		i = i + 1 < nr ? i + 1 : 0;
 	w->next_stalled = i;
 	w->stalled_moves = nr_moves(worker_of(i));
-	return is_stalled ? steal_one(w, v, NULL) : NULL;
+	return is_stalled ? steal_from(w, v, NULL) : NULL;
 }
