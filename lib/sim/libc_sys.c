@@ -162,7 +162,7 @@ static long affinity_get(int tid, size_t size, void *mask)
 static long affinity_set(int tid, size_t size, const void *mask)
 {
 	struct pl__sim_thread *t = pl__sim_thread_by_tid(tid);
-	uint64_t all = (1ULL << pl__sim_nr_cpus()) - 1, bits = 0;
+	uint64_t all = UINT64_MAX >> (64 - pl__sim_nr_cpus()), bits = 0;
 
 	memcpy(&bits, mask, size < sizeof(bits) ? size : sizeof(bits));
 	if (!t || !(bits & all)) {

@@ -107,8 +107,7 @@ static bool can_run(struct pl__sim_thread *t)
 	return true;
 }
 
-/* How many sleep until a deadline, and the first one. */
-static uint32_t nr_with_deadline(uint64_t *first)
+uint32_t pl__sim_nr_with_deadline(uint64_t *first)
 {
 	struct pl__sim_thread *t;
 	uint32_t nr = 0;
@@ -132,7 +131,7 @@ static uint32_t nr_with_deadline(uint64_t *first)
 static void clock_jump(void)
 {
 	uint64_t first;
-	uint32_t nr = nr_with_deadline(&first);
+	uint32_t nr = pl__sim_nr_with_deadline(&first);
 
 	if (!nr)
 		pl__sim_fail("DEADLOCK");
@@ -199,6 +198,8 @@ static struct pl__sim_thread *next_thread(void)
 	struct pl__sim_thread *t;
 	uint32_t nr = 0;
 
+	if (pl__sim_is_machine())
+		return pl__sim_machine_next();
 	for (;;) {
 		pl__sim_for_each(t)
 			if (can_run(t))
@@ -232,8 +233,13 @@ void pl__sim_pass(const char *where)
 
 	must_have_turn(where);
 	me->where = where;
-	me->ran_ns += 100;
-	pl__sim.now_ns += pl__sim.choices ? 100 : 50 + pl__sim_random() % 100;
+	if (pl__sim_is_machine()) {
+		pl__sim_machine_pass();
+	} else {
+		me->ran_ns += 100;
+		pl__sim.now_ns += pl__sim.choices ? 100 :
+				  50 + pl__sim_random() % 100;
+	}
 	if (++pl__sim.nr_points > MAX_POINTS)
 		pl__sim_fail("LIVELOCK (too many points)");
 	pl__sim_event(where);
@@ -261,7 +267,9 @@ void pl__sim_point(const char *where)
 	if (!pl__sim_is_on || (pl__sim_in_handler(&of_fault) && of_fault))
 		return;
 	pl__sim_pass(where);
-	if (pl__sim_one_in(pl__sim.preempt_in))
+	if (pl__sim_is_machine())
+		pl__sim_switch();
+	else if (pl__sim_one_in(pl__sim.preempt_in))
 		pause_for(PL__SIM_PREEMPTED, 1000ULL << pl__sim_random() % 16);
 	else if (pl__sim.choices || pl__sim.is_pct ||
 		 pl__sim_one_in(pl__sim.one_in))
@@ -271,7 +279,10 @@ void pl__sim_point(const char *where)
 void pl__sim_compute(uint64_t ns)
 {
 	pl__sim_pass("compute");
-	pause_for(PL__SIM_COMPUTES, ns);
+	if (pl__sim_is_machine())
+		pl__sim_machine_compute(ns);
+	else
+		pause_for(PL__SIM_COMPUTES, ns);
 }
 
 bool pl__sim_sleep(const char *where, const void *key,
@@ -301,7 +312,7 @@ bool pl__sim_sleep(const char *where, const void *key,
 static struct pl__sim_thread *sleeper_of(const void *key)
 {
 	struct pl__sim_thread *t, *first = NULL;
-	bool any = pl__sim_one_in(8);
+	bool any = !pl__sim_is_machine() && pl__sim_one_in(8);
 
 	pl__sim_for_each(t)
 		if (t->state == PL__SIM_BLOCKED && t->key == key &&
@@ -319,6 +330,8 @@ int pl__sim_wake(const void *key, int nr)
 	while (woken < nr && (t = sleeper_of(key))) {
 		t->state = PL__SIM_RUNNABLE;
 		t->timed_out = false;
+		if (pl__sim_is_machine())
+			pl__sim_machine_queue(t, pl__sim.now_ns);
 		woken++;
 	}
 	return woken;
@@ -383,6 +396,7 @@ static void grow_descriptors(void)
 
 void pl__sim_begin(uint64_t seed)
 {
+	const char *cpus = getenv("SIM_CPUS");
 	struct pl__sim_thread *me;
 
 	if (pl__sim_is_on)
@@ -394,6 +408,11 @@ void pl__sim_begin(uint64_t seed)
 	pl__sim.hash = 14695981039346656037ULL;
 	pl__sim.now_ns = PL__SIM_START_NS;
 	draw(&pl__sim);
+	if (pl__sim_machine_begin(cpus ? (uint32_t)atoi(cpus) : 0)) {
+		pl__sim.nr_cpus = (uint32_t)atoi(cpus);
+		pl__sim.is_pct = false;
+		pl__sim.spurious_in = 0;
+	}
 	stay_on_one_cpu();
 	grow_descriptors();
 	me = pl__sim_thread_add();

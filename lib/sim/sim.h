@@ -51,7 +51,10 @@ struct pl__sim_thread {
 	bool			(*is_ready)(void *arg);	/* T: or NULL */
 	void			*arg;		/* T */
 	uint64_t		deadline_ns;	/* T */
-	uint64_t		queued;		/* T: its turn among sleepers */
+	uint64_t		queued;		/* T: since when it waits */
+	/* T: of a machine, see machine.c */
+	bool			has_cpu;
+	uint64_t		at_ns, slice_end_ns;
 	bool			timed_out;	/* T */
 	uint64_t		since_ns;	/* T: it computes */
 	uint64_t		ran_ns;		/* T: processor time */

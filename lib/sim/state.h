@@ -75,6 +75,19 @@ void pl__sim_report_begin(void);
 /* After a thread gave away its last turn. */
 void pl__sim_thread_reap(struct pl__sim_thread *t);
 
+/* How many sleep until a deadline, and the first one. */
+uint32_t pl__sim_nr_with_deadline(uint64_t *first);
+
+/* A machine of processors, if there is one: see machine.c. */
+bool pl__sim_machine_begin(uint32_t nr_cpus);
+bool pl__sim_is_machine(void);
+uint64_t pl__sim_machine_nr_switches(void);
+void pl__sim_machine_pass(void);
+void pl__sim_machine_queue(struct pl__sim_thread *t, uint64_t since_ns);
+void pl__sim_machine_add(struct pl__sim_thread *t);
+void pl__sim_machine_compute(uint64_t ns);
+struct pl__sim_thread *pl__sim_machine_next(void);
+
 /* Gives the turn to a thread that the seed chooses, perhaps the caller. */
 void pl__sim_switch(void);
 void pl__sim_await_turn(struct pl__sim_thread *t);

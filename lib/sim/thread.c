@@ -31,9 +31,11 @@ struct pl__sim_thread *pl__sim_thread_add(void)
 		pl__sim_nr_threads++;
 	memset(t, 0, sizeof(*t));
 	t->cpus = pl__sim_me ? pl__sim_me->cpus :
-			       (1ULL << pl__sim.nr_cpus) - 1;
+			       UINT64_MAX >> (64 - pl__sim.nr_cpus);
 	t->prio = PL__SIM_MAX_CHANGES + pl__sim_random() % 1000000;
 	t->deadline_ns = PL__SIM_FOREVER;
+	if (pl__sim_is_machine())
+		pl__sim_machine_add(t);
 	return t;
 }
 

@@ -12,8 +12,8 @@
 #define NR_BEHIND	8
 #define TURN_NS		(5 * NSEC_PER_MSEC)
 /*
- * A busy worker looks at one other worker before every 64th task, and takes half
- * of its tasks at a second look; there are two others at most.
+ * A busy worker looks at one other worker before every 64th task, and takes
+ * half of its tasks at a second look; there are two others at most.
  */
 #define NR_TURNS	(2 * 4 * 64)
 

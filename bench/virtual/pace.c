@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * How many workers run, and what follows from it, on a simulated machine.
+ *
+ *	SIM_CPUS=4 PARKLOT_SIM=1 pace LOAD
+ *
+ * runs a load for a second of virtual time and prints a line: requests a
+ * second, how late a request is served (p50, p99, the worst), processor time of
+ * a request, and how often threads were switched.  PARKLOT_WORKERS and
+ * PARKLOT_ELASTIC are the library's.  scripts/results virtual has all of them.
+ *
+ * Requests come to 64 connections, each a task that sleeps until the next one
+ * is due and computes for 10 us, more or less.
+ */
+#include "parklot.h"
+#include "parklot/sim.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#define NR_CONNECTIONS	64
+#define MAX_REQUESTS	(1U << 20)
+#define SERVICE_NS	10000
+#define WARM_UP_NS	100000000ULL
+#define LENGTH_NS	1000000000ULL
+
+static const struct load {
+	const char	*name;
+	double		busy;		/* of the processors; 0: all */
+	int		nr_blockers;	/* that block for 5 ms each time */
+	int		nr_hogs;	/* that compute for 20 ms each time */
+	double		long_share;	/* requests that compute for 10 ms */
+} loads[] = {
+	{ "tenth",	.busy = 0.1 },
+	{ "half",	.busy = 0.5 },
+	{ "nine-tenths", .busy = 0.9 },
+	{ "closed",	.busy = 0 },
+	{ "blockers",	.busy = 0.3, .nr_blockers = 200 },
+	{ "hog",	.busy = 0.3, .nr_hogs = 1 },
+	{ "hogs",	.busy = 0.3, .nr_hogs = 4 },
+	{ "long",	.busy = 0.5, .long_share = 0.01 },
+};
+
+static const struct load *load;
+static uint64_t begin_ns, end_ns;
+static uint32_t late_ns[MAX_REQUESTS];
+static uint32_t nr_requests;
+
+static uint64_t next_random(uint64_t *x)
+{
+	*x ^= *x << 13;
+	*x ^= *x >> 7;
+	*x ^= *x << 17;
+	return *x >> 11;
+}
+
+static double uniform(uint64_t *x)
+{
+	return ((double)next_random(x) + 0.5) / (double)(1ULL << 53);
+}
+
+static uint64_t service_ns(uint64_t *x)
+{
+	if (uniform(x) < load->long_share)
+		return 10000000;
+	return SERVICE_NS / 2 + next_random(x) % SERVICE_NS;
+}
+
+/* Until the next request; in a closed load that is 20 us after the answer. */
+static uint64_t pause_ns(uint64_t *x)
+{
+	double mean = SERVICE_NS * (1 - load->long_share) +
+		      10000000 * load->long_share;
+	double cpus = atof(getenv("SIM_CPUS"));
+
+	if (load->busy == 0)
+		return 20000;
+	return (uint64_t)(-log(uniform(x)) * mean * NR_CONNECTIONS /
+			  (load->busy * cpus));
+}
+
+static void note(uint64_t due_ns)
+{
+	uint64_t now = pl_now();
+
+	if (due_ns < begin_ns || now > end_ns || nr_requests == MAX_REQUESTS)
+		return;
+	late_ns[nr_requests++] = (uint32_t)(now - due_ns);
+}
+
+static void serve(void *arg)
+{
+	uint64_t x = 0x9e3779b97f4a7c15ULL * ((uintptr_t)arg + 1);
+	uint64_t due = pl_now() + pause_ns(&x);
+
+	while (due < end_ns) {
+		pl_sleep_until(due);
+		pl_sim_compute(service_ns(&x));
+		note(due);
+		due = (load->busy == 0 ? pl_now() : due) + pause_ns(&x);
+	}
+}
+
+static void block(void *arg)
+{
+	(void)arg;
+	while (pl_now() < end_ns) {
+		pl_sim_block(5000000);
+		pl_sim_compute(20000);
+		pl_yield();
+	}
+}
+
+static void compute(void *arg)
+{
+	(void)arg;
+	while (pl_now() < end_ns) {
+		pl_sim_compute(20000000);
+		pl_yield();
+	}
+}
+
+static void spawn(pl_task_t *tasks, int *nr, int more, void (*fn)(void *arg))
+{
+	while (more--) {
+		if (pl_spawn(&tasks[*nr], fn, (void *)(uintptr_t)*nr, NULL))
+			abort();
+		++*nr;
+	}
+}
+
+static int compare(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static double late_us(double share)
+{
+	return nr_requests ?
+	       late_ns[(uint32_t)(share * (nr_requests - 1))] / 1e3 : 0;
+}
+
+static double cpu_us(void)
+{
+	struct pl_stat_worker w = PL_STAT_WORKER_INIT;
+	uint64_t sum = 0;
+	uint32_t i;
+
+	for (i = 0; !pl_stat_worker(i, &w); i++)
+		sum += w.cpu_ns;
+	return (double)sum / 1e3;
+}
+
+static void run(void)
+{
+	pl_task_t tasks[512];
+	int nr = 0;
+
+	begin_ns = pl_now() + WARM_UP_NS;
+	end_ns = begin_ns + LENGTH_NS;
+	spawn(tasks, &nr, NR_CONNECTIONS, serve);
+	spawn(tasks, &nr, load->nr_blockers, block);
+	spawn(tasks, &nr, load->nr_hogs, compute);
+	while (nr)
+		pl_join(tasks[--nr]);
+}
+
+int main(int argc, char **argv)
+{
+	struct pl_stat st = PL_STAT_INIT;
+	size_t i;
+
+	for (i = 0; argc == 2 && i < sizeof(loads) / sizeof(*loads); i++)
+		if (!strcmp(argv[1], loads[i].name))
+			load = &loads[i];
+	if (!load || !getenv("SIM_CPUS") || !getenv("PARKLOT_SIM")) {
+		fprintf(stderr, "usage: SIM_CPUS=N PARKLOT_SIM=1 %s LOAD\n",
+			argv[0]);
+		for (i = 0; i < sizeof(loads) / sizeof(*loads); i++)
+			fprintf(stderr, "  %s\n", loads[i].name);
+		return 2;
+	}
+	run();
+	pl_stat_read(&st);
+	qsort(late_ns, nr_requests, sizeof(*late_ns), compare);
+	printf("%-12s %8u %9.1f %9.1f %9.1f %8.2f %u\n", load->name,
+	       nr_requests, late_us(0.5), late_us(0.99), late_us(1),
+	       nr_requests ? cpu_us() / nr_requests : 0, st.workers);
+	return 0;
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The simulated machine: as many run at a time as it has processors. */
+#define SIM_ITSELF
+#include "kselftest_harness.h"
+
+#include "rt.h"
+
+#include "parklot/sim.h"
+
+#define NR_THREADS	8
+#define WORK_NS		(10 * NSEC_PER_MSEC)
+
+/* What a run took, of virtual time; written by its process. */
+static _Atomic uint64_t *took_ns;
+
+FIXTURE(machine) { char unused; };
+
+FIXTURE_SETUP(machine)
+{
+	rt_begin(_metadata);
+	took_ns = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+		       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)took_ns);
+}
+
+FIXTURE_TEARDOWN(machine) { }
+
+static uint64_t run_with(uint32_t nr_cpus, void (*fn)(void *arg), void *arg)
+{
+	set_env("SIM_CPUS", nr_cpus);
+	*took_ns = 0;
+	EXPECT_EQ(0, pl_sim_run(1, fn, arg));
+	return *took_ns;
+}
+
+static void *compute(void *arg)
+{
+	pl_sim_compute(WORK_NS);
+	return arg;
+}
+
+static void compute_in_threads(void *arg)
+{
+	pthread_t t[NR_THREADS];
+	uint64_t begin = pl_now();
+	int i;
+
+	(void)arg;
+	for (i = 0; i < NR_THREADS; i++)
+		pthread_create(&t[i], NULL, compute, NULL);
+	for (i = 0; i < NR_THREADS; i++)
+		pthread_join(t[i], NULL);
+	*took_ns = pl_now() - begin;
+}
+
+TEST_F(machine, threads_share_its_processors)
+{
+	uint32_t nr;
+	uint64_t ns;
+
+	for (nr = 1; nr <= NR_THREADS; nr *= 2) {
+		ns = run_with(nr, compute_in_threads, NULL);
+		EXPECT_LE(NR_THREADS / nr * WORK_NS, ns);
+		EXPECT_GE(NR_THREADS / nr * WORK_NS + NSEC_PER_MSEC, ns);
+	}
+}
+
+static void compute_task(void *arg)
+{
+	compute(arg);
+}
+
+static void compute_in_tasks(void *arg)
+{
+	pl_task_t t[NR_THREADS];
+	uint64_t begin;
+	int i;
+
+	(void)arg;
+	start_fixed(NR_THREADS, 0);
+	begin = pl_now();
+	for (i = 0; i < NR_THREADS; i++)
+		t[i] = spawn(compute_task, NULL);
+	for (i = 0; i < NR_THREADS; i++)
+		join(t[i]);
+	*took_ns = pl_now() - begin;
+}
+
+TEST_F(machine, tasks_use_all_processors)
+{
+	EXPECT_GE(WORK_NS + NSEC_PER_MSEC,
+		  run_with(NR_THREADS, compute_in_tasks, NULL));
+	EXPECT_LE(NR_THREADS / 2 * WORK_NS,
+		  run_with(2, compute_in_tasks, NULL));
+}
+
+TEST_F(machine, figures_repeat_exactly)
+{
+	uint64_t ns = run_with(3, compute_in_tasks, NULL);
+
+	EXPECT_LT(0, ns);
+	EXPECT_EQ(ns, run_with(3, compute_in_tasks, NULL));
+}
+
+static void *spin_on(void *arg)
+{
+	while (!atomic_load((atomic_bool *)arg))
+		pl__cpu_relax();
+	return NULL;
+}
+
+/* On one processor: the spinner has a slice, and then the other goes on. */
+static void spin_beside(void *arg)
+{
+	atomic_bool is_over = false;
+	uint64_t begin = pl_now();
+	pthread_t t;
+
+	(void)arg;
+	pthread_create(&t, NULL, spin_on, &is_over);
+	usleep(1000);
+	*took_ns = pl_now() - begin;
+	is_over = true;
+	pthread_join(t, NULL);
+}
+
+TEST_F(machine, spinning_thread_is_preempted_after_its_slice)
+{
+	uint64_t ns = run_with(1, spin_beside, NULL);
+
+	EXPECT_LE(NSEC_PER_MSEC, ns);
+	EXPECT_GE(5 * NSEC_PER_MSEC, ns);
+	ns = run_with(2, spin_beside, NULL);
+	EXPECT_GE(NSEC_PER_MSEC + 100 * NSEC_PER_USEC, ns);
+}
+
+TEST_HARNESS_MAIN
