@@ -5,6 +5,9 @@
 #	SEEDS=N		how many (10000)
 # shellcheck shell=bash
 
+# A run of one of their tests takes some milliseconds.
+SHORT=(lib_small lib_meetings lib_idlers)
+
 # sim_run VARIABLE=VALUE... [OPTION]... PROGRAM...: two at a time.
 sim_run() {
 	local settings=(SIM_SEED=1 SIM_SEEDS=1 TEST_TIMEOUT_FACTOR=100)
@@ -22,8 +25,8 @@ part_sim() {
 	mk sim VARIANT=sim lib-tests
 	# shellcheck disable=SC2046 # words are meant
 	sim_run LIB_TEST_SCALE=5 \
-		$(but_for lib_small lib_stress -- $(programs sim lib))
-	sim_run SIM_SEEDS=300 "$O/sim/selftests/lib_small"
+		$(but_for "${SHORT[@]}" lib_stress -- $(programs sim lib))
+	sim_run SIM_SEEDS=300 "${SHORT[@]/#/$O/sim/selftests/}"
 	sim_run SIM_SEEDS=50 "$O/sim/selftests/lib_stress"
 }
 
@@ -70,5 +73,5 @@ part_sim-seeds() {
 	mk sim VARIANT=sim lib-tests
 	sim_run SIM_SEED="${SEED:-1}" SIM_SEEDS="$nr" \
 		-t "$((900 + nr))" "$O/sim/selftests/lib_stress" \
-		"$O/sim/selftests/lib_small"
+		"${SHORT[@]/#/$O/sim/selftests/}"
 }
