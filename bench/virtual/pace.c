@@ -4,7 +4,7 @@
  *
  *	SIM_CPUS=4 PARKLOT_SIM=1 pace LOAD
  *
- * runs a load for a second of virtual time and prints a line: requests a
+ * runs a load for half a second of virtual time and prints a line: requests a
  * second, how late a request is served (p50, p99, the worst), processor time of
  * a request, and how often threads were switched.  PARKLOT_WORKERS and
  * PARKLOT_ELASTIC are the library's.  scripts/results virtual has all of them.
@@ -25,7 +25,7 @@
 #define MAX_REQUESTS	(1U << 20)
 #define SERVICE_NS	10000
 #define WARM_UP_NS	100000000ULL
-#define LENGTH_NS	1000000000ULL
+#define LENGTH_NS	500000000ULL
 
 static const struct load {
 	const char	*name;
@@ -38,7 +38,7 @@ static const struct load {
 	{ "half",	.busy = 0.5 },
 	{ "nine-tenths", .busy = 0.9 },
 	{ "closed",	.busy = 0 },
-	{ "blockers",	.busy = 0.3, .nr_blockers = 200 },
+	{ "blockers",	.busy = 0.3, .nr_blockers = 50 },
 	{ "hog",	.busy = 0.3, .nr_hogs = 1 },
 	{ "hogs",	.busy = 0.3, .nr_hogs = 4 },
 	{ "long",	.busy = 0.5, .long_share = 0.01 },

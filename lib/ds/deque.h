@@ -128,6 +128,7 @@ static inline void *pl__deque_pop(struct pl__deque *d)
 	 * Top only grows: if the deque looks empty to the owner, it is empty.
 	 */
 	top = load_relaxed(&d->top);
+	PL_SIM_POINT("deque-pop");
 	if (top > n)
 		return NULL;
 	/*

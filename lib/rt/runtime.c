@@ -335,6 +335,7 @@ static bool wait_for_tasks(uint64_t deadline_ns)
 		pl__full_barrier();
 		if (have_all_ended())
 			return true;
+		PL_SIM_POINT("stop-wait");
 		if (ret == -ETIMEDOUT)
 			return false;
 		ret = pl__futex_wait(&pl__rt.ended_word, word, deadline_ns);
