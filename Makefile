@@ -262,11 +262,6 @@ $(EXAMPLES) $(BENCHES) $(TOOLS): $(O)/%: $(O)/%.c.o $(LIB_A)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(LIBURING_LIBS)
 
-# Figures of the simulation, in its variant alone: bench/virtual/run.
-$(O)/bench/virtual/%: $(O)/bench/virtual/%.c.o $(LIB_A)
-	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(LIBURING_LIBS) -lm
-
 # Each of those has the calls of one library.
 users_of	= $(foreach d,bench/crowds selftests/apps,\
 		   $(O)/$(d)/$(1) $(O)/$(d)/$(1).c.o)

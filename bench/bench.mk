@@ -127,3 +127,8 @@ check-sharing: ## hot paths write no cache lines of others: bench/sharing.tsv
 bench-%: FORCE
 	$(call measured_by,examples benches)
 	$(Q)O='$(O)' bench/run $*
+
+# Figures of the simulation, in its variant alone: bench/virtual/run.
+$(O)/bench/virtual/%: $(O)/bench/virtual/%.c.o $(LIB_A)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(LIBURING_LIBS) -lm

@@ -38,8 +38,8 @@ skip { next }
 	if (check ~ /UNTIL|_until\(/ || name in timed)
 		next
 	gsub(/[ \t]+/, " ", check)
-	if (check ~ /_G[TE]\(.*,.*(pl_now|now_ns)/ ||
-	    check ~ /_L[TE]\((pl_now|now)/ ||
+	if (check ~ /_G(T|E)\(.*,.*(pl_now|now_ns)/ ||
+	    check ~ /_L(T|E)\((pl_now|now)/ ||
 	    check ~ /(rt_cpu_ns|nr_switches|thread_nr_switches)/ ||
 	    (name != "" && check ~ /(cpu_ns|ru_n?v?csw)/))
 		bad("looks at a clock, and no TEST_TIMED(): " check)
