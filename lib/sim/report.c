@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -166,6 +167,12 @@ static void say_end(void)
 			since_start(pl__sim.now_ns) / 1000);
 }
 
+/* For a child, which is real, and may take as long as the machine does. */
+static bool is_wait(int call)
+{
+	return call == SYS_wait4 || call == SYS_waitid;
+}
+
 /*
  * A thread that is not simulated watches the real clock: the one that has the
  * turn must pass points.
@@ -178,16 +185,17 @@ static void *sim_watch(void *unused)
 	};
 	uint64_t last = 0, nr = 0;
 	char line[64];
-	bool in_call;
+	bool in_call = false;
 
 	(void)unused;
 	while (nr < STUCK_TICKS) {
 		PL__SIM_REAL(nanosleep)(&ts, NULL);
-		nr = last == pl__sim.nr_points ? nr + 1 : 0;
+		read_of(pl__sim.running, "syscall", line, sizeof(line));
+		in_call = *line >= '0' && *line <= '9';
+		nr = last == pl__sim.nr_points &&
+		     !(in_call && is_wait(atoi(line))) ? nr + 1 : 0;
 		last = pl__sim.nr_points;
 	}
-	read_of(pl__sim.running, "syscall", line, sizeof(line));
-	in_call = *line >= '0' && *line <= '9';
 	pl__sim_fail("STUCK (thread %d has passed no point for %u ms, in %s %.*s; see parklot-sim(7))",
 		     (int)(pl__sim.running - pl__sim_threads),
 		     pl__sim_tick_ms * STUCK_TICKS,

@@ -210,6 +210,7 @@ static void try_group(size_t i)
 
 RT_FIXTURE(nomem)
 
+TEST_REAL(nomem, "other processes are not simulated")
 TEST_F_TIMEOUT(nomem, failed_start_and_stop_are_reported, 240)
 {
 	try_group(0);
@@ -354,7 +355,6 @@ static size_t nr_left_out(const struct pl__fault_site *sites, size_t nr)
  * Run alone, it has to do the others' work first.  The scheduler decides which
  * task takes the first, the second ... thing: a place may need another round.
  */
-TEST_REAL(each_faulty_call_is_made_to_fail, "other processes are not simulated")
 TEST_F_TIMEOUT(nomem, each_faulty_call_is_made_to_fail, 240)
 {
 	const struct pl__fault_site *sites;
