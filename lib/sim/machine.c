@@ -11,8 +11,6 @@
  */
 #include "sim/state.h"
 
-#include <stdlib.h>
-
 #define POINT_NS	30		/* of work, up to the next point */
 #define WAKE_NS		5000		/* a sleeper, to an idle one */
 #define SWITCH_NS	1500		/* from one thread to the next */
@@ -22,7 +20,6 @@ static struct {
 	uint32_t	nr_cpus;	/* 0: no machine */
 	uint32_t	nr_busy;
 	uint64_t	nr_queued;
-	uint64_t	nr_switches, nr_preempted;
 } machine;
 
 bool pl__sim_machine_begin(uint32_t nr_cpus)
@@ -37,11 +34,6 @@ bool pl__sim_machine_begin(uint32_t nr_cpus)
 bool pl__sim_is_machine(void)
 {
 	return machine.nr_cpus;
-}
-
-uint64_t pl__sim_machine_nr_switches(void)
-{
-	return machine.nr_switches;
 }
 
 void pl__sim_machine_pass(void)
@@ -70,7 +62,6 @@ static void cpu_take(struct pl__sim_thread *t, uint64_t cost_ns)
 	t->at_ns += cost_ns;
 	t->slice_end_ns = t->at_ns + SLICE_NS;
 	machine.nr_busy++;
-	machine.nr_switches++;
 }
 
 static struct pl__sim_thread *queue_first(void)
@@ -131,7 +122,6 @@ static bool is_preempted(struct pl__sim_thread *t)
 		return false;
 	t->has_cpu = false;
 	machine.nr_busy--;
-	machine.nr_preempted++;
 	pl__sim_machine_queue(t, at_ns);
 	next->at_ns = at_ns;
 	cpu_take(next, SWITCH_NS);

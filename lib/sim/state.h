@@ -81,7 +81,6 @@ uint32_t pl__sim_nr_with_deadline(uint64_t *first);
 /* A machine of processors, if there is one: see machine.c. */
 bool pl__sim_machine_begin(uint32_t nr_cpus);
 bool pl__sim_is_machine(void);
-uint64_t pl__sim_machine_nr_switches(void);
 void pl__sim_machine_pass(void);
 void pl__sim_machine_queue(struct pl__sim_thread *t, uint64_t since_ns);
 void pl__sim_machine_add(struct pl__sim_thread *t);

@@ -6,40 +6,18 @@
 #include "kselftest_harness.h"
 
 #include "rt.h"
+#include "few_tasks.h"
 
-#define MAX_TASKS	64
-
-static pl_task_t tasks[MAX_TASKS];
-static int nr_tasks;
-static atomic_int nr_done;
 static struct pl_word word;
 static uint32_t nr_workers;
 static uint64_t begin;
 
-static void go(void (*fn)(void *arg), uintptr_t arg)
-{
-	ASSERT_EQ(0, pl_spawn(&tasks[nr_tasks++], fn, (void *)arg, NULL));
-}
-
-static void join_all(void)
-{
-	while (nr_tasks)
-		join(tasks[--nr_tasks]);
-}
-
 FIXTURE(idlers) { char unused; };
 
-/* Without sysmon at times, which makes up for a wakeup that was lost. */
 FIXTURE_SETUP(idlers)
 {
-	nr_workers = 2 + (uint32_t)(__test_seed % 3);
-	rt_begin(_metadata);
-	if (__test_seed % 4 == 1 || __test_seed % 4 == 2)
-		set_env("PARKLOT_WATCH", 0);
-	if (__test_seed % 2)
-		start_fixed(nr_workers, 0);
-	else
-		start_with(nr_workers, 0);
+	nr_workers = nr_workers_of_seed();
+	start_by_seed(_metadata, __test_seed % 4 == 1 || __test_seed % 4 == 2);
 	begin = pl_now();
 }
 
@@ -47,17 +25,6 @@ FIXTURE_TEARDOWN(idlers)
 {
 	join_all();
 	rt_end();
-}
-
-static void meet(void *arg)
-{
-	uint64_t until = pl_now() + 2 * NSEC_PER_SEC;
-	int nr = (int)(uintptr_t)arg;
-
-	atomic_fetch_add(&nr_done, 1);
-	while (nr_done < nr && pl_now() < until)
-		pl__cpu_relax();
-	EXPECT_LE(nr, nr_done);
 }
 
 static void spawn_batch(void *arg)

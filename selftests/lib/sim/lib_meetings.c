@@ -6,14 +6,12 @@
 #include "kselftest_harness.h"
 
 #include "rt.h"
+#include "few_tasks.h"
 
-#define MAX_TASKS	64
 #define NEVER_NS	(1000 * NSEC_PER_SEC)
 #define SOON_NS		(100 * NSEC_PER_SEC)
 
-static pl_task_t tasks[MAX_TASKS];
-static int nr_tasks;
-static atomic_int nr_done, nr_come;
+static atomic_int nr_come;
 static struct pl_mutex mutex;
 static struct pl_cond cond;
 static struct pl_sem sem;
@@ -26,32 +24,11 @@ static struct pl_chan *chan[2];
 static struct pl_queue *queue;
 static int plain;
 
-static pl_task_t go(void (*fn)(void *arg), uintptr_t arg)
-{
-	ASSERT_EQ(0, pl_spawn(&tasks[nr_tasks], fn, (void *)arg, NULL));
-	return tasks[nr_tasks++];
-}
-
-static void join_all(void)
-{
-	while (nr_tasks)
-		join(tasks[--nr_tasks]);
-}
-
 FIXTURE(meetings) { uint64_t begin; };
 
-/* As in lib_small.c. */
 FIXTURE_SETUP(meetings)
 {
-	uint32_t nr = 2 + (uint32_t)(__test_seed % 3);
-
-	rt_begin(_metadata);
-	if (__test_seed % 4 == 2)
-		set_env("PARKLOT_WATCH", 0);
-	if (__test_seed % 2)
-		start_fixed(nr, 0);
-	else
-		start_with(nr, 0);
+	start_by_seed(_metadata, __test_seed % 4 == 2);
 	self->begin = pl_now();
 }
 

@@ -6,12 +6,8 @@
 #include "kselftest_harness.h"
 
 #include "rt.h"
+#include "few_tasks.h"
 
-#define MAX_TASKS	64
-
-static pl_task_t tasks[MAX_TASKS];
-static int nr_tasks;
-static atomic_int nr_done;
 static struct pl_mutex mutex;
 static struct pl_cond cond;
 static struct pl_sem sem;
@@ -20,34 +16,11 @@ static struct pl_word word;
 static struct pl_chan *chan;
 static int plain;
 
-static void go(void (*fn)(void *arg), uintptr_t arg)
-{
-	ASSERT_EQ(0, pl_spawn(&tasks[nr_tasks++], fn, (void *)arg, NULL));
-}
-
-static void join_all(void)
-{
-	while (nr_tasks)
-		join(tasks[--nr_tasks]);
-}
-
 FIXTURE(small) { char unused; };
 
-/*
- * Two to four workers, of which some seeds run all and others few; and at times
- * no sysmon, which makes up for a wakeup that was lost.
- */
 FIXTURE_SETUP(small)
 {
-	uint32_t nr = 2 + (uint32_t)(__test_seed % 3);
-
-	rt_begin(_metadata);
-	if (__test_seed % 4 == 2)
-		set_env("PARKLOT_WATCH", 0);
-	if (__test_seed % 2)
-		start_fixed(nr, 0);
-	else
-		start_with(nr, 0);
+	start_by_seed(_metadata, __test_seed % 4 == 2);
 }
 
 FIXTURE_TEARDOWN(small)
@@ -336,18 +309,6 @@ TEST_F(small, every_spawn_reaches_a_parked_worker)
 }
 
 static pl_task_t waiting_for[4];
-
-/* Those that run at a time meet: each needs a worker of its own. */
-static void meet(void *arg)
-{
-	uint64_t until = pl_now() + 2 * NSEC_PER_SEC;
-	int nr = (int)(uintptr_t)arg;
-
-	atomic_fetch_add(&nr_done, 1);
-	while (nr_done < nr && pl_now() < until)
-		pl__cpu_relax();
-	EXPECT_LE(nr, nr_done);
-}
 
 TEST_F(small, ready_tasks_get_all_workers_beside_those_that_compute)
 {
