@@ -119,7 +119,6 @@ static inline void put_counts(struct pl__rt *rt)
 	PUT(rt, ended_outside, "process", "rt");
 	PUT(rt, wakes_outside, "process", "rt");
 	PUT(rt, stackless, "process", "rt");
-	PUT(rt, held, "process", "rt");
 	PUT(rt, aside, "process", "rt");
 	PUT(rt, background, "process", "rt");
 	PUT(rt, start_lock, "process", "rt");

@@ -73,7 +73,7 @@ static const struct help {
 	  "Times that more were to run as tasks waited behind one." },
 	{ "raised_waits",
 	  "Times that more were to run as tasks waited for long." },
-	{ "set_aside", "Tasks that were set aside as they were expected to block." },
+	{ "set_aside", "Tasks that were set aside, as they were expected to block or compute." },
 	{ "signals", "Times that a worker notified others of new tasks." },
 	{ "spares", "Workers that were started ahead of need." },
 	{ "spawns_refused", "Spawns that max_tasks refused." },

@@ -231,11 +231,11 @@ struct pl_stat {
 	uint32_t	wait;	/* enum pl_wait of the workers that run */
 	/* times that a worker was found stalled, and got a relief */
 	uint64_t	stalls;
-	/* times that more reliefs were allowed than the target */
+	/* times that more were allowed to be stalled than at first */
 	uint64_t	stalls_over;
 	uint32_t	workers_stalled; /* of workers_running */
 	uint32_t	max_tasks;	/* of the configuration; 0: none */
-	/* tasks that were expected to block, and so set aside */
+	/* tasks expected to block or to compute for long, and so set aside */
 	uint64_t	set_aside;
 	uint64_t	spares;	/* workers started ahead, to run these */
 	uint64_t	spawns_refused;	/* by max_tasks */

@@ -18,57 +18,83 @@
 
 /* ---- the queue ---- */
 
-static void aside_push(struct pl__task *t)
+static struct pl__aside_queue *queue_for(enum pl__run run)
 {
-	struct pl__aside *a = &pl__rt.aside;
+	return run == PL__RUN_COMPUTES ? &pl__rt.aside.compute :
+					 &pl__rt.aside.block;
+}
 
-	pl__lock(&a->lock);
-	pl__fifo_append(t->stack ? &a->resumed : &a->unstarted, &t->link);
-	if (!load_relaxed(&a->nr))
-		store_relaxed(&a->taken_ns, pl__now_ns());
-	atomic_fetch_add(&a->nr, 1);
-	pl__unlock(&a->lock);
-	atomic_fetch_add_explicit(&a->nr_put, 1, memory_order_relaxed);
+static void aside_push(struct pl__task *t, enum pl__run run)
+{
+	struct pl__aside_queue *q = queue_for(run);
+
+	pl__lock(&pl__rt.aside.lock);
+	pl__fifo_append(t->stack ? &q->resumed : &q->unstarted, &t->link);
+	if (!load_relaxed(&q->nr))
+		store_relaxed(&q->taken_ns, pl__now_ns());
+	atomic_fetch_add(&q->nr, 1);
+	pl__unlock(&pl__rt.aside.lock);
+	atomic_fetch_add_explicit(&pl__rt.aside.nr_put, 1,
+				  memory_order_relaxed);
 }
 
 /* Locked.  Those that were started go first, but not at each turn. */
-static struct pl__link *aside_next(struct pl__aside *a)
+static struct pl__task *aside_next(struct pl__aside_queue *q)
 {
-	bool is_started_first = ++a->turn % UNSTARTED_EVERY;
+	bool is_started_first = ++q->turn % UNSTARTED_EVERY;
 	struct pl__fifo *first, *second;
 	struct pl__link *l;
 
-	first = is_started_first ? &a->resumed : &a->unstarted;
-	second = is_started_first ? &a->unstarted : &a->resumed;
+	first = is_started_first ? &q->resumed : &q->unstarted;
+	second = is_started_first ? &q->unstarted : &q->resumed;
 	l = pl__fifo_take(first);
-	return l ? l : pl__fifo_take(second);
+	if (!l)
+		l = pl__fifo_take(second);
+	if (!l)
+		return NULL;
+	atomic_fetch_sub(&q->nr, 1);
+	store_relaxed(&q->taken_ns, pl__now_ns());
+	return container_of(l, struct pl__task, link);
 }
 
-static struct pl__task *aside_pop(void)
+/* One that computes is counted in nr_stalled, before others may look. */
+static struct pl__task *aside_pop(enum pl__run *run)
 {
 	struct pl__aside *a = &pl__rt.aside;
-	struct pl__link *l;
+	struct pl__task *t;
 
 	if (!pl__aside_nr())
 		return NULL;
 	pl__lock(&a->lock);
-	l = aside_next(a);
-	if (l) {
-		atomic_fetch_sub(&a->nr, 1);
-		store_relaxed(&a->taken_ns, pl__now_ns());
+	*run = PL__RUN_BLOCKS;
+	t = aside_next(&a->block);
+	if (!t && pl__nr_may_compute()) {
+		*run = PL__RUN_COMPUTES;
+		t = aside_next(&a->compute);
+		if (t)
+			atomic_fetch_add(&pl__rt.nr_stalled, 1);
 	}
 	pl__unlock(&a->lock);
-	return l ? container_of(l, struct pl__task, link) : NULL;
+	return t;
 }
 
 /* ---- spares ---- */
 
-static uint64_t nr_sleeps(void)
+static uint64_t ns_of(const struct timeval *tv)
+{
+	return (uint64_t)tv->tv_sec * NSEC_PER_SEC +
+	       (uint64_t)tv->tv_usec * 1000;
+}
+
+/* How often the thread has slept; how long it has run. */
+static uint64_t nr_sleeps(uint64_t *cpu_ns)
 {
 	struct rusage ru;
 
+	*cpu_ns = 0;
 	if (pl__syscall(SYS_getrusage, RUSAGE_THREAD, &ru))
 		return 0;
+	*cpu_ns = ns_of(&ru.ru_utime) + ns_of(&ru.ru_stime);
 	return (uint64_t)ru.ru_nvcsw;
 }
 
@@ -103,31 +129,70 @@ static void spare_begin_to_block(struct pl__worker *w)
 	pl__kept_give_up(w);
 }
 
+/* The spare counts as blocked so far; nr_stalled has it already. */
+static void spare_begin_to_compute(struct pl__worker *w)
+{
+	/* [duty-b] pairs with [duty-a] in sysmon.c and relief.c. */
+	pl__duty_uncount(atomic_exchange(&w->duty, PL__STALLED));
+}
+
+void pl__spare_stop_to_compute(struct pl__worker *w)
+{
+	uint32_t duty = PL__STALLED;
+
+	if (load_relaxed(&w->duty) != PL__STALLED)
+		return;
+	atomic_fetch_add(&pl__rt.nr_blocked, 1);
+	atomic_fetch_add(&pl__rt.nr_seen, 1);
+	/* [duty-b] pairs with [duty-a] in sysmon.c and relief.c. */
+	if (atomic_compare_exchange_strong(&w->duty, &duty, PL__BLOCKED))
+		atomic_fetch_sub(&pl__rt.nr_stalled, 1);
+	else
+		pl__duty_uncount(PL__BLOCKED);
+	/* [relief-a] pairs with [relief-b] in pl__nr_may_compute(). */
+	pl__full_barrier();
+	PL_INJECT("relief-a");
+}
+
 static void spare_note(struct pl__worker *w, struct pl__task *t)
 {
 	w->spare_task = t;
 	w->spare_fn = pl__task_fn(t);
 	w->spare_ns = pl__now_ns();
-	w->spare_sleeps = nr_sleeps();
+	w->spare_sleeps = nr_sleeps(&w->spare_cpu_ns);
 	w->spare_own_waits = w->own_waits.nr;
+}
+
+/* False: it may have slept for a wait of the library's own, and only so. */
+static bool spare_did(struct pl__worker *w, enum pl__run *run)
+{
+	uint64_t cpu_ns, sleeps;
+
+	*run = PL__RUN_SHORT;
+	if (pl__now_ns() - w->spare_ns < BLOCKED_NS_MIN)
+		return true;
+	sleeps = nr_sleeps(&cpu_ns);
+	if (cpu_ns - w->spare_cpu_ns >= pl__rt.stall_ns / 2)
+		*run = PL__RUN_COMPUTES;
+	else if (sleeps != w->spare_sleeps)
+		*run = PL__RUN_BLOCKS;
+	return *run != PL__RUN_BLOCKS ||
+	       w->own_waits.nr == w->spare_own_waits;
 }
 
 void pl__spare_judge(struct pl__worker *w)
 {
 	struct pl__task *t = w->spare_task;
-	bool has_blocked;
+	enum pl__run run;
 
 	if (!t)
 		return;
 	w->spare_task = NULL;
-	has_blocked = pl__now_ns() - w->spare_ns >= BLOCKED_NS_MIN &&
-		      nr_sleeps() != w->spare_sleeps;
-	/* It may have slept for these only. */
-	if (has_blocked && w->own_waits.nr != w->spare_own_waits)
+	if (!spare_did(w, &run))
 		return;
-	pl__forecast_add(w->spare_fn, has_blocked);
+	pl__forecast_add(w->spare_fn, run);
 	if (w->current == t)
-		t->score = pl__forecast_score(t->score, has_blocked);
+		t->score = pl__forecast_score(t->score, run);
 }
 
 /* ---- setting aside ---- */
@@ -145,9 +210,12 @@ static bool can_have_spares(void)
 	return pl__rt.cfg.max_workers > load_relaxed(&pl__rt.target);
 }
 
-static void aside_queue(struct pl__worker *w, struct pl__task *t)
+static void aside_queue(struct pl__worker *w, struct pl__task *t,
+			enum pl__run run)
 {
-	aside_push(t);
+	aside_push(t, run);
+	if (run == PL__RUN_COMPUTES)
+		pl__sysmon_notify_compute();
 	pl__aside_notify(w);
 }
 
@@ -155,40 +223,60 @@ bool pl__aside_spawn(struct pl__worker *w, struct pl__task *t)
 {
 	if (!can_have_spares())
 		return false;
-	t->score = PL__FORECAST_MOST;
+	t->score = pl__forecast_blocks();
 	store_relaxed(&pl__forecast_has_any, true);
-	aside_queue(w, t);
+	aside_queue(w, t, PL__RUN_BLOCKS);
+	return true;
+}
+
+/* @w has nothing else to do; false: too many compute. */
+static bool run_as_spare(struct pl__worker *w, struct pl__task *t,
+			 enum pl__run run)
+{
+	if (run == PL__RUN_COMPUTES) {
+		if (!pl__nr_may_compute())
+			return false;
+		atomic_fetch_add(&pl__rt.nr_stalled, 1);
+	}
+	spare_note(w, t);
+	spare_begin_to_block(w);
+	if (run == PL__RUN_COMPUTES)
+		spare_begin_to_compute(w);
+	pl__full_barrier();
+	pl__notify_if_work();
 	return true;
 }
 
 bool pl__aside_put(struct pl__worker *w, struct pl__task *t)
 {
-	if (!pl__forecast_blocks(t) || !can_have_spares())
+	enum pl__run run = pl__forecast(t);
+
+	if (run == PL__RUN_SHORT || !can_have_spares() ||
+	    (has_nothing_else(w) && run_as_spare(w, t, run)))
 		return false;
-	if (has_nothing_else(w)) {
-		spare_note(w, t);
-		spare_begin_to_block(w);
-		pl__full_barrier();
-		pl__notify_if_work();
-		return false;
-	}
-	aside_queue(w, t);
+	aside_queue(w, t, run);
 	return true;
 }
 
 struct pl__task *pl__aside_take(struct pl__worker *w)
 {
 	bool was_spare = load_relaxed(&w->is_spare);
+	enum pl__run run = PL__RUN_BLOCKS;
 	struct pl__task *t;
 
+	/* So that it may take the next one that computes. */
+	if (was_spare)
+		pl__spare_stop_to_compute(w);
 	if (!pl__aside_nr())
 		return NULL;
 	if (!was_spare)
 		spare_begin_to_block(w);
-	t = aside_pop();
+	t = aside_pop(&run);
 	if (t) {
 		store_relaxed(&w->tick, load_relaxed(&w->tick) + 1);
 		spare_note(w, t);
+		if (run == PL__RUN_COMPUTES)
+			spare_begin_to_compute(w);
 	} else if (!was_spare) {
 		pl__spare_end(w);
 	}
@@ -210,20 +298,27 @@ static uint32_t nr_arriving(void)
 }
 
 /* A spare may take one after this has read the clock. */
-static bool is_overdue(void)
+static bool is_overdue(struct pl__aside_queue *q)
 {
-	return !load_relaxed(&pl__rt.nr_idle) && !nr_arriving() &&
-	       (int64_t)(pl__now_ns() - load_relaxed(&pl__rt.aside.taken_ns)) >=
+	return load_relaxed(&q->nr) &&
+	       (int64_t)(pl__now_ns() - load_relaxed(&q->taken_ns)) >=
 	       (int64_t)PL__ASIDE_OVERDUE_NS;
 }
 
+/* One that computes does not count as stalled here. */
 struct pl__task *pl__aside_take_overdue(struct pl__worker *w)
 {
-	struct pl__task *t;
+	struct pl__aside *a = &pl__rt.aside;
+	struct pl__task *t = NULL;
 
-	if (!pl__aside_nr() || !is_overdue())
+	if (!pl__aside_nr() || load_relaxed(&pl__rt.nr_idle) || nr_arriving())
 		return NULL;
-	t = aside_pop();
+	pl__lock(&a->lock);
+	if (is_overdue(&a->block))
+		t = aside_next(&a->block);
+	else if (pl__nr_may_compute() && is_overdue(&a->compute))
+		t = aside_next(&a->compute);
+	pl__unlock(&a->lock);
 	w->overdue = t;
 	return t;
 }

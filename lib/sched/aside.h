@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * aside: ready tasks that are expected to block, and the spares that run them
+ * aside: ready tasks that would keep their worker from others, and the spares
+ * that run them
  *
- * A task that is expected to block (forecast.h) is set aside: it goes to one
- * queue of its own, first in, first out, so that no other task waits behind it.
- * Those that have run before overtake those that have not started, to which
- * every 4th turn belongs.
- * A *spare* takes it from there: a worker that counts as blocked from before it
- * takes the task, so that `target` others run beside it whether it blocks or
- * not.  A worker becomes a spare if it finds nothing else to do.  Spares are
- * woken, or started, as tasks are set aside; a few at a time are started, and
- * each of these starts the next.
+ * A task that is expected to block, or to compute for long (forecast.h), is set
+ * aside: it goes to one queue of its kind, first in, first out, so that no
+ * other task waits behind it.  Those that have run before overtake those that
+ * have not started, to which every 4th turn belongs.
+ * A *spare* takes it from there: a worker that counts as blocked, or stalled,
+ * from before it begins the task, so that as many others run beside it whatever
+ * the task does.  A worker becomes a spare if it finds nothing else to do.
+ * Spares are woken, or started, as tasks are set aside; a few at a time are
+ * started, and each of these starts the next.  So many may block as there are
+ * workers, but only so many may compute as relief.h says.
  *
  *	worker that sets aside		idle worker
  *	queue the task			nr_idle++
@@ -42,7 +44,7 @@
 #define PL_ASIDE_H
 
 #include "sched/forecast.h"
-#include "sched/rt.h"
+#include "sched/relief.h"
 
 /* Spares that are started at a time, at most: one for each processor. */
 #define PL__ASIDE_STARTERS	4
@@ -50,10 +52,23 @@
 /* None was taken for so long: a worker that runs others takes one. */
 #define PL__ASIDE_OVERDUE_NS	(10 * 1000 * 1000ULL)
 
-/* Number of tasks that are set aside. */
+/* Number of tasks that are set aside and may run now. */
 static inline uint32_t pl__aside_nr(void)
 {
-	return load_relaxed(&pl__rt.aside.nr);
+	uint32_t nr = load_relaxed(&pl__rt.aside.compute.nr), most;
+
+	if (unlikely(nr)) {
+		most = pl__nr_may_compute();
+		nr = nr < most ? nr : most;
+	}
+	return load_relaxed(&pl__rt.aside.block.nr) + nr;
+}
+
+/* The same, if @w, a spare, leaves its task. */
+static inline bool pl__aside_is_any_for(struct pl__worker *w)
+{
+	return pl__aside_nr() || (load_relaxed(&pl__rt.aside.compute.nr) &&
+				  load_relaxed(&w->duty) == PL__STALLED);
 }
 
 /*
@@ -63,8 +78,8 @@ static inline uint32_t pl__aside_nr(void)
 bool pl__aside_spawn(struct pl__worker *w, struct pl__task *t);
 
 /*
- * Sets @t aside if it is expected to block.  False: it is not, or @w has
- * nothing else to do and is now the spare that runs it.
+ * Sets @t aside if it is expected to keep its worker from others.  False: it is
+ * not, or @w has nothing else to do and is now the spare that runs it.
  */
 bool pl__aside_put(struct pl__worker *w, struct pl__task *t);
 
@@ -86,10 +101,16 @@ struct pl__task *pl__aside_take_overdue(struct pl__worker *w);
  */
 void pl__spare_begin(struct pl__worker *w);
 
+/*
+ * The spare @w is about to block, or through with its task: it computes no
+ * more.  The caller looks whether another task may.
+ */
+void pl__spare_stop_to_compute(struct pl__worker *w);
+
 /* @w is a spare no more, and runs. */
 void pl__spare_end(struct pl__worker *w);
 
-/* The spare @w is through with its task: notes whether that blocked. */
+/* The spare @w is through with its task: notes what that did. */
 void pl__spare_judge(struct pl__worker *w);
 
 #endif /* PL_ASIDE_H */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 #include "sched/background.h"
-#include "sched/sysmon.h"
 #include "base/sys.h"
 
 void pl__background_begin(struct pl__task *t)
@@ -33,10 +32,6 @@ struct pl__task *pl__background_take(void)
 
 	if (likely(!pl__background_nr()))
 		return NULL;
-	if (pl__is_unstarted_held()) {
-		pl__sysmon_notify_held();
-		return NULL;
-	}
 	pl__lock(&b->lock);
 	l = pl__fifo_take(&b->ready);
 	if (l) {

@@ -14,14 +14,10 @@
  * Where other tasks are always ready a worker takes one at every 64th task, if
  * none was taken for PL__BACKGROUND_NS; each of these may be long, so a number
  * of tasks alone would be no bound on what they take from the others.
- *
- * While tasks that have not started are held back for stalled workers, so is
- * the queue: see relief.h, and [relief-a] there.
  */
 #ifndef PL_BACKGROUND_H
 #define PL_BACKGROUND_H
 
-#include "sched/relief.h"
 #include "sched/rt.h"
 
 /* None was taken for so long: one runs though others are ready. */
@@ -45,7 +41,7 @@ static inline uint32_t pl__background_nr(void)
 /* Makes @t ready, which is one, without notifying. */
 void pl__background_put(struct pl__task *t);
 
-/* The oldest, unless they are held back; NULL: there is none. */
+/* The oldest; NULL: there is none. */
 struct pl__task *pl__background_take(void);
 
 /* As pl__background_take(), if none has been taken for long. */

@@ -30,7 +30,8 @@ static struct pl__worker *blocking_begin(void)
 	if (!w || !w->current)
 		return NULL;
 	if (load_relaxed(&w->is_spare)) {
-		if (w->nr_unsignalled)
+		pl__spare_stop_to_compute(w);
+		if (w->nr_unsignalled || unlikely(pl__aside_nr()))
 			blocking_notify(w);
 		return NULL;
 	}

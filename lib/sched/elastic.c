@@ -3,7 +3,6 @@
 #include "base/inject.h"
 #include "base/probe.h"
 #include "base/sys.h"
-#include "sched/held.h"
 #include "sched/sched.h"
 
 #include <string.h>
@@ -84,7 +83,7 @@ uint32_t pl__nr_ticks(void)
 static uint64_t nr_waiting(void)
 {
 	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
-	uint64_t sum = pl__is_unstarted_held() ? 0 : pl__held_nr();
+	uint64_t sum = 0;
 
 	for (i = 0; i < nr; i++)
 		sum += pl__deque_len(&pl__rt.workers[i]->deque) +

@@ -12,14 +12,13 @@
  *
  * A push is followed by the full barrier of pl__notify_one(), [idle-b] in
  * notify.h, and an inbox is one of the queues in which an idle worker looks.
- * The worker that takes a lone task may have an older one to run first, of its
- * deque or of those that were held back (held.h):
+ * The worker that takes a lone task may have an older one of its deque to run
+ * first:
  *
  *	worker				idle worker, about to park
  *	list = exchange(inbox, NULL)	if (inbox) stay		[inbox-b]
- *	events = list	[inbox-a]	if (held) stay
- *	take one of the deque, or held	if (deque) stay
- *					if (events) stay
+ *	events = list	[inbox-a]	if (deque) stay
+ *	take one of the deque		if (events) stay
  *
  * Invariant: no worker parks while a task is in the events of one that runs
  * another, unless it is notified for it.  If the idle worker finds the inbox

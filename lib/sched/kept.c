@@ -2,7 +2,6 @@
 #include "sched/kept.h"
 #include "base/inject.h"
 #include "base/sys.h"
-#include "sched/held.h"
 #include "sched/notify.h"
 #include "sched/sysmon.h"
 
@@ -64,8 +63,7 @@ uint64_t pl__kept_until(struct pl__worker *w)
 static bool takes_next(struct pl__worker *w)
 {
 	return pl__deque_len(&w->deque) + pl__deque_len(&w->events) == 1 &&
-	       !pl__held_is_ready() && !load_relaxed(&w->is_spare) &&
-	       !pl__is_surplus(w);
+	       !load_relaxed(&w->is_spare) && !pl__is_surplus(w);
 }
 
 void pl__kept_fire_slow(struct pl__worker *w)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 #include "sched/relief.h"
 #include "base/inject.h"
-#include "sched/background.h"
-#include "sched/held.h"
+#include "sched/aside.h"
 #include "base/sys.h"
 #include "sched/sched.h"
 #include "sched/sysmon_asleep.h"
@@ -10,6 +9,7 @@
 
 #define MANY		4	/* times the target: told */
 #define CPU_PART	4	/* it sleeps if it used less than this part */
+#define LEARN_PART	4	/* of stall_ns used: it computes */
 
 /* W: sysmon's thread, and while no sysmon runs. */
 static struct {
@@ -20,10 +20,10 @@ static struct {
 
 void pl__relief_recheck(void)
 {
-	/* [relief-a] pairs with [relief-b] in pl__is_unstarted_held(). */
+	/* [relief-a] pairs with [relief-b] in pl__nr_may_compute(). */
 	pl__full_barrier();
 	PL_INJECT("relief-a");
-	if (!pl__is_unstarted_held())
+	if (pl__nr_may_compute())
 		pl__notify_if_work();
 }
 
@@ -54,22 +54,42 @@ static bool is_long_in_task(struct pl__worker *w, uint64_t now)
 	if (!s->relief_since_ns || s->relief_tick != tick) {
 		s->relief_since_ns = now;
 		s->relief_tick = tick;
+		s->relief_cpu_ns = 0;
 		return false;
 	}
+	if (!s->relief_cpu_ns)
+		s->relief_cpu_ns = pl__tid_cpu_ns(load_relaxed(&w->tid));
 	return now - s->relief_since_ns >= pl__rt.stall_ns;
 }
 
-/* The task of a stalled worker has blocked: that is for others to count. */
+/* Where it got no processor that says nothing of the task. */
+static bool has_computed(struct pl__worker *w)
+{
+	return pl__tid_cpu_ns(load_relaxed(&w->tid)) -
+	       w->sysmon.relief_cpu_ns >= pl__rt.stall_ns / LEARN_PART;
+}
+
+static void note_stalled(struct pl__worker *w, uint64_t now)
+{
+	w->sysmon.relief_tick = load_relaxed(&w->tick);
+	w->sysmon.relief_cpu_ns = pl__tid_cpu_ns(load_relaxed(&w->tid));
+	w->sysmon.relief_look_ns = now;
+}
+
+/*
+ * The task of a stalled worker has blocked: that is for others to count.  A
+ * spare was stalled before it began its task, so that is noted first.
+ */
 static void look_at_stalled(struct pl__worker *w, uint64_t now)
 {
 	struct pl__sysmon_view *s = &w->sysmon;
-	uint64_t cpu_ns = pl__tid_cpu_ns(load_relaxed(&w->tid));
-	bool is_idle = (cpu_ns - s->relief_cpu_ns) * CPU_PART <
-		       now - s->relief_look_ns;
+	uint64_t cpu_ns = s->relief_cpu_ns, look_ns = s->relief_look_ns;
+	bool is_same = s->relief_tick == load_relaxed(&w->tick);
 
-	s->relief_cpu_ns = cpu_ns;
-	s->relief_look_ns = now;
-	if (!is_idle || !pl__sysmon_is_asleep(w))
+	note_stalled(w, now);
+	if (!is_same ||
+	    (s->relief_cpu_ns - cpu_ns) * CPU_PART >= now - look_ns ||
+	    !pl__sysmon_is_asleep(w))
 		return;
 	s->relief_since_ns = now;
 	pl__unblocked(w);
@@ -95,6 +115,8 @@ static void relief_look_at_running(struct pl__worker *w, uint64_t now,
 	} else if (!pl__sysmon_is_asleep(w)) {
 		w->sysmon.is_long = true;
 		look->nr_long++;
+		if (has_computed(w))
+			pl__sysmon_learn(w, PL__RUN_COMPUTES);
 	}
 }
 
@@ -125,13 +147,11 @@ static uint32_t relief_mark_all(uint64_t now)
 	uint32_t nr = load_acquire(&pl__rt.nr_started), i, nr_marked = 0;
 	struct pl__worker *w;
 
-	for (i = 0; i < nr && can_relieve() && !pl__is_unstarted_held(); i++) {
+	for (i = 0; i < nr && can_relieve() && pl__nr_may_compute(); i++) {
 		w = pl__rt.workers[i];
 		if (!w->sysmon.is_long || !relief_mark(w))
 			continue;
-		w->sysmon.relief_cpu_ns =
-			pl__tid_cpu_ns(load_relaxed(&w->tid));
-		w->sysmon.relief_look_ns = now;
+		note_stalled(w, now);
 		nr_marked++;
 	}
 	return nr_marked;
@@ -139,20 +159,28 @@ static uint32_t relief_mark_all(uint64_t now)
 
 /* ---- the limit ---- */
 
+/* As many as can compute at a time. */
+static uint32_t limit_first(void)
+{
+	uint32_t target = load_relaxed(&pl__rt.target);
+
+	return target < pl__rt.nr_cpus ? target : pl__rt.nr_cpus;
+}
+
 static void relief_limit_reset(void)
 {
-	store_relaxed(&pl__rt.stalled_limit, load_relaxed(&pl__rt.target));
+	store_relaxed(&pl__rt.stalled_limit, limit_first());
 	relief.wait_ns = 2 * pl__rt.stall_ns;
 	relief.since_ns = 0;
 }
 
-/* Fewer are stalled than the target, which may have been raised. */
+/* Fewer are stalled than at first, which may have been raised. */
 static void relief_limit_lift(void)
 {
-	bool is_held = pl__is_unstarted_held();
+	bool is_reached = !pl__nr_may_compute();
 
 	relief_limit_reset();
-	if (is_held)
+	if (is_reached)
 		pl__relief_recheck();
 }
 
@@ -168,13 +196,16 @@ static void relief_print(uint32_t nr)
 }
 
 /* Too many are stalled for the limit: raises it if that lasts. */
-static void relief_limit_raise(uint64_t now)
+static void relief_limit_raise(uint64_t now, bool is_short)
 {
 	uint32_t limit = load_relaxed(&pl__rt.stalled_limit);
+	uint64_t taken_ns = load_relaxed(&pl__rt.aside.compute.taken_ns);
 
 	if (!relief.since_ns)
 		relief.since_ns = now;
-	if (now - relief.since_ns < relief.wait_ns ||
+	if (!is_short && (int64_t)(taken_ns - relief.since_ns) > 0)
+		relief.since_ns = taken_ns;
+	if ((int64_t)(now - relief.since_ns) < (int64_t)relief.wait_ns ||
 	    limit >= pl__rt.cfg.max_workers)
 		return;
 	store_relaxed(&pl__rt.stalled_limit, limit + 1);
@@ -188,14 +219,13 @@ static void relief_limit_raise(uint64_t now)
 
 bool pl__relief_is_due(void)
 {
-	return unlikely(load_relaxed(&pl__rt.nr_stalled)) &&
-	       (pl__held_nr() || pl__background_nr());
+	return unlikely(load_relaxed(&pl__rt.aside.compute.nr)) &&
+	       !pl__nr_may_compute();
 }
 
 uint32_t pl__relief_scan(uint64_t now, bool has_work)
 {
 	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
-	uint32_t target = load_relaxed(&pl__rt.target);
 	struct relief_look look = { 0, 0 };
 	bool is_short;
 
@@ -203,13 +233,14 @@ uint32_t pl__relief_scan(uint64_t now, bool has_work)
 		relief_look_at(pl__rt.workers[i], now, &look);
 	/* Where they get no relief, busy workers look at their queues. */
 	store_relaxed(&pl__rt.nr_long, look.nr_long);
-	if (load_relaxed(&pl__rt.nr_stalled) < target)
+	if (load_relaxed(&pl__rt.nr_stalled) < limit_first())
 		relief_limit_lift();
 	/* A worker that starts is a relief that is under way. */
-	is_short = has_work && look.nr_long && 2 * look.nr_going < target &&
+	is_short = has_work && look.nr_long &&
+		   look.nr_going < load_relaxed(&pl__rt.active) &&
 		   !load_relaxed(&pl__rt.nr_starting);
-	if (pl__is_unstarted_held() && (is_short || pl__relief_is_due()))
-		relief_limit_raise(now);
+	if (!pl__nr_may_compute() && (is_short || pl__relief_is_due()))
+		relief_limit_raise(now, is_short);
 	else
 		relief.since_ns = 0;
 	return is_short ? relief_mark_all(now) : 0;

@@ -55,23 +55,22 @@ struct pl__task_limit {
 #define PL__GATE_STACKLESS	(1U << 0)	/* tasks wait for stacks */
 #define PL__GATE_TASK_LIMIT	(1U << 1)	/* R: there is a limit */
 
-/* Tasks that are expected to block, see aside.h.  L: lock is held. */
-struct pl__aside {
-	struct pl__lock		lock;
+/* Tasks that are set aside for the same reason.  L: pl__aside.lock is held. */
+struct pl__aside_queue {
 	_Atomic uint32_t	nr;	/* changed under lock; read without */
 	uint32_t		turn;		/* L: tasks taken */
 	struct pl__fifo		resumed;	/* L */
 	struct pl__fifo		unstarted;	/* L */
 	_Atomic uint64_t	taken_ns;	/* L writes: last task taken */
-	_Atomic uint64_t	nr_put;		/* tasks that were set aside */
-	_Atomic uint64_t	nr_spares;	/* spares that were started */
 };
 
-/* Tasks that are held back, see held.h.  L: lock is held. */
-struct pl__held {
+/* Tasks that are expected to keep their worker from others, see aside.h. */
+struct pl__aside {
 	struct pl__lock		lock;
-	_Atomic uint32_t	nr;	/* changed under lock; read without */
-	struct pl__fifo		tasks;		/* L */
+	struct pl__aside_queue	block;		/* in the kernel */
+	struct pl__aside_queue	compute;
+	_Atomic uint64_t	nr_put;		/* tasks that were set aside */
+	_Atomic uint64_t	nr_spares;	/* spares that were started */
 };
 
 /* Ready tasks of PL_SPAWN_BACKGROUND, see background.h.  L: lock is held. */
@@ -197,7 +196,6 @@ struct pl__rt {
 
 	struct pl__stackless	stackless __pl_cacheline;
 	struct pl__task_limit	task_limit __pl_cacheline;
-	struct pl__held		held __pl_cacheline;
 	struct pl__aside	aside __pl_cacheline;
 	struct pl__background	background __pl_cacheline;
 	struct pl__lock		start_lock;	/* to start and end workers */

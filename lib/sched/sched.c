@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 #include "sched/background.h"
-#include "sched/held.h"
 #include "sched/inbox.h"
 #include "sched/kept.h"
 #include "sched/leave.h"
@@ -60,7 +59,7 @@ void pl__ready_quietly(struct pl__task *t)
 
 static uint32_t event_mask_of(struct pl__worker *w)
 {
-	if (pl__deque_empty(&w->events) && !pl__held_is_ready())
+	if (pl__deque_empty(&w->events))
 		return PL__NO_EVENTS;
 	return w->nr_events_ahead || load_relaxed(&pl__rt.nr_blocked) ||
 	       load_relaxed(&pl__rt.nr_crew_blocked) ||
@@ -118,7 +117,7 @@ static __pl_always_inline void look_around(struct pl__worker *w, bool has_task)
 	else
 		pl__inboxes_drain(w);
 	pl__kept_fire(w);
-	if (w->event_mask != PL__NO_EVENTS || unlikely(pl__held_nr()))
+	if (w->event_mask != PL__NO_EVENTS)
 		w->event_mask = event_mask_of(w);
 	if (nr && pl__deque_len(&w->deque) + pl__deque_len(&w->events) > 1)
 		pl__notify_one();
@@ -159,68 +158,44 @@ static void flush_unsignalled(struct pl__worker *w)
 	pl__notify_many(nr);
 }
 
-/* True: sysmon saw that the task which the worker leaves blocked it. */
-static bool take_back_block(struct pl__worker *w)
+/* What sysmon saw of the task that the worker leaves, or nothing. */
+static enum pl__run take_back_block(struct pl__worker *w)
 {
-	bool was_blocked = pl__unblocked(w) &&
+	bool was_blocked = pl__unblocked(w) == PL__BLOCKED &&
 			   !load_relaxed(&w->sysmon.is_own_wait);
+	uint8_t learned = load_acquire(&w->sysmon.learned);
 
-	if (likely(!load_relaxed(&w->sysmon.has_learned)))
-		return was_blocked;
-	store_relaxed(&w->sysmon.has_learned, false);
-	return true;
+	if (likely(!learned))
+		return was_blocked ? PL__RUN_BLOCKS : PL__RUN_SHORT;
+	store_relaxed(&w->sysmon.learned, PL__RUN_SHORT);
+	/* The next one may have been counted already. */
+	return load_relaxed(&w->tick) - load_relaxed(&w->sysmon.learned_tick)
+	       <= 1 ? (enum pl__run)learned : PL__RUN_SHORT;
 }
 
 /* The run of a task is over: the worker is neither blocked nor a spare. */
 static __pl_noinline void back_from_block(struct pl__worker *w)
 {
+	enum pl__run run;
+
 	if (load_relaxed(&w->is_spare)) {
 		pl__spare_judge(w);
 		pl__spare_end(w);
-	} else if (take_back_block(w) && w->current) {
-		w->current->score = pl__forecast_score(w->current->score, true);
+		return;
 	}
+	run = take_back_block(w);
+	if (run != PL__RUN_SHORT && w->current)
+		w->current->score = pl__forecast_score(w->current->score, run);
 }
 
-static struct pl__task *next_own_event(struct pl__worker *w)
+struct pl__task *pl__next_event(struct pl__worker *w)
 {
-	struct pl__task *t = pl__steal_to_run(&w->events);
+	struct pl__task *t = pl__deque_steal(&w->events);
 
 	if (!t)
 		w->nr_events_ahead = 0;
 	else if (w->nr_events_ahead)
 		w->nr_events_ahead--;
-	return t;
-}
-
-/* While tasks that were held back last, no worker steals for want of others. */
-static struct pl__task *next_beside_held(struct pl__worker *w)
-{
-	return load_relaxed(&w->tick) % PL__EVENT_EVERY == 2 &&
-	       (pl__nr_blocked() || load_relaxed(&pl__rt.nr_stalled)) ?
-	       pl__steal_from_stalled(w) : NULL;
-}
-
-/* What was held back is older, but the events may be more urgent. */
-static __pl_noinline struct pl__task *next_held_or_event(struct pl__worker *w)
-{
-	struct pl__task *t = next_beside_held(w);
-
-	if (t)
-		return t;
-	if (load_relaxed(&w->tick) / PL__EVENT_EVERY % 2) {
-		t = next_own_event(w);
-		return t ? t : pl__held_take();
-	}
-	t = pl__held_take();
-	return t ? t : next_own_event(w);
-}
-
-struct pl__task *pl__next_event(struct pl__worker *w)
-{
-	struct pl__task *t = pl__held_is_ready() ? next_held_or_event(w) :
-						   next_own_event(w);
-
 	w->event_mask = event_mask_of(w);
 	return t;
 }
@@ -268,9 +243,13 @@ static __pl_always_inline struct pl__task *next_queued(struct pl__worker *w)
 /* A spare goes on as a spare unless too few others run. */
 static bool is_surplus_now(struct pl__worker *w)
 {
+	uint32_t duty;
+
 	if (load_relaxed(&w->is_spare)) {
 		pl__spare_judge(w);
-		if (load_relaxed(&w->duty) == PL__BLOCKED && !pl__is_short())
+		duty = load_relaxed(&w->duty);
+		if ((duty == PL__BLOCKED || duty == PL__STALLED) &&
+		    !pl__is_short())
 			return true;
 	}
 	back_from_block(w);
@@ -407,6 +386,13 @@ static __pl_noinline void put_events_ahead(struct pl__worker *w)
 	w->event_mask = event_mask_of(w);
 }
 
+/* Its worker has nothing else, but is to have, if anything comes. */
+static bool is_to_be_set_aside(struct pl__task *t)
+{
+	return unlikely(pl__has_surplus_workers()) &&
+	       pl__forecast(t) != PL__RUN_SHORT;
+}
+
 /*
  * Tasks that are ready in this worker now run before tasks that become ready
  * later.  If its queues are empty it steals, as the owner of a task elsewhere
@@ -428,15 +414,17 @@ void pl_yield(void)
 	next = pl__next_prepared(w);
 	/* A spare has nothing but its task and those that are set aside. */
 	if (!next && load_relaxed(&w->is_spare) && !w->nr_ahead_of_yield &&
-	    !w->nr_events_ahead && !pl__aside_nr())
+	    !w->nr_events_ahead && !pl__aside_is_any_for(w)) {
+		PL_SIM_POINT("yield");
 		return;
+	}
 	if (!next && !load_relaxed(&w->is_spare) && !pl__is_surplus(w)) {
 		next = pl__steal(w, false);
 		if (!next && pl__is_background(t))
 			next = pl__background_take();
 		if (next && !pl__task_prepare(w, next))
 			next = NULL;
-		if (!next)
+		if (!next && !is_to_be_set_aside(t))
 			return;
 	}
 	pl__leave(w, t, next, ready_after, t);

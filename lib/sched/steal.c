@@ -10,11 +10,9 @@
  * a P runs next, on its last round, one P after the other.)
  */
 #include "sched/background.h"
-#include "sched/held.h"
 #include "sched/inbox.h"
 #include "sched/location.h"
 #include "sched/orphan_ring.h"
-#include "sched/relief.h"
 #include "sched/sched.h"
 #include "sched/victim.h"
 #include "ring/ring.h"
@@ -35,20 +33,17 @@ bool pl__work_anywhere(void)
 	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
 
 	/*
-	 * [inbox-b] pairs with [inbox-a] in inbox.c: what is held and a deque,
-	 * then events.
+	 * [inbox-b] pairs with [inbox-a] in inbox.c: a deque, then events.
 	 */
 	if (unlikely(pl__aside_nr()) || !pl__inboxes_empty())
 		return true;
 	PL_INJECT("inbox-b");
-	if (pl__held_is_ready())
-		return true;
 	for (i = 0; i < nr; i++)
 		if (!pl__deque_empty(&worker_of(i)->deque) ||
 		    !pl__deque_empty(&worker_of(i)->events) ||
 		    load_relaxed(&worker_of(i)->ring_state) == PL__ORPHAN_READY)
 			return true;
-	return pl__background_nr() && !pl__is_unstarted_held();
+	return pl__background_nr();
 }
 
 static size_t nr_queued(struct pl__worker *w)
@@ -59,8 +54,7 @@ static size_t nr_queued(struct pl__worker *w)
 uint32_t pl__nr_ready(void)
 {
 	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
-	size_t sum = pl__is_unstarted_held() ? 0 :
-		     pl__held_nr() + pl__background_nr();
+	size_t sum = pl__background_nr();
 
 	if (!pl__inboxes_empty())
 		return UINT32_MAX;
@@ -75,21 +69,6 @@ static uint32_t steal_next_random(struct pl__worker *w)
 	w->rng ^= w->rng >> 17;
 	w->rng ^= w->rng << 5;
 	return w->rng;
-}
-
-struct pl__task *pl__steal_to_run(struct pl__deque *d)
-{
-	struct pl__task *t = pl__deque_steal(d);
-	bool has_held = false;
-
-	while (t && unlikely(pl__is_unstarted_held()) && !t->stack) {
-		pl__held_put(t);
-		has_held = true;
-		t = pl__deque_steal(d);
-	}
-	if (unlikely(has_held))
-		pl__held_notify();
-	return t;
 }
 
 /* Moves up to half of @from to @to, a queue of @w; returns how many. */
@@ -121,8 +100,6 @@ static void steal_more(struct pl__worker *w, struct pl__worker *victim)
 	size_t nr;
 
 	w->has_left_half = false;
-	if (pl__is_unstarted_held())
-		return;
 	nr = steal_half(w, &w->events, &victim->events);
 	if (nr)
 		w->event_mask &= PL__EVENT_EVERY - 1;
@@ -186,7 +163,7 @@ static struct pl__task *steal_if_unchanged(struct pl__worker *w,
 	if (load_relaxed(&d->top) != lone->top ||
 	    load_relaxed(&d->bottom) != lone->bottom)
 		return NULL;
-	t = pl__steal_to_run(d);
+	t = pl__deque_steal(d);
 	if (t)
 		counter_inc(&w->stat.steals);
 	return t;
@@ -213,7 +190,7 @@ static struct pl__task *steal_spawned(struct pl__worker *victim,
 				      struct lones *l)
 {
 	return is_left_to_owner(l, victim) ?
-	       NULL : pl__steal_to_run(&victim->deque);
+	       NULL : pl__deque_steal(&victim->deque);
 }
 
 /* Makes the completions in the victim's ring events of the thief. */
@@ -235,7 +212,7 @@ static struct pl__task *steal_one(struct pl__worker *w,
 				  struct pl__worker *victim, struct lones *l)
 {
 	bool look_first = w->nr_thefts++ % 2;
-	struct pl__task *t = pl__steal_to_run(&victim->events);
+	struct pl__task *t = pl__deque_steal(&victim->events);
 
 	if (!t && look_first)
 		t = steal_by_look(w, victim);

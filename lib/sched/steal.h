@@ -20,12 +20,6 @@ struct pl__task *pl__steal(struct pl__worker *w, bool has_time);
 struct pl__task *pl__steal_from_stalled(struct pl__worker *w);
 
 /*
- * The oldest task of @d, a queue of any worker, that may run now; those before
- * it are held back: see held.h.
- */
-struct pl__task *pl__steal_to_run(struct pl__deque *d);
-
-/*
  * A task that may run now is in some worker's queue, or an orphaned ring is
  * ready.
  */

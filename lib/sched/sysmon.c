@@ -169,12 +169,21 @@ static void (*routine_of(struct pl__worker *w))(void *arg)
 	return t ? t->fn : NULL;
 }
 
-static void learn(struct pl__worker *w)
+static void learn_routine(struct pl__worker *w, enum pl__run run)
 {
 	void (*fn)(void *arg) = routine_of(w);
 
 	if (fn)
-		pl__forecast_add(fn, true);
+		pl__forecast_add(fn, run);
+}
+
+void pl__sysmon_learn(struct pl__worker *w, enum pl__run run)
+{
+	if (load_relaxed(&w->sysmon.learned) == run)
+		return;
+	learn_routine(w, run);
+	store_relaxed(&w->sysmon.learned_tick, load_relaxed(&w->tick));
+	store_release(&w->sysmon.learned, (uint8_t)run);
 }
 
 static bool mark_blocked(struct pl__worker *w, bool is_own)
@@ -189,7 +198,7 @@ static bool mark_blocked(struct pl__worker *w, bool is_own)
 	if (atomic_compare_exchange_strong(&w->duty, &runs, PL__BLOCKED)) {
 		counter_inc(&pl__rt.nr_blocks);
 		if (!is_own)
-			learn(w);
+			learn_routine(w, PL__RUN_BLOCKS);
 		return true;
 	}
 	atomic_fetch_sub(&pl__rt.nr_seen, 1);
@@ -215,7 +224,7 @@ static bool look_at_member(struct pl__worker *w, uint64_t now)
 	if (load_relaxed(&w->duty) == PL__BLOCKED)
 		pl__unblocked(w);
 	if (load_relaxed(&w->duty) != PL__RUNS ||
-	    load_relaxed(&w->sysmon.has_learned) ||
+	    load_relaxed(&w->sysmon.learned) == PL__RUN_BLOCKS ||
 	    !pl__crew_nr_blocked(&pl__rt.lots))
 		return false;
 	w->sysmon.may_be_blocked = looks_blocked(w, now);
@@ -261,8 +270,7 @@ static uint32_t found_blocked(struct pl__worker *w)
 		return mark_blocked(w, is_own);
 	if (is_own)
 		return 0;
-	learn(w);
-	store_relaxed(&w->sysmon.has_learned, true);
+	pl__sysmon_learn(w, PL__RUN_BLOCKS);
 	return 0;
 }
 
@@ -367,15 +375,15 @@ static void sleep_long(uint64_t now)
 	crew_publish_backlog();
 	pl__full_barrier();
 	PL_INJECT("sysmon-a");
-	PL_INJECT("held-a");
+	PL_INJECT("compute-a");
 	PL_INJECT("kept-a");
 	/* [kept-a] pairs with [kept-b] in kept.c. */
 	pl__kept_tell();
 	/* [elastic-a] pairs with [elastic-b] in pl__elastic_batch(). */
 	deadline_ns = pl__elastic_deadline(now, deadline_ns);
 	/*
-	 * [orphan-a] pairs with [orphan-b] in pl__sysmon_notify_io(), [held-a]
-	 * with [held-b] in pl__sysmon_notify_held().
+	 * [orphan-a] pairs with [orphan-b] in pl__sysmon_notify_io(),
+	 * [compute-a] with [compute-b] in pl__sysmon_notify_compute().
 	 */
 	while (!pl__work_anywhere() && !pl__orphan_ring_is_due() &&
 	       !pl__relief_is_due() &&

@@ -5,6 +5,7 @@
 #ifndef PL_SYSMON_H
 #define PL_SYSMON_H
 
+#include "sched/forecast.h"
 #include "sched/rt.h"
 #include "base/inject.h"
 
@@ -20,6 +21,9 @@ void pl__sysmon_stop(void);
  * counted blocked workers yet.
  */
 bool pl__sysmon_notify_slow(void);
+
+/* sysmon: the task of @w, which is the same still, does so. */
+void pl__sysmon_learn(struct pl__worker *w, enum pl__run run);
 
 /* Makes sysmon look at the workers, though no task waits. */
 void pl__sysmon_kick(void);
@@ -55,14 +59,15 @@ static inline void pl__sysmon_notify_io(void)
 }
 
 /*
- * The caller holds a task back.  Wakes sysmon, which raises the limit in time,
- * or finds that the stalled worker blocks.
+ * The caller has set a task aside that is to compute when others do so no more.
+ * Wakes sysmon, which raises the limit in time, or finds that one of these
+ * blocks.
  */
-static inline void pl__sysmon_notify_held(void)
+static inline void pl__sysmon_notify_compute(void)
 {
-	/* [held-b] pairs with [held-a] in sysmon.c. */
+	/* [compute-b] pairs with [compute-a] in sysmon.c. */
 	pl__full_barrier();
-	PL_INJECT("held-b");
+	PL_INJECT("compute-b");
 	if (unlikely(load_relaxed(&pl__rt.sysmon) == PL__SYSMON_ASLEEP))
 		pl__sysmon_kick();
 }

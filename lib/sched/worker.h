@@ -37,11 +37,11 @@ struct pl__worker_stat {
 /* State of a worker; sysmon sets BLOCKED (sysmon.c), STALLED (relief.h). */
 enum pl__duty {
 	PL__RUNS,
-	PL__BLOCKED,		/* in a call, or a spare; in nr_blocked */
+	PL__BLOCKED,		/* in a call, or is to be; in nr_blocked */
 	PL__SLEEPS,		/* task in pl__sleep(); in nr_blocked */
 	PL__IDLE,		/* in nr_idle */
 	PL__IN_START_HOOK,	/* in the start hook; in nr_blocked */
-	PL__STALLED,		/* long in its task; in nr_stalled */
+	PL__STALLED,		/* computes, or is to; in nr_stalled */
 };
 
 /* The worker when sysmon last saw it change. */
@@ -53,8 +53,12 @@ struct pl__sysmon_view {
 	bool			may_be_blocked;	/* not seen to compute since */
 	bool			waits_for_own;	/* see own_wait.h */
 	_Atomic bool		is_own_wait;	/* or may be, if BLOCKED */
-	/* of a crew: its task blocks; the worker clears it at its next task */
-	_Atomic bool		has_learned;
+	/*
+	 * enum pl__run, of its task, which is this tick's; the worker clears
+	 * it at its next task.
+	 */
+	_Atomic uint8_t		learned;
+	_Atomic uint32_t	learned_tick;
 	_Atomic int		stat_plus_1;	/* its /proc stat file, or 0 */
 	int			stat_tid;	/* thread of stat_plus_1 */
 	_Atomic uint64_t	task_since;	/* A: see since.h */
@@ -72,7 +76,7 @@ struct pl__sysmon_view {
 	uint32_t		relief_tick;	/* tick at relief_since_ns */
 	/* ns: in one task since then */
 	uint64_t		relief_since_ns;
-	uint64_t		relief_cpu_ns; /* at the last look */
+	uint64_t		relief_cpu_ns; /* then, or at the last look */
 	uint64_t		relief_look_ns;	/* that look */
 
 	/* Used by kept.c. */
@@ -141,6 +145,7 @@ struct pl__worker {
 	struct pl__task		*spare_task;
 	void			(*spare_fn)(void *arg);
 	uint64_t		spare_ns;
+	uint64_t		spare_cpu_ns;	/* used then */
 	uint64_t		spare_sleeps;
 	uint32_t		spare_own_waits; /* O: then, by own_waits */
 	struct pl__ctx		loop;		/* O: context of the loop */
@@ -194,10 +199,10 @@ void pl__worker_leaves(struct pl__worker *w, enum pl__duty duty);
 void pl__worker_runs(struct pl__worker *w);
 
 /*
- * The worker has a next task, or computes: takes back what sysmon set.  True:
- * that was BLOCKED.
+ * The worker has a next task, or does something else than it was marked for:
+ * takes BLOCKED or STALLED back.  Which of the two it was, or PL__RUNS.
  */
-bool pl__unblocked(struct pl__worker *w);
+enum pl__duty pl__unblocked(struct pl__worker *w);
 
 /* The caller has taken @duty back: lowers its counters. */
 void pl__duty_uncount(uint32_t duty);

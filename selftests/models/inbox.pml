@@ -4,8 +4,8 @@
  * for it (lib/sched/inbox.h; pl__inbox_drain_all_of() in inbox.c; look_around()
  * in sched.c; pl__work_anywhere() in steal.c).
  *
- * A worker that runs spawns a task, or finds one that was held back, looks in
- * the inbox, and then runs that task, for as long as the other one has not run.
+ * A worker that runs spawns a task, looks in the inbox, and then runs its own
+ * task, for as long as the other one has not run.
  * Another worker is about to park. The thread pushes its task meanwhile, and
  * wakes a worker only if one is idle. A parked worker beside a task in a queue
  * is a deadlock.
@@ -14,14 +14,12 @@
  * MUTANT 2: the worker takes its own task before it has queued the other
  * MUTANT 3: that the inbox is empty is seen before what the worker spawned
  * MUTANT 4: the look of the idle worker has the inbox last
- * MUTANT 5: the look of the idle worker has what was held back after the events
  */
 #ifndef MUTANT
 #define MUTANT 0
 #endif
 
 bit inbox, deque, events;	/* tasks; the latter two are of the worker */
-bit held;			/* the worker's task is there instead */
 bit late_deque;
 bit nr_idle, is_signalled;
 bool has_run;			/* the thread's task */
@@ -45,21 +43,18 @@ active proctype worker()
 #if MUTANT == 3
 	late_deque = 1;
 #else
-	if
-	:: deque = 1
-	:: held = 1
-	fi;
+	deque = 1;
 #endif
 	atomic { taken = inbox; inbox = 0 };
 #if MUTANT == 2
-	atomic { own = deque || held; deque = 0; held = 0 };
+	atomic { own = deque; deque = 0 };
 	events = taken;			/* [inbox-a] */
 #else
 	events = taken;			/* [inbox-a] */
 #if MUTANT == 3
 	late_deque == 0;
 #endif
-	atomic { own = deque || held; deque = 0; held = 0 };
+	atomic { own = deque; deque = 0 };
 #endif
 	is_long = own;
 	do
@@ -78,32 +73,23 @@ active proctype other()
 	do
 	:: has_run -> break
 	:: atomic { deque -> deque = 0; break }
-	:: atomic { held -> held = 0; break }
 	:: atomic { events -> events = 0; has_run = true; break }
 	:: atomic { inbox -> inbox = 0; has_run = true; break }
-	:: atomic { !has_run && !deque && !held && !events && !inbox ->
+	:: atomic { !has_run && !deque && !events && !inbox ->
 		    is_signalled = 0 };
 		nr_idle = 1;			/* [idle-a] */
 		found = false;
 		/* [inbox-b] */
 #if MUTANT == 1
 		found = inbox;
-		found = found || held;
 		found = found || events;
 		found = found || deque;
 #elif MUTANT == 4
-		found = held;
-		found = found || deque;
+		found = deque;
 		found = found || events;
 		found = found || inbox;
-#elif MUTANT == 5
-		found = inbox;
-		found = found || deque;
-		found = found || events;
-		found = found || held;
 #else
 		found = inbox;
-		found = found || held;
 		found = found || deque;
 		found = found || events;
 #endif

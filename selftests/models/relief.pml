@@ -1,58 +1,55 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * relief: tasks that have not started are held back while too many workers are
+ * relief: tasks that compute for long are set aside while too many workers are
  * stalled, and run once they are not (lib/sched/relief.h's drawing;
  * pl__relief_recheck(), relief_mark(), relief_limit_raise() in relief.c;
- * pl__steal_to_run(), pl__work_anywhere() in steal.c;
+ * pl__aside_take(), pl__spare_stop_to_compute() in aside.c;
  * pl__worker_look_and_park() in worker_park.c).
  *
- * The target is two, and so is the limit at first. Two workers are stalled: one
- * of them until the end, the other may come to its next task, which is long as
- * well and its own. The relief finds tasks that have not started. So a task
- * that is left to the parked relief is a deadlock. sysmon raises the limit once
- * while tasks are held back, or may try to mark the relief and fail. It does
- * not raise a limit that holds nothing back.
+ * The limit is two at first. One worker is stalled, until the end or until its
+ * next task. Two more are idle, and become spares for two tasks, each of which
+ * may compute until both have begun. So a task that is left to parked workers
+ * is a deadlock. sysmon raises the limit once, while tasks wait and it is
+ * reached, or may try to mark a worker and fail.
  *
  * MUTANT 1: [relief-a] is left out: nr_stalled is seen to fall late
  * MUTANT 2: [relief-b] is left out: nr_idle is seen to rise late
  * MUTANT 3: a worker that takes its mark back does not notify
- * MUTANT 4: the relief looks whether tasks are held back before it counts as
- * idle
+ * MUTANT 4: a worker looks whether a task may compute before it counts as idle
  * MUTANT 5: sysmon raises the limit and does not notify
  * MUTANT 6: sysmon fails to mark a worker and does not notify
  * MUTANT 7: a mark that fails stays counted
+ * MUTANT 8: a spare looks for its next task before it computes no more
  */
 #ifndef MUTANT
 #define MUTANT 0
 #endif
 #define NR_TASKS	2
-#define TARGET		2
+#define NR_SPARES	2
+#define LIMIT		2
 
-byte deque = NR_TASKS;		/* tasks that have not started */
-byte unstarted, nr_begun;
-byte nr_stalled = 2, limit = TARGET, nr_idle;
+byte compute, nr_begun;		/* tasks in the queue, and taken from it */
+byte nr_stalled = 1, limit = LIMIT, nr_idle;
 byte late_stalled, late_idle;	/* stores that are under way */
-bool is_back;			/* the worker that is stalled for a while */
-bool changed, listed, woken;	/* the relief's lot */
+bool changed[NR_SPARES], listed[NR_SPARES], woken[NR_SPARES];	/* the lot */
 
-#define is_held		(nr_stalled >= limit)
 #define all_begun	(nr_begun == NR_TASKS)
-#define has_work	(deque > 0 || (unstarted > 0 && !is_held))
-/* Of the stalled two, and the relief. */
-#define nr_running	(3 - nr_stalled - nr_idle)
-#define is_notify_due	(nr_idle > 0 && nr_running < TARGET)
+#define may_compute	(compute > 0 && nr_stalled < limit)
 
-/* pl__relief_recheck(): each line is one look. */
-inline recheck()
+/* pl__aside_notify(), after a full barrier */
+inline notify()
 {
 	if
-	:: !is_held && has_work ->
+	:: may_compute ->
 		if
-		:: is_notify_due ->
+		:: nr_idle > 0 ->
 			d_step {
 				if
-				:: listed -> listed = false; woken = true
-				:: else -> changed = true
+				:: listed[0] -> listed[0] = false;
+					woken[0] = true
+				:: !listed[0] && listed[1] ->
+					listed[1] = false; woken[1] = true
+				:: else -> changed[0] = true; changed[1] = true
 				fi
 			}
 		:: else
@@ -61,76 +58,98 @@ inline recheck()
 	fi
 }
 
-active proctype stalled()
+active proctype submitter()
+{
+	byte nr;
+
+	do
+	:: nr < NR_TASKS -> compute++; nr++; notify()
+	:: else -> break
+	od
+}
+
+/* Marked by sysmon, it takes that back at its next task. */
+active proctype marked()
 {
 	if
-	:: skip -> all_begun		/* stays in its task */
+	:: skip -> all_begun
 	:: skip ->
 #if MUTANT == 1
-		late_stalled = 1;
+		late_stalled++;
 #else
 		nr_stalled--;			/* [relief-a] */
 #endif
-		is_back = true;
 #if MUTANT != 3
-		recheck()
+		notify()
 #endif
 	fi
 }
 
-active proctype relief_worker()
+proctype worker(byte me)
 {
-	bool held;
+	bool may, got;
 
 	do
 	:: all_begun -> break
 	:: else ->
-		changed = false;
-		/* pl__steal_to_run() */
-		do
-		:: atomic { deque > 0 && is_held -> deque--; unstarted++ }
-		:: atomic { deque > 0 && !is_held -> deque--; nr_begun++ }
-		:: atomic { deque == 0 && unstarted > 0 && !is_held ->
-			    unstarted--; nr_begun++ }
-		:: atomic { deque == 0 && (unstarted == 0 || is_held) ->
-			    break }
-		od;
+		changed[me] = false;
+#if MUTANT == 8
+		may = may_compute;
+		nr_stalled = nr_stalled - got;
+		got = false;
+		atomic {
+			got = may && may_compute;
+#else
+		nr_stalled = nr_stalled - got;	/* [relief-a] */
+		atomic {
+			got = may_compute;
+#endif
+			compute = compute - got;
+			nr_stalled = nr_stalled + got;
+			nr_begun = nr_begun + got
+		};
+		if
+		:: got ->
+			notify();
+			if
+			:: skip -> all_begun
+			:: skip
+			fi
+		:: else ->
 #if MUTANT == 4
-		held = is_held;
+			may = may_compute;
 #endif
 #if MUTANT == 2
-		late_idle = 1;
+			late_idle++;
 #else
-		nr_idle++;			/* [idle-a] */
+			nr_idle++;		/* [idle-a] */
 #endif
-#if MUTANT != 4
-		held = is_held;			/* [relief-b] */
+#if MUTANT != 4 && MUTANT != 8
+			may = may_compute;	/* [relief-b] */
 #endif
-		if
-		:: deque == 0 && (held || unstarted == 0) ->
 			if
-			:: atomic { !changed -> listed = true };
+			:: may
+			:: !may ->
 				if
-				:: atomic { woken -> woken = false }
-				:: all_begun
+				:: atomic { !changed[me] -> listed[me] = true };
+					if
+					:: atomic { woken[me] ->
+						    woken[me] = false }
+					:: all_begun
+					fi
+				:: changed[me]
 				fi
-			:: changed
-			fi
-		:: else
-		fi;
-		atomic {
-			if
-			:: late_idle > 0 -> late_idle = 0
-			:: else -> nr_idle--
-			fi
-		}
+			fi;
+			atomic {
+				if
+				:: late_idle > 0 -> late_idle--
+				:: else -> nr_idle--
+				fi
+			}
+		fi
 	od
 }
 
-/*
- * The worker that is back counts as running, so the limit does not matter to it
- * until it is stalled again; then sysmon marks it, which has no step here.
- */
 active proctype sysmon()
 {
 	bool fails;
@@ -141,24 +160,24 @@ active proctype sysmon()
 	fi;
 	do
 	:: all_begun -> break
-	:: atomic { !all_begun && !is_back && late_stalled == 0 && is_held &&
-		    limit == TARGET && (deque > 0 || unstarted > 0) ->
-		    limit++ };
+	:: atomic { !all_begun && compute > 0 && nr_stalled >= limit &&
+		    limit == LIMIT && late_stalled == 0 -> limit++ };
 #if MUTANT != 5
-		recheck()
+		notify()
 #else
 		skip
 #endif
-	:: atomic { !all_begun && fails && is_back && late_stalled == 0 &&
-		    nr_stalled == 1 -> nr_stalled++ };
+	:: atomic { !all_begun && fails && late_stalled == 0 ->
+		    nr_stalled++; fails = false };
 		/* The worker has come to its next task: not marked. */
 #if MUTANT != 7
 		nr_stalled--;
 #endif
 #if MUTANT != 6
-		recheck();
+		notify()
+#else
+		skip
 #endif
-		break
 	od
 }
 
@@ -167,8 +186,15 @@ active proctype sysmon()
 active proctype memory()
 {
 end:	do
-	:: atomic { late_stalled > 0 -> nr_stalled--; late_stalled = 0 }
-	:: atomic { late_idle > 0 -> nr_idle++; late_idle = 0 }
+	:: atomic { late_stalled > 0 -> nr_stalled--; late_stalled-- }
+	:: atomic { late_idle > 0 -> nr_idle++; late_idle-- }
 	od
 }
 #endif
+
+init {
+	atomic {
+		run worker(0);
+		run worker(1)
+	}
+}

@@ -4,15 +4,16 @@
  * however its word is changed meanwhile (sysmon_set_state(), sysmon_wake(),
  * pl__sysmon_kick(), sleep_long(), pl__sysmon_clear_backlog(),
  * pl__sysmon_stop() in lib/sched/sysmon.c; pl__sysmon_notify(),
- * pl__sysmon_notify_io(), pl__sysmon_notify_held() in sysmon.h;
+ * pl__sysmon_notify_io(), pl__sysmon_notify_compute() in sysmon.h;
  * pl__elastic_batch() in elastic.c).
  *
- * Only sysmon sees to a task that waits, to a stalled worker with I/O, and to a
- * task that is held back, and to a number of workers above one (elastic.h),
- * which is_stalled stands for as well: a worker that finds a task as it parks is taken to be blocked by the next task
- * at once. While sysmon is awake it sees to all of them. So a task or a
- * stalled worker that is left over when all else has ended is a deadlock, as
- * is a sysmon that outlives the runtime.
+ * Only sysmon sees to a task that waits, and to a stalled worker with I/O.
+ * is_stalled stands for two more as well: a task that is to compute when others
+ * do not, and a number of workers above one (elastic.h). A worker that finds a
+ * task as it parks is taken to be blocked by the next task at once. While sysmon
+ * is awake it sees to all of them. So a task or a stalled worker that is left
+ * over when all else has ended is a deadlock, as is a sysmon that outlives the
+ * runtime.
  *
  * MUTANT 1: a worker that finds a task as it parks does not wake a sleeping
  * sysmon
@@ -35,7 +36,7 @@ mtype = { AWAKE, NO_BACKLOG, ASLEEP, OVER };
 
 mtype word = NO_BACKLOG;
 byte queue;
-bool is_stalled;	/* a worker that has I/O in flight; a task held back */
+bool is_stalled;	/* a worker that has I/O in flight; one to compute */
 bool is_in_futex;		/* sysmon, until a thread wakes it */
 
 #if MUTANT == 3
@@ -133,7 +134,7 @@ proctype sysmon()
 	:: atomic { is_stalled -> is_stalled = false }
 	:: atomic { word != OVER && queue == 0 && !is_stalled && left > 0 ->
 		    left-- };
-		set_state(ASLEEP);		/* [sysmon-a], [held-a], [elastic-a] */
+		set_state(ASLEEP);		/* [sysmon-a], [compute-a], [elastic-a] */
 		if
 		:: old != OVER -> sleep()
 		:: else
@@ -196,7 +197,7 @@ proctype reader()
 {
 	bool was_asleep;
 
-	is_stalled = true;		/* [orphan-b], [held-b], [elastic-b] */
+	is_stalled = true;		/* [orphan-b], [compute-b], [elastic-b] */
 	if
 	:: word == ASLEEP ->
 		kick();

@@ -349,7 +349,7 @@ static void spawn_two_readers(void *arg)
 		t[i] = spawn(yield_until_ran, (void *)1);
 	spawn_reader(1);
 	/* As the first in a queue that was empty it sets the time. */
-	store_relaxed(&pl__rt.aside.taken_ns, pl__now_ns() +
+	store_relaxed(&pl__rt.aside.block.taken_ns, pl__now_ns() +
 					      3600 * NSEC_PER_SEC);
 }
 

@@ -8,7 +8,7 @@
 #include "kselftest_harness.h"
 
 #include "rt.h"
-#include "sched/held.h"
+#include "sched/aside.h"
 #include "blocked.h"
 
 #include <fcntl.h>
@@ -207,115 +207,26 @@ TEST_F(hogs, background_task_spawned_while_sysmon_sleeps_runs_beside_them)
 
 /* ---- the target is raised ---- */
 
-static bool is_held(void)
+static bool is_set_aside(void)
 {
-	return pl__rt.nr_stalled && pl__held_nr() && !pl__held_is_ready();
+	return pl__rt.aside.compute.nr && !pl__nr_may_compute();
 }
 
-/* It would be held back for twice the time otherwise. */
-TEST_F(hogs, raised_target_lets_a_task_run_that_was_held_back)
+/* It would have to wait for a second otherwise. */
+TEST_F(hogs, raised_target_lets_one_compute_that_was_set_aside)
 {
-	set_env("PARKLOT_STALL_US", 1000 * 1000);
-	start_hogs(1, 1);
-	spawn(count, NULL);
-	ASSERT_TRUE(UNTIL(is_held()));
-	EXPECT_EQ(0, pl_runtime_set_workers(2));
-	EXPECT_TRUE(UNTIL(nr_ran == 1));
+	set_env("PARKLOT_STALL_US", 500 * 1000);
+	start_with(1, 16);
+	pl__rt.nr_cpus = 2;
+	pl__forecast_add(compute, PL__RUN_COMPUTES);
+	spawn(compute, NULL);
+	spawn(compute, NULL);
+	ASSERT_TRUE(UNTIL(is_set_aside()));
 	EXPECT_EQ(1, nr_computing);
-	end_hogs();
-	unsetenv("PARKLOT_STALL_US");
-}
-
-/* ---- the stalled worker goes on ---- */
-
-#define NR_HELD		1000
-
-static void compute_and_yield(void *arg)
-{
-	compute(arg);
-	spawn(yield_until_ran, (void *)NR_HELD);
-	yield_until_ran((void *)NR_HELD);
-}
-
-/*
- * The relief parks with nothing else to do.  The other worker runs alone again,
- * and takes them although it has other tasks: one of 8 at least.
- */
-TEST_F(hogs, tasks_that_were_held_back_run_soon_on_a_busy_worker)
-{
-	set_env("PARKLOT_STALL_US", 200 * 1000);
-	start_with(1, 2);
-	spawn(compute_and_yield, NULL);
-	ASSERT_TRUE(UNTIL(nr_computing == 1));
-	spawn_tiny(NR_HELD);
-	/* They run before where this thread waits until the limit is raised. */
-	ASSERT_TRUE(UNTIL(nr_ran || (is_held() && rt_stat().workers_parked)));
-	is_over = 1;
-	EXPECT_TRUE(UNTIL_NO_MORE(nr_ran == NR_HELD, (uint64_t)nr_yields));
-	EXPECT_GE(20 * NR_HELD, nr_yields);
-	unsetenv("PARKLOT_STALL_US");
-}
-
-/* ---- a task behind a blocked worker, beside many that were held back ---- */
-
-#define NR_EACH_MAX	48
-
-static struct pl_word bell;
-static atomic_int nr_ran_by[4], nr_ran_then;
-static atomic_uint ran_on;
-
-static void count_by_worker(void *arg)
-{
-	spin_ns(50 * NSEC_PER_USEC);
-	atomic_fetch_add(&nr_ran_by[pl__self()->index], 1);
-	count(arg);
-}
-
-static void wait_for_bell(void *arg)
-{
-	(void)arg;
-	EXPECT_EQ(0, pl_word_wait(&bell, 0, PL_FOREVER));
-	ran_on = pl__self()->index;
-	nr_ran_then = nr_ran_by[ran_on];
-}
-
-static void compute_ring_and_block(void *arg)
-{
-	atomic_fetch_add(&nr_computing, 1);
-	UNTIL_BUSY(nr_ran >= 10);
-	atomic_store(&bell.value, 1);
-	EXPECT_EQ(1, pl_word_wake(&bell, 1));
-	read_byte(arg);
-}
-
-/*
- * No worker steals for want of tasks.  How many a worker has run before it took
- * the one behind the blocked worker, from when that counted as blocked on.
- */
-TEST_F(hogs, task_behind_a_blocked_worker_runs_soon_beside_them)
-{
-	int i, ran_before[4];
-	pl_task_t t;
-
-	set_env("PARKLOT_STALL_US", 200 * 1000);
-	ASSERT_EQ(0, pipe2(pipes[0], O_CLOEXEC));
-	start_with(1, 3);
-	t = spawn(wait_for_bell, NULL);
-	ASSERT_TRUE(UNTIL(is_waiting(t)));
-	spawn(compute_ring_and_block, pipes[0]);
-	ASSERT_TRUE(UNTIL(nr_computing == 1));
-	for (i = 0; i < NR_HELD; i++)
-		spawn(count_by_worker, NULL);
-	ASSERT_TRUE(UNTIL(nr_ran || is_held()));
 	EXPECT_EQ(0, pl_runtime_set_workers(2));
-	EXPECT_TRUE(UNTIL(nr_ran_then || nr_ran == NR_HELD ||
-			  (nr_begun && rt_stat().workers_blocked)));
-	for (i = 0; i < 4; i++)
-		ran_before[i] = nr_ran_by[i];
-	join(t);
-	EXPECT_GE(ran_before[ran_on] + NR_EACH_MAX, nr_ran_then);
-	EXPECT_EQ(1, write(pipes[0][1], "x", 1));
-	EXPECT_TRUE(UNTIL(nr_ran == NR_HELD));
+	EXPECT_TRUE(UNTIL(nr_computing == 2));
+	EXPECT_EQ(0, rt_stat().stalls_over);
+	end_hogs();
 	unsetenv("PARKLOT_STALL_US");
 }
 

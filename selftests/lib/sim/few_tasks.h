@@ -36,7 +36,8 @@ static uint32_t nr_workers_of_seed(void)
  * Two to four workers, of which some seeds run all and others few; and no
  * sysmon, which makes up for a wakeup that was lost, where @is_unwatched.
  */
-static void start_by_seed(struct __test_metadata *test, bool is_unwatched)
+static void __attribute__((unused))
+start_by_seed(struct __test_metadata *test, bool is_unwatched)
 {
 	rt_begin(test);
 	if (is_unwatched)

@@ -134,4 +134,75 @@ TEST_F(machine, spinning_thread_is_preempted_after_its_slice)
 	EXPECT_GE(NSEC_PER_MSEC + 100 * NSEC_PER_USEC, ns);
 }
 
+/* ---- tasks that compute for long, again and again ---- */
+
+#define NR_HOGS		4
+#define NR_TICKS	100
+#define HOG_NS		(20 * NSEC_PER_MSEC)
+#define SLICE_NS	(3 * NSEC_PER_MSEC)	/* of the machine */
+
+static atomic_bool is_over;
+static atomic_uint nr_turns[NR_HOGS], nr_at_once, most_at_once;
+
+/* One thread runs at a time, from one point to the next. */
+static void hog(void *arg)
+{
+	while (!is_over) {
+		if (++nr_at_once > most_at_once)
+			most_at_once = nr_at_once;
+		pl_sim_compute(HOG_NS);
+		nr_at_once--;
+		nr_turns[(uintptr_t)arg]++;
+		pl_yield();
+	}
+}
+
+static void tick(void *arg)
+{
+	uint64_t begin;
+	int i;
+
+	(void)arg;
+	/* They are known by then. */
+	EXPECT_EQ(0, pl_sleep(200 * NSEC_PER_MSEC));
+	for (i = 0; i < NR_HOGS; i++)
+		nr_turns[i] = 0;
+	most_at_once = 0;
+	begin = pl_now();
+	for (i = 0; i < NR_TICKS; i++)
+		EXPECT_EQ(0, pl_sleep(NSEC_PER_MSEC));
+	*took_ns = pl_now() - begin;
+	is_over = true;
+}
+
+static void tick_beside_hogs(void *arg)
+{
+	uint32_t least = UINT32_MAX, most = 0, nr;
+	pl_task_t t[NR_HOGS];
+	uintptr_t i;
+
+	start_with((uint32_t)(uintptr_t)arg, 16);
+	for (i = 0; i < NR_HOGS; i++)
+		t[i] = spawn(hog, (void *)i);
+	spawn(tick, NULL);
+	for (i = 0; i < NR_HOGS; i++) {
+		join(t[i]);
+		nr = nr_turns[i];
+		least = nr < least ? nr : least;
+		most = nr > most ? nr : most;
+	}
+	EXPECT_GE(least + 2, most);
+	EXPECT_GE(2, most_at_once);
+}
+
+/* A tick waits for a slice of one that computes, not for its turn. */
+TEST_F(machine, others_run_beside_tasks_that_compute_again_and_again)
+{
+	uintptr_t nr_workers;
+
+	for (nr_workers = 1; nr_workers <= 4; nr_workers *= 2)
+		EXPECT_GE(NR_TICKS * (NSEC_PER_MSEC + SLICE_NS),
+			  run_with(2, tick_beside_hogs, (void *)nr_workers));
+}
+
 TEST_HARNESS_MAIN
