@@ -212,7 +212,7 @@ static struct pl__task *worker_spin(struct pl__worker *w)
 	for (end = now + w->spin_ns; now < end;) {
 		for (look = now + LOOK_NS; now < look; now = pl__now_ns())
 			pl__cpu_relax();
-		if (pl__work_anywhere()) {
+		if (pl__work_anywhere() || pl__kept_ns(w) <= now) {
 			t = worker_find_task(w);
 			if (t)
 				return t;

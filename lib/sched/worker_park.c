@@ -10,17 +10,19 @@
 #define SPIN_NS_MIN	(4 * 1000)
 
 /*
- * A sleep shorter than the spin limit would have been saved by spinning.  The
- * kernel's KVM sets its halt_poll_ns like this.
+ * A sleep that a signal ended, before the spin limit, would have been saved by
+ * spinning.  The kernel's KVM sets its halt_poll_ns like this.  A deadline is
+ * known before, and the worker sleeps until then.
  */
-static void learn_to_spin(struct pl__worker *w, uint64_t slept_ns)
+static void learn_to_spin(struct pl__worker *w, bool was_woken,
+			  uint64_t slept_ns)
 {
 	uint64_t ns = w->spin_ns;
 
-	if (slept_ns > pl__rt.spin_ns_max)
-		ns /= 2;
-	else
+	if (was_woken && slept_ns <= pl__rt.spin_ns_max)
 		ns = ns ? ns * 2 : SPIN_NS_MIN;
+	else
+		ns /= 2;
 	if (ns > pl__rt.spin_ns_max)
 		ns = pl__rt.spin_ns_max;
 	w->spin_ns = ns < SPIN_NS_MIN ? 0 : (uint32_t)ns;
@@ -100,7 +102,7 @@ static bool worker_park(struct pl__worker *w, uint32_t seq)
 	w->is_searching = woken;
 	PL_PROBE2(unpark, w->index, (uint32_t)woken);
 	if (since)
-		learn_to_spin(w, pl__now_ns() - since);
+		learn_to_spin(w, woken, pl__now_ns() - since);
 	return is_late;
 }
 

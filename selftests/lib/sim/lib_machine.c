@@ -205,4 +205,40 @@ TEST_F(machine, others_run_beside_tasks_that_compute_again_and_again)
 			  run_with(2, tick_beside_hogs, (void *)nr_workers));
 }
 
+/* ---- spinning ---- */
+
+#define NR_SLEEPS	200
+#define SHORT_NS	(20 * NSEC_PER_USEC)
+
+/* On the one worker, which is idle for as long as it would spin. */
+static void sleep_often(void *arg)
+{
+	uint64_t begin = pl_now(), late = 0, due;
+	int i;
+
+	for (i = 1; i <= NR_SLEEPS; i++) {
+		due = begin + (uint64_t)i * SHORT_NS;
+		EXPECT_EQ(0, pl_sleep_until(due));
+		late += pl_now() - due;
+	}
+	EXPECT_GE(NR_SLEEPS * 10 * NSEC_PER_USEC, late);
+	(void)arg;
+}
+
+static void sleep_on_one(void *arg)
+{
+	(void)arg;
+	start_fixed(1, 0);
+	join(spawn(sleep_often, NULL));
+	EXPECT_EQ(0, pl__rt.workers[0]->spin_ns);
+	/* Spinning was learnt before, by signals. */
+	pl__rt.workers[0]->spin_ns = pl__rt.spin_ns_max;
+	join(spawn(sleep_often, NULL));
+}
+
+TEST_F(machine, deadline_waits_for_no_spin_and_teaches_none)
+{
+	run_with(2, sleep_on_one, NULL);
+}
+
 TEST_HARNESS_MAIN
