@@ -241,4 +241,41 @@ TEST_F(machine, deadline_waits_for_no_spin_and_teaches_none)
 	run_with(2, sleep_on_one, NULL);
 }
 
+/* ---- as many run as the load needs ---- */
+
+#define NR_SERVERS	8
+#define PERIOD_NS	(100 * NSEC_PER_USEC)
+
+static void serve(void *arg)
+{
+	uint64_t due = pl_now() + (uintptr_t)arg * PERIOD_NS / NR_SERVERS;
+	uint64_t end = due + NSEC_PER_SEC / 5;
+
+	for (; due < end; due += PERIOD_NS) {
+		EXPECT_EQ(0, pl_sleep_until(due));
+		pl_sim_compute(PERIOD_NS / 10);
+	}
+}
+
+/* They need more than 80 % of one. */
+static void serve_on_two(void *arg)
+{
+	pl_task_t t[NR_SERVERS];
+	uintptr_t i;
+
+	(void)arg;
+	start_with(4, 0);
+	for (i = 0; i < NR_SERVERS; i++)
+		t[i] = spawn(serve, (void *)i);
+	for (i = 0; i < NR_SERVERS; i++)
+		join(t[i]);
+	EXPECT_EQ(0, rt_stat().lowered_trial);
+	EXPECT_EQ(2, rt_stat().workers);
+}
+
+TEST_F(machine, second_worker_stays_where_one_would_be_busy)
+{
+	run_with(8, serve_on_two, NULL);
+}
+
 TEST_HARNESS_MAIN
