@@ -16,6 +16,7 @@
 #include "parklot/sim.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,7 @@ static const struct load {
 	double		busy;		/* of the processors; 0: all */
 	int		nr_blockers;	/* that block for 5 ms each time */
 	int		nr_hogs;	/* that compute for 20 ms each time */
+	int		nr_neighbours;	/* of another program, on a processor */
 	double		long_share;	/* requests that compute for 10 ms */
 } loads[] = {
 	{ "tenth",	.busy = 0.1 },
@@ -42,6 +44,8 @@ static const struct load {
 	{ "hog",	.busy = 0.3, .nr_hogs = 1 },
 	{ "hogs",	.busy = 0.3, .nr_hogs = 4 },
 	{ "long",	.busy = 0.5, .long_share = 0.01 },
+	{ "beside",	.busy = 0.3, .nr_neighbours = 1 },
+	{ "beside-closed", .busy = 0, .nr_neighbours = 1 },
 };
 
 static const struct load *load;
@@ -123,6 +127,21 @@ static void compute(void *arg)
 	}
 }
 
+/* A thread of another program. */
+static void *be_neighbour(void *arg)
+{
+	while (pl_now() < end_ns)
+		pl_sim_compute(100000);
+	return arg;
+}
+
+static void add_neighbours(pthread_t *threads, int nr)
+{
+	while (nr--)
+		if (pthread_create(&threads[nr], NULL, be_neighbour, NULL))
+			abort();
+}
+
 static void spawn(pl_task_t *tasks, int *nr, int more, void (*fn)(void *arg))
 {
 	while (more--) {
@@ -158,16 +177,21 @@ static double cpu_us(void)
 
 static void run(void)
 {
+	int nr = 0, i, nr_neighbours = load->nr_neighbours *
+				       atoi(getenv("SIM_CPUS"));
+	pthread_t neighbours[64];
 	pl_task_t tasks[512];
-	int nr = 0;
 
 	begin_ns = pl_now() + WARM_UP_NS;
 	end_ns = begin_ns + LENGTH_NS;
+	add_neighbours(neighbours, nr_neighbours);
 	spawn(tasks, &nr, NR_CONNECTIONS, serve);
 	spawn(tasks, &nr, load->nr_blockers, block);
 	spawn(tasks, &nr, load->nr_hogs, compute);
 	while (nr)
 		pl_join(tasks[--nr]);
+	for (i = 0; i < nr_neighbours; i++)
+		pthread_join(neighbours[i], NULL);
 }
 
 int main(int argc, char **argv)
@@ -188,7 +212,7 @@ int main(int argc, char **argv)
 	run();
 	pl_stat_read(&st);
 	qsort(late_ns, nr_requests, sizeof(*late_ns), compare);
-	printf("%-12s %8u %9.1f %9.1f %9.1f %8.2f %u\n", load->name,
+	printf("%-13s %8u %9.1f %9.1f %9.1f %8.2f %u\n", load->name,
 	       nr_requests, late_us(0.5), late_us(0.99), late_us(1),
 	       nr_requests ? cpu_us() / nr_requests : 0, st.workers);
 	return 0;
