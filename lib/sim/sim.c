@@ -395,9 +395,27 @@ static void grow_descriptors(void)
 		PL__SIM_REAL(close)(fd);
 }
 
+/* SIM_CPUS: processors of the machine; 0: there is none. */
+static uint32_t machine_cpus(void)
+{
+	const char *s = getenv("SIM_CPUS");
+	char *end;
+	long nr;
+
+	if (!s)
+		return 0;
+	nr = strtol(s, &end, 10);
+	if (end == s || *end || nr < 1 || nr > PL__SIM_CPUS_MAX) {
+		fprintf(stderr, "sim: SIM_CPUS=%s: not a number from 1 to %d\n",
+			s, PL__SIM_CPUS_MAX);
+		exit(2);
+	}
+	return (uint32_t)nr;
+}
+
 void pl__sim_begin(uint64_t seed)
 {
-	const char *cpus = getenv("SIM_CPUS");
+	uint32_t nr_cpus = machine_cpus();
 	struct pl__sim_thread *me;
 
 	if (pl__sim_is_on)
@@ -409,8 +427,9 @@ void pl__sim_begin(uint64_t seed)
 	pl__sim.hash = 14695981039346656037ULL;
 	pl__sim.now_ns = PL__SIM_START_NS;
 	draw(&pl__sim);
-	if (pl__sim_machine_begin(cpus ? (uint32_t)atoi(cpus) : 0)) {
-		pl__sim.nr_cpus = (uint32_t)atoi(cpus);
+	if (nr_cpus) {
+		pl__sim_machine_begin(nr_cpus);
+		pl__sim.nr_cpus = nr_cpus;
 		pl__sim.is_pct = false;
 		pl__sim.spurious_in = 0;
 	}

@@ -372,14 +372,17 @@ TEST_F(sim, bad_arguments_are_refused)
 	EXPECT_EQ(0, pl_runtime_stop());
 }
 
-static int run_with_bad_seed(void (*fn)(void *arg), void *arg)
+static const char *setting = "PARKLOT_SIM";
+
+static int run_with_bad_setting(void (*fn)(void *arg), void *arg)
 {
 	pid_t pid = fork();
 	int status = 0;
 
 	(void)fn;
 	if (!pid) {
-		setenv("PARKLOT_SIM", arg, 1);
+		setenv("PARKLOT_SIM", "1", 1);
+		setenv(setting, arg, 1);
 		execl("/proc/self/exe", "lib_sim", "-l", NULL);
 		_exit(3);
 	}
@@ -389,10 +392,19 @@ static int run_with_bad_seed(void (*fn)(void *arg), void *arg)
 
 TEST_F(sim, seed_that_is_no_number_is_refused)
 {
-	EXPECT_EQ(2, run_and_read(run_with_bad_seed, NULL, (void *)"12x"));
+	EXPECT_EQ(2, run_and_read(run_with_bad_setting, NULL, (void *)"12x"));
 	EXPECT_TRUE(is_said("PARKLOT_SIM=12x: not a seed"));
-	EXPECT_EQ(2, run_and_read(run_with_bad_seed, NULL, (void *)""));
-	EXPECT_EQ(2, run_and_read(run_with_bad_seed, NULL, (void *)"-1"));
+	EXPECT_EQ(2, run_and_read(run_with_bad_setting, NULL, (void *)""));
+	EXPECT_EQ(2, run_and_read(run_with_bad_setting, NULL, (void *)"-1"));
+}
+
+TEST_F(sim, number_of_processors_that_is_none_is_refused)
+{
+	setting = "SIM_CPUS";
+	EXPECT_EQ(2, run_and_read(run_with_bad_setting, NULL, (void *)"x"));
+	EXPECT_TRUE(is_said("SIM_CPUS=x: not a number from 1 to 64"));
+	EXPECT_EQ(2, run_and_read(run_with_bad_setting, NULL, (void *)"0"));
+	EXPECT_EQ(2, run_and_read(run_with_bad_setting, NULL, (void *)"65"));
 }
 
 TEST_HARNESS_MAIN
