@@ -143,9 +143,7 @@ PL__SIM_API int ppoll(struct pollfd *fds, nfds_t nr, const struct timespec *ts,
 	if (!pl__sim_is_on)
 		return PL__SIM_REAL(ppoll)(fds, nr, ts, mask);
 	return pl__sim_poll("ppoll", fds, nr,
-			    !ts ? PL__SIM_FOREVER :
-			    (uint64_t)ts->tv_sec * PL__SIM_NS_PER_SEC +
-			    (uint64_t)ts->tv_nsec);
+			    ts ? pl__sim_ns(ts) : PL__SIM_FOREVER);
 }
 
 PL__SIM_API int epoll_wait(int epfd, struct epoll_event *events, int max,

@@ -217,8 +217,7 @@ static long futex_wait(uint32_t *word, uint32_t expected, uint64_t until)
 static long futex_call(uint32_t *word, int op, uint32_t value,
 		       const struct timespec *ts)
 {
-	uint64_t ns = ts ? (uint64_t)ts->tv_sec * PL__SIM_NS_PER_SEC +
-			   (uint64_t)ts->tv_nsec : PL__SIM_FOREVER;
+	uint64_t ns = ts ? pl__sim_ns(ts) : PL__SIM_FOREVER;
 	int woken;
 
 	switch (op & ~(FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME)) {

@@ -15,15 +15,11 @@
 static uint64_t deadline_of(const struct timespec *ts, clockid_t clock)
 {
 	struct timespec now, mono;
-	uint64_t ns = (uint64_t)ts->tv_sec * PL__SIM_NS_PER_SEC +
-		      (uint64_t)ts->tv_nsec;
 
 	/* As those of libc_time.c say it. */
 	clock_gettime(clock, &now);
 	clock_gettime(CLOCK_MONOTONIC, &mono);
-	ns -= (uint64_t)now.tv_sec * PL__SIM_NS_PER_SEC + (uint64_t)now.tv_nsec;
-	return ns + (uint64_t)mono.tv_sec * PL__SIM_NS_PER_SEC +
-	       (uint64_t)mono.tv_nsec;
+	return pl__sim_ns(ts) - pl__sim_ns(&now) + pl__sim_ns(&mono);
 }
 
 /* ---- threads ---- */

@@ -10,22 +10,6 @@
 /* 2020-01-01, at the start of the monotonic clock. */
 #define EPOCH_S		1577836800ULL
 
-static struct timespec timespec_of(uint64_t ns)
-{
-	return (struct timespec){
-		.tv_sec = (time_t)(ns / PL__SIM_NS_PER_SEC),
-		.tv_nsec = (long)(ns % PL__SIM_NS_PER_SEC),
-	};
-}
-
-static uint64_t to_ns(const struct timespec *ts)
-{
-	if (ts->tv_sec > INT32_MAX)
-		return PL__SIM_FOREVER / 2;
-	return (uint64_t)ts->tv_sec * PL__SIM_NS_PER_SEC +
-	       (uint64_t)ts->tv_nsec;
-}
-
 /* The clock of another thread's processor time has its number in it. */
 static int cpu_clock(clockid_t clock, struct timespec *ts)
 {
@@ -38,7 +22,7 @@ static int cpu_clock(clockid_t clock, struct timespec *ts)
 		return -1;
 	}
 	pl__sim_point("clock of a thread");
-	*ts = timespec_of(pl__sim_cpu_ns(t));
+	*ts = pl__sim_timespec(pl__sim_cpu_ns(t));
 	return 0;
 }
 
@@ -49,11 +33,11 @@ PL__SIM_API int clock_gettime(clockid_t clock, struct timespec *ts)
 	if (clock < 0)
 		return cpu_clock(clock, ts);
 	if (clock == CLOCK_THREAD_CPUTIME_ID) {
-		*ts = timespec_of(pl__sim_cpu_ns(pl__sim_self()));
+		*ts = pl__sim_timespec(pl__sim_cpu_ns(pl__sim_self()));
 	} else if (clock == CLOCK_PROCESS_CPUTIME_ID) {
-		*ts = timespec_of(pl__sim_cpu_ns_all());
+		*ts = pl__sim_timespec(pl__sim_cpu_ns_all());
 	} else {
-		*ts = timespec_of(pl__sim_now());
+		*ts = pl__sim_timespec(pl__sim_now());
 		if (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)
 			ts->tv_sec += EPOCH_S;
 	}
@@ -94,7 +78,7 @@ PL__SIM_API int nanosleep(const struct timespec *ts, struct timespec *left)
 {
 	if (!pl__sim_is_on)
 		return PL__SIM_REAL(nanosleep)(ts, left);
-	return sleep_ns(to_ns(ts));
+	return sleep_ns(pl__sim_ns(ts));
 }
 
 PL__SIM_API int clock_nanosleep(clockid_t clock, int flags,
@@ -106,10 +90,10 @@ PL__SIM_API int clock_nanosleep(clockid_t clock, int flags,
 
 	if (!pl__sim_is_on)
 		return PL__SIM_REAL(clock_nanosleep)(clock, flags, ts, left);
-	ns = to_ns(ts);
+	ns = pl__sim_ns(ts);
 	if (flags & TIMER_ABSTIME) {
 		clock_gettime(clock, &now);
-		at = to_ns(&now);
+		at = pl__sim_ns(&now);
 		ns = ns > at ? ns - at : 0;
 	}
 	return sleep_ns(ns);

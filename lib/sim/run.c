@@ -227,10 +227,7 @@ static void __attribute__((constructor)) begin_by_environment(void)
 
 void pl_sim_block(uint64_t ns)
 {
-	struct timespec ts = {
-		.tv_sec = (time_t)(ns / PL__SIM_NS_PER_SEC),
-		.tv_nsec = (long)(ns % PL__SIM_NS_PER_SEC),
-	};
+	struct timespec ts = pl__sim_timespec(ns);
 
 	nanosleep(&ts, NULL);
 }

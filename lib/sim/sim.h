@@ -27,9 +27,27 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/types.h>
+#include <time.h>
 
 #define PL__SIM_NS_PER_SEC	1000000000ULL
 #define PL__SIM_FOREVER		UINT64_MAX
+
+static inline struct timespec pl__sim_timespec(uint64_t ns)
+{
+	return (struct timespec){
+		.tv_sec = (time_t)(ns / PL__SIM_NS_PER_SEC),
+		.tv_nsec = (long)(ns % PL__SIM_NS_PER_SEC),
+	};
+}
+
+/* Of a length, half of for ever at most, so that a sum does not wrap around. */
+static inline uint64_t pl__sim_ns(const struct timespec *ts)
+{
+	if (ts->tv_sec > INT32_MAX)
+		return PL__SIM_FOREVER / 2;
+	return (uint64_t)ts->tv_sec * PL__SIM_NS_PER_SEC +
+	       (uint64_t)ts->tv_nsec;
+}
 
 /* The exit status of a process in which the simulation found a fault. */
 #define PL__SIM_STATUS		86
