@@ -327,7 +327,15 @@ static inline void sqe_update(struct player *p, struct dice *d,
 	sqe->off = around(d, NR_FIXED);
 }
 
-/* To another player's ring: a completion, or a registered file. */
+/*
+ * To a player's ring, maybe the own one: a completion, or a registered file.
+ *
+ * Linux 6.12 lets a ring keep itself: the entry holds its target while it
+ * completes, and with DEFER_TASKRUN only the submitter completes it. If that
+ * exits, its io-wq still does the entry, after the exit has looked for entries
+ * that hold rings. So nobody completes it, and the ring is never released, nor
+ * its files. Hence the submitter of such a ring does the entry itself.
+ */
 static inline void sqe_message(struct player *p, struct dice *d,
 			       struct io_uring_sqe *sqe, struct request *e)
 {
@@ -335,6 +343,8 @@ static inline void sqe_message(struct player *p, struct dice *d,
 	bool is_file = once_in(d, 2);
 
 	(void)e;
+	if (p->ring.params.flags & IORING_SETUP_DEFER_TASKRUN)
+		sqe->flags &= ~IOSQE_ASYNC;
 	sqe->opcode = IORING_OP_MSG_RING;
 	sqe->fd = ring_fd(p->team, other);
 	sqe->off = FOREIGN;
