@@ -45,6 +45,7 @@ static struct {
 	uint64_t		since_ns;	/* the window, to judge by */
 	uint32_t		since_ticks;
 	uint64_t		asked_ns;	/* since then, by the looks */
+	uint32_t		nr_asking;	/* workers, at the last look */
 	/* of this window and those before, the sooner the less */
 	uint64_t		sum_asked_us;
 	uint64_t		sum_used_us;
@@ -100,7 +101,7 @@ static uint64_t nr_waiting(void)
 
 /*
  * Processor time that the workers have used since the last call, but for those
- * that compute for long: they run beside the others.
+ * that compute for long.  A spare counts: it is one of the others as often.
  */
 static uint64_t cpu_used(void)
 {
@@ -405,6 +406,16 @@ static void window_end(uint64_t now, uint32_t ticks)
 
 /* ---- for sysmon ---- */
 
+/* At both looks, so that one after a sleep does not count for all of it. */
+static void note_asking(uint64_t now)
+{
+	uint32_t nr = pl__nr_running(), before = elastic.nr_asking;
+
+	elastic.asked_ns += (nr < before ? nr : before) *
+			    (now - elastic.look_ns);
+	elastic.nr_asking = nr;
+}
+
 /* Reading the clocks of all workers takes a part of it that stays small. */
 static uint64_t window_ns(void)
 {
@@ -423,12 +434,13 @@ bool pl__elastic_look(uint64_t now, bool has_work)
 	ticks = pl__nr_ticks();
 	if (now - elastic.look_ns > GONE_NS) {
 		elastic.nr_untried = 0;
+		elastic.sum_asked_us = elastic.sum_used_us = 0;
 		cpu_used();
 		window_begin(now, ticks);
 		elastic.look_ns = now;
 		elastic.look_ticks = ticks;
 	}
-	elastic.asked_ns += pl__nr_running() * (now - elastic.look_ns);
+	note_asking(now);
 	elastic.is_saturated &= has_work;
 	elastic.has_waited &= has_work;
 	is_raised = has_work && elastic_grow(now, ticks);
