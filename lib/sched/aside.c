@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 #include "sched/aside.h"
+#include "sched/background.h"
 #include "base/inject.h"
 #include "base/sys.h"
 #include "ring/ring.h"
@@ -38,10 +39,14 @@ static void aside_push(struct pl__task *t, enum pl__run run)
 				  memory_order_relaxed);
 }
 
-/* Locked.  Those that were started go first, but not at each turn. */
-static struct pl__task *aside_next(struct pl__aside_queue *q)
+/*
+ * Locked.  Those that were started go first, but not at each turn; nor to a
+ * spare of which the last was short, against what its routine did before: the
+ * others of this are, most likely, and take no turn that is worth one.
+ */
+static struct pl__task *aside_next(struct pl__aside_queue *q, bool was_short)
 {
-	bool is_started_first = ++q->turn % UNSTARTED_EVERY;
+	bool is_started_first = !was_short && ++q->turn % UNSTARTED_EVERY;
 	struct pl__fifo *first, *second;
 	struct pl__link *l;
 
@@ -57,8 +62,23 @@ static struct pl__task *aside_next(struct pl__aside_queue *q)
 	return container_of(l, struct pl__task, link);
 }
 
-/* One that computes is counted in nr_stalled, before others may look. */
-static struct pl__task *aside_pop(enum pl__run *run)
+/* Locked.  One that computes is counted before others may look. */
+static struct pl__task *aside_next_of(enum pl__run run, bool was_short)
+{
+	struct pl__task *t;
+
+	if (run == PL__RUN_BLOCKS)
+		return aside_next(&pl__rt.aside.block, false);
+	if (!pl__nr_may_compute())
+		return NULL;
+	t = aside_next(&pl__rt.aside.compute, was_short);
+	if (t)
+		atomic_fetch_add(&pl__rt.nr_stalled, 1);
+	return t;
+}
+
+/* Of the two queues in turn. */
+static struct pl__task *aside_pop(struct pl__worker *w, enum pl__run *run)
 {
 	struct pl__aside *a = &pl__rt.aside;
 	struct pl__task *t;
@@ -66,16 +86,26 @@ static struct pl__task *aside_pop(enum pl__run *run)
 	if (!pl__aside_nr())
 		return NULL;
 	pl__lock(&a->lock);
-	*run = PL__RUN_BLOCKS;
-	t = aside_next(&a->block);
-	if (!t && pl__nr_may_compute()) {
-		*run = PL__RUN_COMPUTES;
-		t = aside_next(&a->compute);
-		if (t)
-			atomic_fetch_add(&pl__rt.nr_stalled, 1);
+	*run = ++a->turn % 2 ? PL__RUN_BLOCKS : PL__RUN_COMPUTES;
+	t = aside_next_of(*run, w->spare_was_short);
+	if (!t) {
+		*run = a->turn % 2 ? PL__RUN_COMPUTES : PL__RUN_BLOCKS;
+		t = aside_next_of(*run, w->spare_was_short);
 	}
 	pl__unlock(&a->lock);
 	return t;
+}
+
+/* One more may compute: a spare takes the next soon, if any is idle. */
+static void renew_compute(void)
+{
+	struct pl__aside *a = &pl__rt.aside;
+
+	if (!load_relaxed(&a->compute.nr))
+		return;
+	pl__lock(&a->lock);
+	store_relaxed(&a->compute.taken_ns, pl__now_ns());
+	pl__unlock(&a->lock);
 }
 
 /* ---- spares ---- */
@@ -142,6 +172,7 @@ void pl__spare_stop_to_compute(struct pl__worker *w)
 
 	if (load_relaxed(&w->duty) != PL__STALLED)
 		return;
+	renew_compute();
 	atomic_fetch_add(&pl__rt.nr_blocked, 1);
 	atomic_fetch_add(&pl__rt.nr_seen, 1);
 	/* [duty-b] pairs with [duty-a] in sysmon.c and relief.c. */
@@ -156,6 +187,8 @@ void pl__spare_stop_to_compute(struct pl__worker *w)
 
 static void spare_note(struct pl__worker *w, struct pl__task *t)
 {
+	store_relaxed(&w->sysmon.learned, PL__RUN_SHORT);
+	w->spare_was_short = false;
 	w->spare_task = t;
 	w->spare_fn = pl__task_fn(t);
 	w->spare_ns = pl__now_ns();
@@ -163,18 +196,29 @@ static void spare_note(struct pl__worker *w, struct pl__task *t)
 	w->spare_own_waits = w->own_waits.nr;
 }
 
+/*
+ * It computes if it used half of the time at least, where it slept.  Only sysmon
+ * finds one that sleeps after all.
+ */
+static bool has_computed(uint64_t used_ns, uint64_t ns, bool has_slept)
+{
+	return used_ns >= pl__rt.stall_ns / 2 && pl__rt.has_sysmon &&
+	       (!has_slept || 2 * used_ns >= ns);
+}
+
 /* False: it may have slept for a wait of the library's own, and only so. */
 static bool spare_did(struct pl__worker *w, enum pl__run *run)
 {
-	uint64_t cpu_ns, sleeps;
+	uint64_t ns = pl__now_ns() - w->spare_ns, cpu_ns;
+	bool has_slept;
 
 	*run = PL__RUN_SHORT;
-	if (pl__now_ns() - w->spare_ns < BLOCKED_NS_MIN)
+	if (ns < BLOCKED_NS_MIN)
 		return true;
-	sleeps = nr_sleeps(&cpu_ns);
-	if (cpu_ns - w->spare_cpu_ns >= pl__rt.stall_ns / 2)
+	has_slept = nr_sleeps(&cpu_ns) != w->spare_sleeps;
+	if (has_computed(cpu_ns - w->spare_cpu_ns, ns, has_slept))
 		*run = PL__RUN_COMPUTES;
-	else if (sleeps != w->spare_sleeps)
+	else if (has_slept)
 		*run = PL__RUN_BLOCKS;
 	return *run != PL__RUN_BLOCKS ||
 	       w->own_waits.nr == w->spare_own_waits;
@@ -190,6 +234,7 @@ void pl__spare_judge(struct pl__worker *w)
 	w->spare_task = NULL;
 	if (!spare_did(w, &run))
 		return;
+	w->spare_was_short = run == PL__RUN_SHORT;
 	pl__forecast_add(w->spare_fn, run);
 	if (w->current == t)
 		t->score = pl__forecast_score(t->score, run);
@@ -205,11 +250,6 @@ static bool has_nothing_else(struct pl__worker *w)
 	       !(w->ring && pl__ring_is_busy(w->ring));
 }
 
-static bool can_have_spares(void)
-{
-	return pl__rt.cfg.max_workers > load_relaxed(&pl__rt.target);
-}
-
 static void aside_queue(struct pl__worker *w, struct pl__task *t,
 			enum pl__run run)
 {
@@ -221,7 +261,7 @@ static void aside_queue(struct pl__worker *w, struct pl__task *t,
 
 bool pl__aside_spawn(struct pl__worker *w, struct pl__task *t)
 {
-	if (!can_have_spares())
+	if (!pl__can_have_spares())
 		return false;
 	t->score = pl__forecast_blocks();
 	store_relaxed(&pl__forecast_has_any, true);
@@ -238,21 +278,23 @@ static bool run_as_spare(struct pl__worker *w, struct pl__task *t,
 			return false;
 		atomic_fetch_add(&pl__rt.nr_stalled, 1);
 	}
-	spare_note(w, t);
 	spare_begin_to_block(w);
 	if (run == PL__RUN_COMPUTES)
 		spare_begin_to_compute(w);
+	spare_note(w, t);
 	pl__full_barrier();
 	pl__notify_if_work();
 	return true;
 }
 
+/* A background task that computes waits in its own queue, not with others. */
 bool pl__aside_put(struct pl__worker *w, struct pl__task *t)
 {
 	enum pl__run run = pl__forecast(t);
 
-	if (run == PL__RUN_SHORT || !can_have_spares() ||
-	    (has_nothing_else(w) && run_as_spare(w, t, run)))
+	if (run == PL__RUN_SHORT || !pl__can_have_spares() ||
+	    (has_nothing_else(w) && run_as_spare(w, t, run)) ||
+	    (run == PL__RUN_COMPUTES && pl__is_background(t)))
 		return false;
 	aside_queue(w, t, run);
 	return true;
@@ -271,12 +313,12 @@ struct pl__task *pl__aside_take(struct pl__worker *w)
 		return NULL;
 	if (!was_spare)
 		spare_begin_to_block(w);
-	t = aside_pop(&run);
+	t = aside_pop(w, &run);
 	if (t) {
 		store_relaxed(&w->tick, load_relaxed(&w->tick) + 1);
-		spare_note(w, t);
 		if (run == PL__RUN_COMPUTES)
 			spare_begin_to_compute(w);
+		spare_note(w, t);
 	} else if (!was_spare) {
 		pl__spare_end(w);
 	}
@@ -315,9 +357,9 @@ struct pl__task *pl__aside_take_overdue(struct pl__worker *w)
 		return NULL;
 	pl__lock(&a->lock);
 	if (is_overdue(&a->block))
-		t = aside_next(&a->block);
+		t = aside_next(&a->block, false);
 	else if (pl__nr_may_compute() && is_overdue(&a->compute))
-		t = aside_next(&a->compute);
+		t = aside_next(&a->compute, false);
 	pl__unlock(&a->lock);
 	w->overdue = t;
 	return t;

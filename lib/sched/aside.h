@@ -52,6 +52,11 @@
 /* None was taken for so long: a worker that runs others takes one. */
 #define PL__ASIDE_OVERDUE_NS	(10 * 1000 * 1000ULL)
 
+static inline bool pl__can_have_spares(void)
+{
+	return pl__rt.cfg.max_workers > load_relaxed(&pl__rt.target);
+}
+
 /* Number of tasks that are set aside and may run now. */
 static inline uint32_t pl__aside_nr(void)
 {

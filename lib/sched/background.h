@@ -14,6 +14,9 @@
  * Where other tasks are always ready a worker takes one at every 64th task, if
  * none was taken for PL__BACKGROUND_NS; each of these may be long, so a number
  * of tasks alone would be no bound on what they take from the others.
+ *
+ * While as many workers compute for long as relief.h allows, none is taken: it
+ * would take a processor from these, and [relief-a] is there for both.
  */
 #ifndef PL_BACKGROUND_H
 #define PL_BACKGROUND_H
@@ -41,7 +44,7 @@ static inline uint32_t pl__background_nr(void)
 /* Makes @t ready, which is one, without notifying. */
 void pl__background_put(struct pl__task *t);
 
-/* The oldest; NULL: there is none. */
+/* The oldest; NULL: there is none, or others compute. */
 struct pl__task *pl__background_take(void);
 
 /* As pl__background_take(), if none has been taken for long. */

@@ -2,12 +2,14 @@
 #include "sched/relief.h"
 #include "base/inject.h"
 #include "sched/aside.h"
+#include "sched/background.h"
 #include "base/sys.h"
 #include "sched/sched.h"
 #include "sched/sysmon_asleep.h"
 #include "sched/sysmon.h"
 
 #define MANY		4	/* times the target: told */
+#define WAIT_MOST	16	/* times stall_ns: between two raises */
 #define CPU_PART	4	/* it sleeps if it used less than this part */
 #define LEARN_PART	4	/* of stall_ns used: it computes */
 
@@ -63,10 +65,13 @@ static bool is_long_in_task(struct pl__worker *w, uint64_t now)
 }
 
 /* Where it got no processor that says nothing of the task. */
-static bool has_computed(struct pl__worker *w)
+static bool is_to_be_learned(struct pl__worker *w)
 {
-	return pl__tid_cpu_ns(load_relaxed(&w->tid)) -
-	       w->sysmon.relief_cpu_ns >= pl__rt.stall_ns / LEARN_PART;
+	uint64_t cpu_ns = pl__tid_cpu_ns(load_relaxed(&w->tid));
+	uint64_t before = w->sysmon.relief_cpu_ns;
+
+	return cpu_ns > before &&
+	       cpu_ns - before >= pl__rt.stall_ns / LEARN_PART;
 }
 
 static void note_stalled(struct pl__worker *w, uint64_t now)
@@ -115,8 +120,9 @@ static void relief_look_at_running(struct pl__worker *w, uint64_t now,
 	} else if (!pl__sysmon_is_asleep(w)) {
 		w->sysmon.is_long = true;
 		look->nr_long++;
-		if (has_computed(w))
-			pl__sysmon_learn(w, PL__RUN_COMPUTES);
+		if (is_to_be_learned(w))
+			pl__sysmon_learn(w, w->sysmon.relief_tick,
+					 PL__RUN_COMPUTES);
 	}
 }
 
@@ -177,10 +183,10 @@ static void relief_limit_reset(void)
 /* Fewer are stalled than at first, which may have been raised. */
 static void relief_limit_lift(void)
 {
-	bool is_reached = !pl__nr_may_compute();
+	uint32_t before = load_relaxed(&pl__rt.stalled_limit);
 
 	relief_limit_reset();
-	if (is_reached)
+	if (load_relaxed(&pl__rt.stalled_limit) > before)
 		pl__relief_recheck();
 }
 
@@ -211,7 +217,8 @@ static void relief_limit_raise(uint64_t now, bool is_short)
 	store_relaxed(&pl__rt.stalled_limit, limit + 1);
 	counter_inc(&pl__rt.nr_stalls_over);
 	relief.since_ns = now;
-	relief.wait_ns *= 2;
+	if (relief.wait_ns < WAIT_MOST * pl__rt.stall_ns)
+		relief.wait_ns *= 2;
 	if (!relief.has_printed && limit >= MANY * load_relaxed(&pl__rt.target))
 		relief_print(limit);
 	pl__relief_recheck();
@@ -219,8 +226,8 @@ static void relief_limit_raise(uint64_t now, bool is_short)
 
 bool pl__relief_is_due(void)
 {
-	return unlikely(load_relaxed(&pl__rt.aside.compute.nr)) &&
-	       !pl__nr_may_compute();
+	return unlikely(load_relaxed(&pl__rt.aside.compute.nr) ||
+			pl__background_nr());
 }
 
 uint32_t pl__relief_scan(uint64_t now, bool has_work)

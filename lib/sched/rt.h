@@ -67,6 +67,7 @@ struct pl__aside_queue {
 /* Tasks that are expected to keep their worker from others, see aside.h. */
 struct pl__aside {
 	struct pl__lock		lock;
+	uint32_t		turn;		/* L: looks for a task */
 	struct pl__aside_queue	block;		/* in the kernel */
 	struct pl__aside_queue	compute;
 	_Atomic uint64_t	nr_put;		/* tasks that were set aside */

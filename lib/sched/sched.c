@@ -181,6 +181,7 @@ static __pl_noinline void back_from_block(struct pl__worker *w)
 	if (load_relaxed(&w->is_spare)) {
 		pl__spare_judge(w);
 		pl__spare_end(w);
+		store_relaxed(&w->sysmon.learned, PL__RUN_SHORT);
 		return;
 	}
 	run = take_back_block(w);
@@ -389,7 +390,7 @@ static __pl_noinline void put_events_ahead(struct pl__worker *w)
 /* Its worker has nothing else, but is to have, if anything comes. */
 static bool is_to_be_set_aside(struct pl__task *t)
 {
-	return unlikely(pl__has_surplus_workers()) &&
+	return unlikely(pl__has_surplus_workers()) && pl__can_have_spares() &&
 	       pl__forecast(t) != PL__RUN_SHORT;
 }
 

@@ -13,6 +13,7 @@
 #include "sched/inbox.h"
 #include "sched/location.h"
 #include "sched/orphan_ring.h"
+#include "sched/relief.h"
 #include "sched/sched.h"
 #include "sched/victim.h"
 #include "ring/ring.h"
@@ -43,7 +44,7 @@ bool pl__work_anywhere(void)
 		    !pl__deque_empty(&worker_of(i)->events) ||
 		    load_relaxed(&worker_of(i)->ring_state) == PL__ORPHAN_READY)
 			return true;
-	return pl__background_nr();
+	return pl__background_nr() && pl__nr_may_compute();
 }
 
 static size_t nr_queued(struct pl__worker *w)
@@ -54,7 +55,7 @@ static size_t nr_queued(struct pl__worker *w)
 uint32_t pl__nr_ready(void)
 {
 	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
-	size_t sum = pl__background_nr();
+	size_t sum = pl__nr_may_compute() ? pl__background_nr() : 0;
 
 	if (!pl__inboxes_empty())
 		return UINT32_MAX;

@@ -169,20 +169,25 @@ static void (*routine_of(struct pl__worker *w))(void *arg)
 	return t ? t->fn : NULL;
 }
 
-static void learn_routine(struct pl__worker *w, enum pl__run run)
+/* False: it has taken another task since @tick. */
+static bool learn_routine(struct pl__worker *w, uint32_t tick, enum pl__run run)
 {
 	void (*fn)(void *arg) = routine_of(w);
 
+	if (load_acquire(&w->tick) != tick)
+		return false;
 	if (fn)
 		pl__forecast_add(fn, run);
+	return true;
 }
 
-void pl__sysmon_learn(struct pl__worker *w, enum pl__run run)
+void pl__sysmon_learn(struct pl__worker *w, uint32_t tick, enum pl__run run)
 {
-	if (load_relaxed(&w->sysmon.learned) == run)
+	if ((load_relaxed(&w->sysmon.learned) == run &&
+	     load_relaxed(&w->sysmon.learned_tick) == tick) ||
+	    !learn_routine(w, tick, run))
 		return;
-	learn_routine(w, run);
-	store_relaxed(&w->sysmon.learned_tick, load_relaxed(&w->tick));
+	store_relaxed(&w->sysmon.learned_tick, tick);
 	store_release(&w->sysmon.learned, (uint8_t)run);
 }
 
@@ -198,7 +203,7 @@ static bool mark_blocked(struct pl__worker *w, bool is_own)
 	if (atomic_compare_exchange_strong(&w->duty, &runs, PL__BLOCKED)) {
 		counter_inc(&pl__rt.nr_blocks);
 		if (!is_own)
-			learn_routine(w, PL__RUN_BLOCKS);
+			learn_routine(w, w->sysmon.tick, PL__RUN_BLOCKS);
 		return true;
 	}
 	atomic_fetch_sub(&pl__rt.nr_seen, 1);
@@ -270,7 +275,7 @@ static uint32_t found_blocked(struct pl__worker *w)
 		return mark_blocked(w, is_own);
 	if (is_own)
 		return 0;
-	pl__sysmon_learn(w, PL__RUN_BLOCKS);
+	pl__sysmon_learn(w, w->sysmon.tick, PL__RUN_BLOCKS);
 	return 0;
 }
 

@@ -22,8 +22,8 @@ void pl__sysmon_stop(void);
  */
 bool pl__sysmon_notify_slow(void);
 
-/* sysmon: the task of @w, which is the same still, does so. */
-void pl__sysmon_learn(struct pl__worker *w, enum pl__run run);
+/* sysmon: the task that @w took at @tick does so. */
+void pl__sysmon_learn(struct pl__worker *w, uint32_t tick, enum pl__run run);
 
 /* Makes sysmon look at the workers, though no task waits. */
 void pl__sysmon_kick(void);

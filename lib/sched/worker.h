@@ -148,6 +148,7 @@ struct pl__worker {
 	uint64_t		spare_cpu_ns;	/* used then */
 	uint64_t		spare_sleeps;
 	uint32_t		spare_own_waits; /* O: then, by own_waits */
+	bool			spare_was_short; /* O: the one before it */
 	struct pl__ctx		loop;		/* O: context of the loop */
 	struct pl__slab_cache	tasks;		/* O */
 	struct pl__slab_cache	timers;		/* O */

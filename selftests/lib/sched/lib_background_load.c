@@ -326,9 +326,9 @@ TEST_F(background_load, task_runs_beside_tasks_that_compute_for_long)
 }
 
 /*
- * They are held back; what sleeps finds a relief.  Each takes one that computes
- * on, before its task sleeps and after, so that the limit is raised twice for
- * it: with five it took 10 s, as the time between is doubled.
+ * They wait for each other; what sleeps finds a relief.  Each takes one that
+ * computes on, before its task sleeps and after, so that the limit is raised
+ * twice for it.
  */
 TEST_TIMED(pool_that_computes_takes_few_workers,
 	   "counts what the scheduler did meanwhile")

@@ -17,9 +17,8 @@
 #define NR_TASKS	6
 #define NR_TURNS	4
 /* A task that is left would be found by nothing until then. */
-#define SOON_NS		(2 * NSEC_PER_SEC)
+#define SOON_NS		(200 * NSEC_PER_MSEC)
 
-static atomic_uint nr_at_once, most_at_once;
 static uint64_t begin;
 
 FIXTURE(of_long) { char unused; };
@@ -28,7 +27,6 @@ FIXTURE_SETUP(of_long)
 {
 	rt_begin(_metadata);
 	set_env("PARKLOT_STALL_US", STALL_US);
-	nr_at_once = most_at_once = 0;
 	start_with(1 + (uint32_t)(__test_seed % 3),
 		   __test_seed % 5 ? 16 : 3 + (uint32_t)(__test_seed % 3));
 	begin = pl_now();
@@ -49,22 +47,11 @@ static void block_for_a_while(void *arg)
 	pl_sim_block((uintptr_t)arg);
 }
 
-static void compute_a_turn(void)
-{
-	uint32_t nr = atomic_fetch_add(&nr_at_once, 1) + 1, most = most_at_once;
-
-	while (nr > most &&
-	       !atomic_compare_exchange_weak(&most_at_once, &most, nr))
-		;
-	pl_sim_compute(2 * STALL_NS);
-	atomic_fetch_sub(&nr_at_once, 1);
-}
-
 static void have_a_turn(uint64_t kind)
 {
 	switch (kind) {
 	case 0:
-		compute_a_turn();
+		pl_sim_compute(2 * STALL_NS);
 		break;
 	case 1:
 		pl_sim_block(STALL_NS);
@@ -127,7 +114,7 @@ TEST_F(of_long, tasks_that_do_what_comes_have_all_their_turns)
 static void compute_once(void *arg)
 {
 	(void)arg;
-	compute_a_turn();
+	pl_sim_compute(2 * STALL_NS);
 }
 
 TEST_F(of_long, new_tasks_of_a_routine_that_computes_run)

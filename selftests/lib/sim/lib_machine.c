@@ -278,4 +278,245 @@ TEST_F(machine, second_worker_stays_where_one_would_be_busy)
 	run_with(8, serve_on_two, NULL);
 }
 
+/* Bursts of 30 ms, and pauses twice as long. */
+static void serve_bursts(void *arg)
+{
+	uint64_t due = pl_now() + (uintptr_t)arg * PERIOD_NS / NR_SERVERS;
+	int i;
+
+	for (i = 0; i < 3000; i++, due += PERIOD_NS) {
+		EXPECT_EQ(0, pl_sleep_until(due));
+		pl_sim_compute(PERIOD_NS / 9);
+		if (i % 300 == 299) {
+			EXPECT_LE(2, rt_stat().workers_active);
+			due += 60 * NSEC_PER_MSEC;
+		}
+	}
+}
+
+static void serve_bursts_on_two(void *arg)
+{
+	pl_task_t t[NR_SERVERS];
+	uintptr_t i;
+
+	(void)arg;
+	start_with(4, 0);
+	for (i = 0; i < NR_SERVERS; i++)
+		t[i] = spawn(serve_bursts, (void *)i);
+	for (i = 0; i < NR_SERVERS; i++)
+		join(t[i]);
+}
+
+TEST_F(machine, second_worker_runs_in_each_burst)
+{
+	run_with(8, serve_bursts_on_two, NULL);
+}
+
+/* ---- wrong forecasts ---- */
+
+#define NR_QUICK	1000
+#define NR_CONNECTIONS	40
+
+static uint64_t due_ns[NR_QUICK], most_late_ns;
+
+static void note_late(uintptr_t i)
+{
+	uint64_t ns = pl_now() - due_ns[i];
+
+	most_late_ns = ns > most_late_ns ? ns : most_late_ns;
+}
+
+static void tick_on(void *arg)
+{
+	(void)arg;
+	while (!is_over)
+		EXPECT_EQ(0, pl_sleep(NSEC_PER_MSEC));
+}
+
+static void be_quick_or_long(void *arg)
+{
+	uintptr_t i = (uintptr_t)arg;
+
+	if (i == NR_QUICK) {
+		pl_sim_compute(3 * HOG_NS / 2);
+		return;
+	}
+	note_late(i);
+	pl_sim_compute(10 * NSEC_PER_USEC);
+}
+
+static void be_quick_beside_hogs(void *arg)
+{
+	pl_task_t t[NR_HOGS];
+	uintptr_t i;
+
+	(void)arg;
+	start_with(2, 16);
+	for (i = 0; i < NR_HOGS; i++)
+		t[i] = spawn(hog, (void *)i);
+	usleep(300000);
+	join(spawn(be_quick_or_long, (void *)NR_QUICK));
+	for (i = 0; i < NR_QUICK; i++) {
+		due_ns[i] = pl_now();
+		spawn(be_quick_or_long, (void *)i);
+		if (i % 200 == 199)
+			usleep(40000);
+	}
+	usleep(100000);
+	is_over = true;
+	for (i = 0; i < NR_HOGS; i++)
+		join(t[i]);
+	/* The first waits for a turn of one, on half of a processor. */
+	EXPECT_GE(2 * HOG_NS, most_late_ns);
+}
+
+TEST_F(machine, routine_that_computed_once_is_not_kept_waiting)
+{
+	run_with(2, be_quick_beside_hogs, NULL);
+}
+
+/* It uses some of the processor, and sleeps for most of the time. */
+static void be_connected(void *arg)
+{
+	int i;
+
+	if ((uintptr_t)arg < NR_CONNECTIONS)
+		note_late((uintptr_t)arg);
+	for (i = 0; i < 200; i++) {
+		pl_sim_block(2 * NSEC_PER_MSEC);
+		pl_sim_compute(NSEC_PER_MSEC / 5);
+	}
+}
+
+static void begin_connections(uintptr_t first, uintptr_t nr)
+{
+	pl_task_t t[NR_CONNECTIONS];
+	uintptr_t i;
+
+	for (i = 0; i < nr; i++) {
+		due_ns[i] = pl_now();
+		t[i] = spawn(be_connected, (void *)(first + i));
+	}
+	for (i = 0; i < nr; i++)
+		join(t[i]);
+}
+
+static void connect_twice(void *arg)
+{
+	pl_task_t t;
+
+	(void)arg;
+	start_with(4, 256);
+	t = spawn(tick_on, NULL);
+	begin_connections(NR_CONNECTIONS, NR_CONNECTIONS / 2);
+	begin_connections(0, NR_CONNECTIONS);
+	is_over = true;
+	join(t);
+	EXPECT_GE(NSEC_PER_MSEC, most_late_ns);
+}
+
+TEST_F(machine, tasks_that_sleep_for_long_in_calls_do_not_compute)
+{
+	run_with(4, connect_twice, NULL);
+}
+
+static void compute_for_a_turn(void *arg)
+{
+	if (arg)
+		note_late(0);
+	pl_sim_compute(15 * NSEC_PER_MSEC);
+}
+
+static void compute_in_the_background(void *arg)
+{
+	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
+	int i;
+
+	start_with(2, 16);
+	join(spawn(compute_for_a_turn, NULL));
+	opts.flags = PL_SPAWN_BACKGROUND;
+	for (i = 0; i < 200; i++)
+		ASSERT_EQ(0, pl_spawn(NULL, compute_for_a_turn, NULL, &opts));
+	usleep(50000);
+	due_ns[0] = pl_now();
+	join(spawn(compute_for_a_turn, arg));
+	EXPECT_GE(2 * HOG_NS, most_late_ns);
+}
+
+TEST_F(machine, background_tasks_that_compute_come_after_others)
+{
+	run_with(2, compute_in_the_background, due_ns);
+}
+
+static void meet(void *arg)
+{
+	atomic_uint *nr = arg;
+
+	pl_sim_compute(8 * NSEC_PER_MSEC);
+	pl_yield();
+	atomic_fetch_add(nr, 1);
+	while (*nr < 4 && pl_now() < due_ns[0] + NSEC_PER_SEC)
+		pl_sim_block(NSEC_PER_MSEC);
+}
+
+static void meet_unwatched(void *arg)
+{
+	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
+	atomic_uint nr = 0;
+	pl_task_t t[4];
+	int i;
+
+	(void)arg;
+	set_env("PARKLOT_WATCH", 0);
+	start_with(2, 16);
+	opts.flags = PL_SPAWN_BLOCKING;
+	due_ns[0] = pl_now();
+	for (i = 0; i < 4; i++)
+		ASSERT_EQ(0, pl_spawn(&t[i], meet, &nr, &opts));
+	for (i = 0; i < 4; i++)
+		join(t[i]);
+	EXPECT_GT(due_ns[0] + NSEC_PER_SEC, pl_now());
+}
+
+TEST_F(machine, tasks_that_are_to_block_meet_where_nobody_watches)
+{
+	run_with(2, meet_unwatched, NULL);
+}
+
+static void be_innocent(void *arg)
+{
+	(void)arg;
+	pl_sim_compute(5 * NSEC_PER_USEC);
+	pl_yield();
+	EXPECT_EQ(0, pl__self()->current->score);
+}
+
+static void compute_and_spawn(void *arg)
+{
+	(void)arg;
+	pl_sim_compute(3 * HOG_NS);
+	spawn(be_innocent, NULL);
+}
+
+static void spawn_from_a_spare(void *arg)
+{
+	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
+	pl_task_t t[2];
+
+	(void)arg;
+	start_with(1, 16);
+	t[0] = spawn(tick_on, NULL);
+	opts.flags = PL_SPAWN_BLOCKING;
+	ASSERT_EQ(0, pl_spawn(&t[1], compute_and_spawn, NULL, &opts));
+	join(t[1]);
+	usleep(5000);
+	is_over = true;
+	join(t[0]);
+}
+
+TEST_F(machine, task_after_one_that_computed_is_not_taken_for_it)
+{
+	run_with(4, spawn_from_a_spare, NULL);
+}
+
 TEST_HARNESS_MAIN
