@@ -6,7 +6,7 @@
 # shellcheck shell=bash
 
 # A run of one of their tests takes some milliseconds.
-SHORT=(lib_small lib_meetings lib_idlers lib_long)
+SHORT=(lib_small lib_meetings lib_idlers lib_long lib_spares)
 
 # sim_run VARIABLE=VALUE... [OPTION]... PROGRAM...: two at a time.
 sim_run() {

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Workers that block, and what others have in their queues meanwhile: short
+ * enough for hundreds of seeds, which choose the order.
+ */
+#include "kselftest_harness.h"
+
+#include "rt.h"
+
+#include <fcntl.h>
+
+RT_FIXTURE(spares)
+
+static atomic_int nr_ran;
+
+static void count(void *arg)
+{
+	(void)arg;
+	nr_ran++;
+}
+
+/* ---- a worker that steals a crowd ---- */
+
+#define NR_CROWD	40
+#define NR_TINY		8
+
+static int gate[2];
+static atomic_int nr_at_gate, nr_overdue;
+
+/* Blocks in the kernel until the gate is closed. */
+static void read_gate(void *arg)
+{
+	char c;
+
+	(void)arg;
+	EXPECT_EQ(0, read(gate[0], &c, 1));
+}
+
+static void wait_at_gate(void *arg)
+{
+	nr_overdue += !load_relaxed(&pl__self()->is_spare);
+	nr_at_gate++;
+	read_gate(arg);
+}
+
+/* On the only worker: the others are started as it blocks, and steal. */
+static void spawn_crowd_and_block(void *arg)
+{
+	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
+	int i;
+
+	(void)arg;
+	opts.flags = PL_SPAWN_NOSIGNAL;
+	for (i = 0; i < NR_CROWD; i++) {
+		EXPECT_EQ(0, pl_spawn(NULL, wait_at_gate, NULL, &opts));
+		if (i % (NR_CROWD / NR_TINY) == 0)
+			EXPECT_EQ(0, pl_spawn(NULL, count, NULL, &opts));
+	}
+	EXPECT_EQ(0, pl_blocking(read_gate, NULL));
+}
+
+/*
+ * Two workers may be started beside the one that spawned them.  One is a spare,
+ * and blocks.  If the other became one, too, while it or the first had tasks
+ * that do not block, nobody would run these.  It may block before only in a
+ * task that is overdue, which it runs without being a spare.
+ */
+TEST_F(spares, thief_of_a_crowd_runs_the_others_before_it_blocks)
+{
+	set_env("PARKLOT_WATCH", 0);
+	start_with(1, 3);
+	pl__forecast_add(wait_at_gate, true);
+	ASSERT_EQ(0, pipe2(gate, O_CLOEXEC));
+	EXPECT_EQ(0, pl_spawn(NULL, spawn_crowd_and_block, NULL, NULL));
+	EXPECT_TRUE(UNTIL(nr_ran == NR_TINY || nr_overdue));
+	EXPECT_EQ(0, close(gate[1]));
+	EXPECT_TRUE(UNTIL(nr_ran == NR_TINY && nr_at_gate == NR_CROWD));
+}
+
+TEST_HARNESS_MAIN
