@@ -4,7 +4,6 @@
 #include "base/inject.h"
 #include "base/sys.h"
 #include "ring/ring.h"
-#include "sched/inbox.h"
 #include "sched/kept.h"
 #include "sched/sched.h"
 
@@ -242,12 +241,15 @@ void pl__spare_judge(struct pl__worker *w)
 
 /* ---- setting aside ---- */
 
+/*
+ * Tasks of others count, too: where those are blocked and max_workers are
+ * alive, this may be the last worker that runs them.
+ */
 static bool has_nothing_else(struct pl__worker *w)
 {
-	return !load_relaxed(&w->is_spare) && !pl__aside_nr() &&
-	       !w->nr_unsignalled && pl__deque_empty(&w->deque) &&
-	       pl__deque_empty(&w->events) && pl__inboxes_empty() &&
-	       !(w->ring && pl__ring_is_busy(w->ring));
+	return !load_relaxed(&w->is_spare) && !w->nr_unsignalled &&
+	       !(w->ring && pl__ring_is_busy(w->ring)) &&
+	       !pl__work_anywhere();
 }
 
 static void aside_queue(struct pl__worker *w, struct pl__task *t,

@@ -84,7 +84,7 @@ bool pl__aside_spawn(struct pl__worker *w, struct pl__task *t);
 
 /*
  * Sets @t aside if it is expected to keep its worker from others.  False: it is
- * not, or @w has nothing else to do and is now the spare that runs it.
+ * not, or no other task waits and @w is now the spare that runs it.
  */
 bool pl__aside_put(struct pl__worker *w, struct pl__task *t);
 

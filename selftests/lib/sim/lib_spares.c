@@ -77,4 +77,28 @@ TEST_F(spares, thief_of_a_crowd_runs_the_others_before_it_blocks)
 	EXPECT_TRUE(UNTIL(nr_ran == NR_TINY && nr_at_gate == NR_CROWD));
 }
 
+static void spawn_two_and_block(void *arg)
+{
+	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
+
+	(void)arg;
+	opts.flags = PL_SPAWN_NOSIGNAL;
+	EXPECT_EQ(0, pl_spawn(NULL, wait_at_gate, NULL, &opts));
+	EXPECT_EQ(0, pl_spawn(NULL, count, NULL, &opts));
+	EXPECT_EQ(0, pl_blocking(read_gate, NULL));
+}
+
+/* Its own queue is empty, but not that of the one that it stole from. */
+TEST_F(spares, last_worker_runs_what_another_has_before_it_blocks)
+{
+	set_env("PARKLOT_WATCH", 0);
+	start_with(1, 2);
+	pl__forecast_add(wait_at_gate, true);
+	ASSERT_EQ(0, pipe2(gate, O_CLOEXEC));
+	EXPECT_EQ(0, pl_spawn(NULL, spawn_two_and_block, NULL, NULL));
+	EXPECT_TRUE(UNTIL(nr_ran == 1));
+	EXPECT_EQ(0, close(gate[1]));
+	EXPECT_TRUE(UNTIL(nr_at_gate == 1));
+}
+
 TEST_HARNESS_MAIN
