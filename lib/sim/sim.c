@@ -286,6 +286,12 @@ void pl__sim_compute(uint64_t ns)
 		pause_for(PL__SIM_COMPUTES, ns);
 }
 
+void pl__sim_preempt(uint64_t ns)
+{
+	pl__sim_pass("preempt");
+	pause_for(PL__SIM_PREEMPTED, ns);
+}
+
 bool pl__sim_sleep(const char *where, const void *key,
 		   bool (*is_ready)(void *arg), void *arg,
 		   uint64_t deadline_ns)

@@ -113,6 +113,8 @@ int pl__sim_wake(const void *key, int nr);
 
 /* The caller computes for @ns, without a point. */
 void pl__sim_compute(uint64_t ns);
+/* It has no processor for @ns; not on a machine of processors. */
+void pl__sim_preempt(uint64_t ns);
 
 struct pl__sim_thread *pl__sim_self(void);
 struct pl__sim_thread *pl__sim_thread_add(void);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Workers that block, and what others have in their queues meanwhile: short
- * enough for hundreds of seeds, which choose the order.
+ * Workers that block or get no processor, and what others have in their queues
+ * meanwhile: short enough for hundreds of seeds, which choose the order.
  */
 #include "kselftest_harness.h"
 
 #include "rt.h"
+
+#include "parklot/sim.h"
 
 #include <fcntl.h>
 
@@ -99,6 +101,67 @@ TEST_F(spares, last_worker_runs_what_another_has_before_it_blocks)
 	EXPECT_TRUE(UNTIL(nr_ran == 1));
 	EXPECT_EQ(0, close(gate[1]));
 	EXPECT_TRUE(UNTIL(nr_at_gate == 1));
+}
+
+/* ---- a spare that waits for a processor ---- */
+
+#define NR_LOOKS	5
+
+static atomic_int may_go;
+
+/* When sysmon last looked at @w. */
+static uint64_t last_look_ns(struct pl__worker *w)
+{
+	return *(volatile uint64_t *)&w->sysmon.since_ns;
+}
+
+/*
+ * It gets a processor now and then, for some points of 100 ns, and never
+ * sleeps; so in no millisecond it gets a quarter of one.
+ */
+static void wait_for_processors(void *arg)
+{
+	struct pl__worker *w = pl__self();
+	uint64_t last = last_look_ns(w), ns;
+	int nr = 0;
+
+	(void)arg;
+	while (nr < NR_LOOKS && load_relaxed(&w->duty) == PL__BLOCKED) {
+		pl__sim_preempt(NSEC_PER_MSEC);
+		ns = last_look_ns(w);
+		nr += ns != last;
+		last = ns;
+	}
+	EXPECT_EQ(NR_LOOKS, nr);
+	may_go = 1;
+}
+
+static void call_wait_for_processors(void *arg)
+{
+	EXPECT_EQ(0, pl_blocking(wait_for_processors, arg));
+}
+
+/* So sysmon has to look. */
+static void keep_work_waiting(void *arg)
+{
+	(void)arg;
+	while (!may_go) {
+		pl_sim_compute(100 * NSEC_PER_USEC);
+		pl_yield();
+	}
+}
+
+TEST_F(spares, spare_that_waits_for_a_processor_stays_counted)
+{
+	pl_task_t t[3];
+	int i;
+
+	start_with(1, 3);
+	t[0] = spawn(call_wait_for_processors, NULL);
+	for (i = 1; i < 3; i++)
+		t[i] = spawn(keep_work_waiting, NULL);
+	for (i = 0; i < 3; i++)
+		join(t[i]);
 }
 
 TEST_HARNESS_MAIN
