@@ -281,7 +281,9 @@ TEST_F(mutex, timed_out_lock_leaves_other_waiters)
 /* ---- fairness ---- */
 
 #define NR_LOCKERS	100
-#define IMPATIENT	3	/* the word, while waiters are impatient */
+/* The word, while none waits, and while waiters are impatient. */
+#define LOCKED		1
+#define IMPATIENT	3
 
 static atomic_int is_over;
 static _Atomic uint64_t nr_locks[NR_LOCKERS];
@@ -330,53 +332,43 @@ TEST_F(mutex, lockers_that_never_yield_all_have_their_turns)
 		join(t[i]);
 }
 
-/*
- * A waiter that is woken where its waker runs takes the free mutex at once: it
- * is overtaken from another CPU only.
- */
-static cpu_set_t cpus;
-
-static atomic_bool is_impatient;
-
-/* Locks until it was overtaken for so long that it lost its patience. */
-static void *lock_until_impatient(void *arg)
+static void *lock_until_over(void *arg)
 {
 	(void)arg;
-	run_on_cpu(&cpus, 1);
 	pl_mutex_lock(&mutex);
-	while (!is_impatient) {
-		pl_mutex_unlock(&mutex);
-		pl_mutex_lock(&mutex);
-	}
 	nr_back = 1;
 	EXPECT_TRUE(UNTIL(is_over));
 	pl_mutex_unlock(&mutex);
 	return NULL;
 }
 
-/* With the mutex locked: overtakes the waiter once more, if it does. */
-static bool overtake(void)
+/*
+ * With the mutex locked: as if the caller had unlocked it, and another thread
+ * had locked it before the waiter was woken.
+ */
+static void overtake(void)
 {
-	pl_mutex_unlock(&mutex);
-	pl_mutex_lock(&mutex);
-	spin_ns(2 * NSEC_PER_MSEC);
-	is_impatient = mutex.word.value == IMPATIENT &&
-		       nr_waiters(&mutex.word) == 1;
-	return is_impatient;
+	store_relaxed(&mutex.word.value, LOCKED);
+	pl__wake(&mutex.word.value, 1);
 }
 
-TEST_TIMED(overtaken_waiter_is_handed_the_mutex,
-	   "needs two processors, or samples /proc")
+/* It is overtaken once it has waited for longer than a millisecond. */
+static void make_waiter_impatient(void)
+{
+	ASSERT_TRUE(UNTIL(nr_waiters(&mutex.word) == 1));
+	spin_ns(2 * NSEC_PER_MSEC);
+	overtake();
+	ASSERT_TRUE(UNTIL(mutex.word.value == IMPATIENT &&
+			  nr_waiters(&mutex.word) == 1));
+}
+
 TEST_F(mutex, overtaken_waiter_is_handed_the_mutex)
 {
 	pthread_t t;
 
-	NEEDS_CPUS();
-	ASSERT_EQ(0, sched_getaffinity(0, sizeof(cpus), &cpus));
 	pl_mutex_lock(&mutex);
-	ASSERT_EQ(0, pthread_create(&t, NULL, lock_until_impatient, NULL));
-	run_on_cpu(&cpus, 0);
-	ASSERT_TRUE(UNTIL_BUSY(overtake()));
+	ASSERT_EQ(0, pthread_create(&t, NULL, lock_until_over, NULL));
+	make_waiter_impatient();
 	EXPECT_EQ(0, nr_back);
 	pl_mutex_unlock(&mutex);
 	EXPECT_EQ(-EBUSY, pl_mutex_trylock(&mutex));
@@ -388,27 +380,17 @@ TEST_F(mutex, overtaken_waiter_is_handed_the_mutex)
 
 static void lock_until_cancelled(void *arg)
 {
-	int ret;
-
 	(void)arg;
-	run_on_cpu(&cpus, 1);
-	while (!(ret = pl_mutex_lock_until(&mutex, PL_FOREVER)))
-		pl_mutex_unlock(&mutex);
-	EXPECT_EQ(-ECANCELED, ret);
+	EXPECT_EQ(-ECANCELED, pl_mutex_lock_until(&mutex, PL_FOREVER));
 }
 
-TEST_TIMED(mutex_is_free_after_the_overtaken_waiter_gave_up,
-	   "needs two processors")
 TEST_F(mutex, mutex_is_free_after_the_overtaken_waiter_gave_up)
 {
 	pl_task_t t;
 
-	NEEDS_CPUS();
-	ASSERT_EQ(0, sched_getaffinity(0, sizeof(cpus), &cpus));
 	pl_mutex_lock(&mutex);
 	t = spawn(lock_until_cancelled, NULL);
-	run_on_cpu(&cpus, 0);
-	ASSERT_TRUE(UNTIL_BUSY(overtake()));
+	make_waiter_impatient();
 	EXPECT_EQ(0, pl_cancel(t));
 	join(t);
 	EXPECT_EQ(IMPATIENT, mutex.word.value);
