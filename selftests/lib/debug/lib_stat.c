@@ -7,6 +7,7 @@
 
 #include "rt.h"
 
+#include <linux/parklot.h>
 #include <poll.h>
 #include <sys/resource.h>
 
@@ -424,12 +425,29 @@ TEST_F(stat, busy_workers_do_not_wake_each_other)
 	join(t[1]);
 }
 
+/* Listed, so that the next signal wakes one of them. */
+static bool is_all_listed(void)
+{
+	const struct pl__lots *lots = &pl__rt.lots;
+	uint32_t nr = 0, i;
+
+	for (i = 0; i < lots->nr; i++) {
+		nr += atomic_load(&lots->lot[i].nr_parked);
+		if (lots->counters)
+			nr += __atomic_load_n(&lots->counters->lot[i].nr_parked,
+					      __ATOMIC_SEQ_CST);
+	}
+	return nr == rt_stat().workers;
+}
+
 TEST_TIMED(each_wake_finds_work, "counts what the scheduler did meanwhile")
 TEST_F(stat, each_wake_finds_work)
 {
 	int i, nr = scaled(2000);
 
 	start_with(4, 0);
+	run_in_task(count, NULL);
+	EXPECT_TRUE(UNTIL(is_all_listed()));
 	for (i = 0; i < nr; i++)
 		run_as(i % 4, count, NULL);
 	mixed_run(20, 2, spawn_and_join_much, &(int){ scaled(200) });
