@@ -93,7 +93,9 @@ static bool orphan_ring_look_at(struct pl__worker *w, uint64_t now)
 			atomic_store(&w->ring_state, PL__OWNED);
 		return false;
 	}
-	if (!was_readable && !has_more(w))
+	/* Its owner may hold the lock, so that a thief could do nothing. */
+	if (now - s->ready_ns < PL__STALLED_NS ||
+	    (!was_readable && !has_more(w)))
 		return false;
 	s->ready_ns = now;
 	s->ready_nr = pl__ring_nr_added(pl__orphan_ring_of(w));

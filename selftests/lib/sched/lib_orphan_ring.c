@@ -6,6 +6,7 @@
 
 #include "rt.h"
 #include "blocked.h"
+#include "sched/orphan_ring.h"
 
 #include <sys/socket.h>
 
@@ -269,6 +270,40 @@ TEST_F(orphan_ring, worker_with_a_ready_ring_parks)
 	may_go = 1;
 	join(t);
 	EXPECT_TRUE(UNTIL(rt_stat().parks > nr_parks));
+	write_to(1);
+	join_waiting(1, 1);
+}
+
+/* Sysmon writes it meanwhile. */
+__attribute__((noinline, no_sanitize_thread))
+static uint64_t ring_ready_ns(struct pl__worker *w)
+{
+	return *(volatile uint64_t *)&w->sysmon.ready_ns;
+}
+
+/* As one that gets no processor while it polls its ring. */
+static void hold_ring(void *arg)
+{
+	struct pl__worker *w = pl__self();
+	uint64_t last = ring_ready_ns(w), ns = last;
+	int i;
+
+	(void)arg;
+	pl__lock(&w->ring->lock);
+	for (i = 0; i < 5; i++) {
+		EXPECT_TRUE(UNTIL_BUSY((ns = ring_ready_ns(w)) != last));
+		EXPECT_LE(last + PL__STALLED_NS, ns);
+		last = ns;
+	}
+	pl__unlock(&w->ring->lock);
+}
+
+/* A thief finds it locked, and sysmon makes it ready again, not at once. */
+TEST_F(orphan_ring, ring_of_an_owner_that_holds_its_lock_is_seldom_ready)
+{
+	start_with(1, 3);
+	start_waiting(1, PL_FOREVER);
+	run_in_task(hold_ring, NULL);
 	write_to(1);
 	join_waiting(1, 1);
 }
