@@ -311,13 +311,12 @@ TEST_F(orphan_ring, ring_of_an_owner_that_holds_its_lock_is_seldom_ready)
 /* ---- an idle worker that becomes a spare ---- */
 
 #define NR_IDLE		3
-#define NR_ROUNDS	20
+#define NR_STARTED	2	/* more of them, at most */
 
 /* Of the workers with I/O, and of the one that blocks. */
 static atomic_uint index_of_io[NR_IDLE], index_of_block;
 static atomic_int nr_met;
 static bool is_written[NR_IDLE];
-static int nr_written;
 
 /* A task may go on in another thread. */
 static __attribute__((noinline)) uint32_t own_index(void)
@@ -325,30 +324,20 @@ static __attribute__((noinline)) uint32_t own_index(void)
 	return pl__self()->index;
 }
 
+/* Each on a worker of its own. */
+static void meet(void)
+{
+	atomic_fetch_add(&nr_met, 1);
+	EXPECT_TRUE(UNTIL_BUSY(nr_met == NR_IDLE + 1));
+}
+
 static void meet_and_wait(void *arg)
 {
 	struct pair *p = arg;
 
 	index_of_io[p - pairs] = own_index();
-	atomic_fetch_add(&nr_met, 1);
-	EXPECT_TRUE(UNTIL_BUSY(nr_met == NR_IDLE));
+	meet();
 	wait_for_byte(arg);
-}
-
-/* Each on a worker of its own. */
-static void start_with_io_on_each(void)
-{
-	int i;
-
-	start_fixed(NR_IDLE, NR_IDLE + 2);
-	ASSERT_EQ(0, pipe2(pipes[0], O_CLOEXEC));
-	for (i = 0; i < NR_IDLE; i++) {
-		open_pair(&pairs[i], PL_FOREVER);
-		pairs[i].t = spawn(meet_and_wait, &pairs[i]);
-	}
-	ASSERT_TRUE(UNTIL(nr_waiting == NR_IDLE));
-	park_worker();
-	EXPECT_EQ(0, pl_runtime_set_workers(1));
 }
 
 static void note_and_block(void *arg)
@@ -366,40 +355,54 @@ static bool write_to_worker(uint32_t index)
 		if (index_of_io[i] == index && !is_written[i]) {
 			EXPECT_EQ(1, write(pairs[i].fd[1], "x", 1));
 			is_written[i] = true;
-			nr_written++;
 			return true;
 		}
 	return false;
 }
 
-/* Its worker, which has no I/O, computes while another one finds the byte. */
-static void spawn_blocking_and_compute(void *arg)
+/* Reader @i blocks a worker; true: one with I/O, which gets a byte then. */
+static bool block_idle_worker(int i)
 {
 	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
 
-	while (write_to_worker(own_index()))
-		while (nr_read < nr_written)
-			pl_yield();
 	EXPECT_TRUE(UNTIL_BUSY(is_sysmon_asleep()));
+	ASSERT_EQ(0, pipe2(pipes[i], O_CLOEXEC));
 	opts.flags = PL_SPAWN_BLOCKING;
-	nr_begun = 0;
-	EXPECT_EQ(0, pl_spawn(&readers[0], note_and_block, pipes[0], &opts));
-	EXPECT_TRUE(UNTIL_BUSY(nr_begun == 1));
-	*(bool *)arg = write_to_worker(index_of_block);
-	EXPECT_TRUE(UNTIL_BUSY(nr_read == nr_written));
+	EXPECT_EQ(0, pl_spawn(&readers[i], note_and_block, pipes[i], &opts));
+	EXPECT_TRUE(UNTIL_BUSY(nr_begun == i + 1));
+	return write_to_worker(index_of_block);
+}
+
+/*
+ * Its worker, which has no I/O, computes while another one finds the byte.  At
+ * most two that block before have none: so many workers may be started.
+ */
+static void compute_beside_spares(void *arg)
+{
+	bool is_valid = false;
+	int *nr = arg;
+
+	meet();
+	EXPECT_TRUE(UNTIL_BUSY(rt_stat().workers_parked == NR_IDLE));
+	EXPECT_EQ(0, pl_runtime_set_workers(1));
+	for (*nr = 0; !is_valid && *nr < NR_STARTED + 1; ++*nr)
+		is_valid = block_idle_worker(*nr);
+	EXPECT_TRUE(is_valid);
+	EXPECT_TRUE(UNTIL_BUSY(nr_read == 1));
 }
 
 TEST_F(orphan_ring, io_completes_though_its_idle_worker_became_a_spare)
 {
-	bool is_valid = false;
-	int i;
+	int i, nr = 0;
 
-	start_with_io_on_each();
-	for (i = 0; i < NR_ROUNDS && !is_valid; i++) {
-		run_in_task(spawn_blocking_and_compute, &is_valid);
-		let_reader_go(0);
+	start_fixed(NR_IDLE + 1, NR_IDLE + 1 + NR_STARTED);
+	for (i = 0; i < NR_IDLE; i++) {
+		open_pair(&pairs[i], PL_FOREVER);
+		pairs[i].t = spawn(meet_and_wait, &pairs[i]);
 	}
-	EXPECT_TRUE(is_valid);
+	run_in_task(compute_beside_spares, &nr);
+	while (nr)
+		let_reader_go(--nr);
 	for (i = 0; i < NR_IDLE; i++)
 		write_to_worker(index_of_io[i]);
 	join_waiting(NR_IDLE, 1);
