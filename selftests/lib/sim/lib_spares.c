@@ -27,7 +27,7 @@ static void count(void *arg)
 #define NR_TINY		8
 
 static int gate[2];
-static atomic_int nr_at_gate, nr_overdue;
+static atomic_int nr_at_gate, nr_on_others;
 
 /* Blocks in the kernel until the gate is closed. */
 static void read_gate(void *arg)
@@ -40,7 +40,7 @@ static void read_gate(void *arg)
 
 static void wait_at_gate(void *arg)
 {
-	nr_overdue += !load_relaxed(&pl__self()->is_spare);
+	nr_on_others += !load_relaxed(&pl__self()->is_spare);
 	nr_at_gate++;
 	read_gate(arg);
 }
@@ -74,7 +74,7 @@ TEST_F(spares, thief_of_a_crowd_runs_the_others_before_it_blocks)
 	pl__forecast_add(wait_at_gate, true);
 	ASSERT_EQ(0, pipe2(gate, O_CLOEXEC));
 	EXPECT_EQ(0, pl_spawn(NULL, spawn_crowd_and_block, NULL, NULL));
-	EXPECT_TRUE(UNTIL(nr_ran == NR_TINY || nr_overdue));
+	EXPECT_TRUE(UNTIL(nr_ran == NR_TINY || nr_on_others));
 	EXPECT_EQ(0, close(gate[1]));
 	EXPECT_TRUE(UNTIL(nr_ran == NR_TINY && nr_at_gate == NR_CROWD));
 }
@@ -101,6 +101,53 @@ TEST_F(spares, last_worker_runs_what_another_has_before_it_blocks)
 	EXPECT_TRUE(UNTIL(nr_ran == 1));
 	EXPECT_EQ(0, close(gate[1]));
 	EXPECT_TRUE(UNTIL(nr_at_gate == 1));
+}
+
+/* ---- a routine that blocks ---- */
+
+static struct pl_word is_warm;
+
+static void wait_for_all(void *arg)
+{
+	(void)arg;
+	while (!atomic_load(&is_warm.value))
+		pl_word_wait(&is_warm, 0, PL_FOREVER);
+}
+
+/* A block beside a wait for memory is not learned: this gets the stacks. */
+static void get_stacks(void)
+{
+	pl_task_t t[NR_CROWD];
+	int i;
+
+	for (i = 0; i < NR_CROWD; i++)
+		t[i] = spawn(wait_for_all, NULL);
+	EXPECT_TRUE(UNTIL(nr_waiters(&is_warm) == NR_CROWD));
+	atomic_store(&is_warm.value, 1);
+	pl_word_wake(&is_warm, NR_CROWD);
+	for (i = 0; i < NR_CROWD; i++)
+		join(t[i]);
+}
+
+/*
+ * As many as are to run may run it until the first one is found.  All others
+ * are spares, whether their tasks were set aside or run where they are.  One
+ * that gets no processor meanwhile has no relief, which would be one more.
+ */
+TEST_F(spares, routine_that_was_found_blocked_runs_on_spares)
+{
+	uint32_t nr_workers = 1 + (uint32_t)(__test_seed % 3);
+	int i;
+
+	set_env("PARKLOT_STALL_US", 0);
+	start_with(nr_workers, NR_CROWD + 10);
+	get_stacks();
+	ASSERT_EQ(0, pipe2(gate, O_CLOEXEC));
+	for (i = 0; i < NR_CROWD; i++)
+		EXPECT_EQ(0, pl_spawn(NULL, wait_at_gate, NULL, NULL));
+	EXPECT_TRUE(UNTIL(nr_at_gate == NR_CROWD));
+	EXPECT_GE(nr_workers, nr_on_others);
+	EXPECT_EQ(0, close(gate[1]));
 }
 
 /* ---- a spare that waits for a processor ---- */
