@@ -40,11 +40,27 @@ static inline double __test_seconds(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
-/* Returns why the test failed, with the first seed that made it, or NULL. */
+/* As __test_once(); a skip with a seed is none with those that come. */
+static inline const char *__test_seeded(struct __test_metadata *t,
+					uint64_t *nr_skipped, char *buf,
+					size_t size)
+{
+	const char *verdict;
+
+	__test_set(t->state->skipped, 0);
+	verdict = __test_once(t, buf, size);
+	*nr_skipped += !!__test_get(t->state->skipped);
+	return verdict;
+}
+
+/*
+ * Returns why the test failed, with the first seed that made it, or NULL; it is
+ * skipped if it is with all seeds.
+ */
 static inline const char *__test_all(struct __test_metadata *t, char *buf,
 				     size_t size)
 {
-	uint64_t i = 0, first = __test_number("SIM_SEED");
+	uint64_t i = 0, nr_skipped = 0, first = __test_number("SIM_SEED");
 	uint64_t nr = __test_number("SIM_SEEDS");
 	uint64_t *hashes = (uint64_t *)calloc(nr, sizeof(*hashes));
 	double begin = __test_seconds();
@@ -56,13 +72,17 @@ static inline const char *__test_all(struct __test_metadata *t, char *buf,
 		return "no memory for as many seeds";
 	while (i < nr && !verdict) {
 		__test_seed = first + i;
-		verdict = __test_once(t, buf, size);
+		verdict = __test_seeded(t, &nr_skipped, buf, size);
 		hashes[i++] = __test_shared->hash;
 	}
 	pl__sim_say(__test_shared, hashes, i - !!verdict,
 		    __test_seconds() - begin, text, sizeof(text));
 	if (nr > 1)
 		__test_print("# %s", text);
+	if (nr_skipped && nr_skipped < i)
+		__test_print("# skipped with %llu seeds: %s",
+			     (unsigned long long)nr_skipped, t->state->reason);
+	__test_set(t->state->skipped, nr_skipped == i);
 	if (verdict)
 		__test_print("# again: SIM_SEED=%llu %s -t %s",
 			     (unsigned long long)__test_seed,
