@@ -7,27 +7,9 @@
 
 #include "rt.h"
 
-#include "scope_calls.h"
+#include "calls.h"
 
-FIXTURE(scope_calls) { char unused; };
-RT_IO_VARIANTS(scope_calls)
-
-FIXTURE_SETUP(scope_calls)
-{
-	set_env("PARKLOT_MAX_TASKS", MAX_TASKS);
-	rt_begin_io(_metadata, variant->io, variant->wait);
-	start_with(2, 0);
-	make_descriptors();
-	make_objects();
-}
-
-FIXTURE_TEARDOWN(scope_calls)
-{
-	destroy_objects();
-	close_descriptors();
-	rt_end();
-	EXPECT_EQ(0, nr_inside);
-}
+CALLS_FIXTURE(scope_calls, 64)
 
 /* ---- where they are called ---- */
 
@@ -122,10 +104,7 @@ static void expect_done(struct trial *t, const char *where)
 	if (late_ns > stuck_ns() / 4)
 		TH_LOG("%s: late %s", t->kind->name, where);
 	EXPECT_GE(stuck_ns() / 4, late_ns);
-	/* The next trial has the room of all of them to fill. */
-	if (has_fillers)
-		ASSERT_TRUE(UNTIL(rt_stat().tasks_alive == 1));
-	has_fillers = false;
+	until_no_fillers(1);
 }
 
 static void try_in_task(const struct kind *k, void (*place)(void *trial),
@@ -152,12 +131,9 @@ static void try_in_thread(const struct kind *k)
 TEST_TIMED(deadline_ends_each_call, "time that passed")
 TEST_F(scope_calls, deadline_ends_each_call)
 {
-	bool has_uring = rt_has_uring();
 	const struct kind *k;
 
-	for (k = kinds; k < kinds + ARRAY_SIZE(kinds); k++) {
-		if (!has_uring && needs_uring(k))
-			continue;
+	for_each_kind(k) {
 		try_in_task(k, as_owner, PL_STACK_NORMAL, "as the owner");
 		try_in_task(k, as_owner, PL_STACK_WORKER, "on a worker");
 		try_in_task(k, as_child, PL_STACK_NORMAL, "as a child");
@@ -168,6 +144,7 @@ TEST_F(scope_calls, deadline_ends_each_call)
 
 /* ---- calls that are no points of cancellation ---- */
 
+static struct pl_once once;
 static atomic_bool may_pass, is_in_once;
 
 static void run_once(void *arg)
@@ -182,46 +159,74 @@ static void pass_once(void *arg)
 	EXPECT_EQ(0, pl_once(&once, run_once, arg));
 }
 
+static struct pl_rwlock other;
+static atomic_int nr_passed;
+
+/* By then it was cancelled by its scope. */
 static void take_locks(void *arg)
 {
 	struct pl_scope s = PL_SCOPE_INIT;
-	atomic_int *nr = arg;
 
+	(void)arg;
 	EXPECT_EQ(0, pl_scope_enter(&s, in_ms(1), 0));
 	EXPECT_EQ(-ECANCELED, pl_sleep_until(PL_FOREVER));
-	*nr = 1;
+	nr_passed = 1;
 	pl_mutex_lock(&locked);
-	*nr = 2;
+	nr_passed = 2;
 	pl_rwlock_rdlock(&rwlock);
-	pl_rwlock_rdunlock(&rwlock);
-	pl_rwlock_wrlock(&rwlock);
-	*nr = 3;
+	nr_passed = 3;
+	pl_rwlock_wrlock(&other);
+	nr_passed = 4;
 	pass_once(&may_pass);
-	*nr = 4;
+	nr_passed = 5;
+	pl_mutex_unlock(&locked);
+	pl_rwlock_rdunlock(&rwlock);
+	pl_rwlock_wrunlock(&other);
 	EXPECT_EQ(-ETIMEDOUT, pl_scope_leave(&s));
+	EXPECT_EQ(-ECANCELED, pl_sleep_until(0));
+}
+
+/* It waits, and goes on to wait though it is interrupted and cancelled. */
+static void expect_patient(pl_task_t t, int nr)
+{
+	ASSERT_TRUE(UNTIL(nr_passed == nr));
+	ASSERT_TRUE(UNTIL(is_waiting(t)));
+	EXPECT_EQ(0, pl_interrupt(t));
+	EXPECT_EQ(0, pl_cancel(t));
+	EXPECT_EQ(-ETIMEDOUT, pl_join_until(t, in_ms(1)));
+	EXPECT_EQ(nr, nr_passed);
+	ASSERT_TRUE(is_waiting(t));
 }
 
 TEST_F(scope_calls, locks_without_a_deadline_are_waited_for)
 {
-	static atomic_int nr;
 	pl_task_t first, t;
+	uint32_t cls;
 
-	first = spawn(pass_once, &may_pass);
-	/* Else the other task may be the first, and wait for nobody. */
-	ASSERT_TRUE(UNTIL(is_in_once));
-	t = spawn(take_locks, &nr);
-	ASSERT_TRUE(UNTIL(nr == 1));
-	ASSERT_TRUE(UNTIL(is_waiting(t)));
-	pl_mutex_unlock(&locked);
-	ASSERT_TRUE(UNTIL(nr == 2));
-	ASSERT_TRUE(UNTIL(is_waiting(t)));
-	pl_rwlock_wrunlock(&rwlock);
-	ASSERT_TRUE(UNTIL(nr == 3));
-	ASSERT_TRUE(UNTIL(is_waiting(t)));
-	may_pass = true;
-	join(t);
-	join(first);
-	EXPECT_EQ(4, nr);
+	for (cls = 0; cls <= PL_STACK_WORKER; cls++) {
+		memset(&once, 0, sizeof(once));
+		may_pass = is_in_once = false;
+		nr_passed = 0;
+		first = spawn(pass_once, &may_pass);
+		/* Else the other may be the first, and wait for nobody. */
+		ASSERT_TRUE(UNTIL(is_in_once));
+		pl_rwlock_wrlock(&other);
+		t = spawn_as(cls, take_locks, NULL);
+		expect_patient(t, 1);
+		pl_mutex_unlock(&locked);
+		expect_patient(t, 2);
+		pl_rwlock_wrunlock(&rwlock);
+		expect_patient(t, 3);
+		pl_rwlock_wrunlock(&other);
+		expect_patient(t, 4);
+		may_pass = true;
+		join(t);
+		join(first);
+		EXPECT_EQ(5, nr_passed);
+		/* As the fixture has them. */
+		pl_mutex_lock(&locked);
+		pl_rwlock_wrlock(&rwlock);
+	}
 }
 
 TEST_HARNESS_MAIN
