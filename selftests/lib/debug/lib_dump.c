@@ -6,6 +6,7 @@
 #include "kselftest_harness.h"
 
 #include "rt.h"
+#include "count.h"
 #include "dump.h"
 
 #include <link.h>
@@ -294,11 +295,6 @@ static void busy(void *arg)
 	(void)arg;
 	nr_busy++;
 	EXPECT_TRUE(UNTIL_BUSY(may_go));
-}
-
-static void nothing(void *arg)
-{
-	(void)arg;
 }
 
 static void dump_here(void *arg)

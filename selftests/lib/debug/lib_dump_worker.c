@@ -5,6 +5,7 @@
 #include "kselftest_harness.h"
 
 #include "rt.h"
+#include "count.h"
 #include "dump.h"
 
 #include <sys/syscall.h>
@@ -18,11 +19,6 @@ static void busy(void *arg)
 {
 	(void)arg;
 	EXPECT_TRUE(UNTIL_BUSY(may_go));
-}
-
-static void nothing(void *arg)
-{
-	(void)arg;
 }
 
 static int blocking_fds[2];

@@ -6,6 +6,7 @@
 #include "kselftest_harness.h"
 
 #include "rt.h"
+#include "count.h"
 #include "sched/spawn_sample.h"
 
 RT_FIXTURE(queue_delay)
@@ -14,7 +15,7 @@ RT_FIXTURE(queue_delay)
 #define EACH_NS		(200 * NSEC_PER_USEC)
 #define BACKLOG_NS	(NR_TASKS * EACH_NS)
 
-static atomic_int nr_held, nr_ran;
+static atomic_int nr_held;
 static struct pl_word gate;
 
 static void hold(void *arg)
@@ -29,12 +30,6 @@ static void spend(void *arg)
 {
 	(void)arg;
 	spin_ns(EACH_NS);
-	atomic_fetch_add(&nr_ran, 1);
-}
-
-static void count(void *arg)
-{
-	(void)arg;
 	atomic_fetch_add(&nr_ran, 1);
 }
 

@@ -6,20 +6,13 @@
 #include "kselftest_harness.h"
 
 #include "rt.h"
+#include "count.h"
 
 #include <linux/parklot.h>
 #include <poll.h>
 #include <sys/resource.h>
 
 RT_FIXTURE(stat)
-
-static atomic_int nr_ran;
-
-static void count(void *arg)
-{
-	(void)arg;
-	atomic_fetch_add(&nr_ran, 1);
-}
 
 static void spawn_some(void *arg)
 {

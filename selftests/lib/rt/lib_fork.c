@@ -6,6 +6,7 @@
 #include "kselftest_harness.h"
 
 #include "rt.h"
+#include "count.h"
 #include "work.h"
 
 FIXTURE(fork) { char unused; };
@@ -34,13 +35,7 @@ FIXTURE_TEARDOWN(fork)
 static struct pl_word word;
 static struct pl_mutex mutex;
 static struct pl_cond cond;
-static atomic_int nr_ran, may_end;
-
-static void count(void *arg)
-{
-	(void)arg;
-	nr_ran++;
-}
+static atomic_int may_end;
 
 static int nr_fds(void)
 {

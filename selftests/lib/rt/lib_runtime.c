@@ -6,6 +6,7 @@
 #include "kselftest_harness.h"
 
 #include "rt.h"
+#include "count.h"
 
 #include <sched.h>
 #include <sys/syscall.h>
@@ -13,14 +14,6 @@
 RT_FIXTURE(runtime)
 
 #define DEVICE	"/dev/parklot"
-
-static atomic_int nr_ran;
-
-static void count(void *arg)
-{
-	(void)arg;
-	atomic_fetch_add(&nr_ran, 1);
-}
 
 static bool has_device(void)
 {

@@ -6,6 +6,7 @@
 #include "kselftest_harness.h"
 
 #include "rt.h"
+#include "count.h"
 #include "dump.h"
 
 #include <fcntl.h>
@@ -14,11 +15,6 @@ RT_FIXTURE(stop_until)
 
 static struct pl_sem sem;
 static atomic_int is_running, may_end;
-
-static void nothing(void *arg)
-{
-	(void)arg;
-}
 
 static void wait_in_shield(void *arg)
 {

@@ -6,19 +6,12 @@
 #ifndef SELFTESTS_NOMEM_OPS_H
 #define SELFTESTS_NOMEM_OPS_H
 
+#include "count.h"
 #include <liburing.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-
-static atomic_int nr_ran;
-
-static void count(void *arg)
-{
-	(void)arg;
-	nr_ran++;
-}
 
 static int until_ran(int ret, int nr)
 {

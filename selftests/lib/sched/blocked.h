@@ -6,28 +6,31 @@
 #ifndef SELFTESTS_BLOCKED_H
 #define SELFTESTS_BLOCKED_H
 
+#include "count.h"
+#include "sched/sched.h"
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
+static inline void blocked_begin(struct __test_metadata *test)
+{
+	rt_begin(test);
+	if (!rt_has_sysmon())
+		SKIP(return, "PARKLOT_WATCH=0");
+}
+
 #define BLOCKED_FIXTURE(name) \
 	FIXTURE(name) { char unused; }; \
-	FIXTURE_SETUP(name) \
-	{ \
-		rt_begin(_metadata); \
-		if (!rt_has_sysmon()) \
-			SKIP(return, "PARKLOT_WATCH=0"); \
-	} \
+	FIXTURE_SETUP(name) { blocked_begin(_metadata); } \
 	FIXTURE_TEARDOWN(name) { rt_end(); }
 
-static atomic_int nr_ran, nr_begun;
+static atomic_int nr_begun;
 
-static inline void count(void *arg)
+static inline bool is_sysmon_asleep(void)
 {
-	(void)arg;
-	atomic_fetch_add(&nr_ran, 1);
+	return atomic_load(&pl__rt.sysmon) == PL__SYSMON_ASLEEP;
 }
 
 static inline void spawn_tiny(int nr)
@@ -83,6 +86,29 @@ static inline void block_in_read(int nr)
 			ASSERT_EQ(0, pipe2(pipes[i], O_CLOEXEC));
 		readers[i] = spawn_named("reader", read_byte, pipes[i]);
 	}
+}
+
+/* ---- a gate at which tasks block in the kernel ---- */
+
+static int gate[2];
+
+static inline void make_gate(void)
+{
+	ASSERT_EQ(0, pipe2(gate, O_CLOEXEC));
+}
+
+static inline void open_gate(void)
+{
+	EXPECT_EQ(0, close(gate[1]));
+}
+
+static inline void read_gate(void *arg)
+{
+	char c;
+
+	(void)arg;
+	atomic_fetch_add(&nr_begun, 1);
+	EXPECT_EQ(0, read(gate[0], &c, 1));
 }
 
 /* ---- tasks that block until they may go on ---- */

@@ -184,28 +184,9 @@ static void wake_word(void)
 	pl_word_wake(&word, UINT32_MAX);
 }
 
-TEST_TIMED(task_that_was_woken_is_background_again,
-	   "one of several tries; both ends of a race must be seen")
-TEST_F(background, task_that_was_woken_is_background_again)
-{
-	struct again a = { sleep_on_word, wake_word };
-
-	check_again(&a);
-}
-
 static void join_it(void)
 {
 	join(joined);
-}
-
-/* Else the joiner would be the next to run. */
-TEST_TIMED(task_that_joined_is_background_again,
-	   "one of several tries; both ends of a race must be seen")
-TEST_F(background, task_that_joined_is_background_again)
-{
-	struct again a = { join_it, wake_word };
-
-	check_again(&a);
 }
 
 static void sleep_a_little(void)
@@ -217,15 +198,6 @@ static void sleep_a_little(void)
 static void compute_a_little(void)
 {
 	spin_ns(25 * NSEC_PER_MSEC);
-}
-
-TEST_TIMED(task_that_slept_is_background_again,
-	   "one of several tries; both ends of a race must be seen; time that passed")
-TEST_F(background, task_that_slept_is_background_again)
-{
-	struct again a = { sleep_a_little, compute_a_little };
-
-	check_again(&a);
 }
 
 static void read_pair(void)
@@ -240,13 +212,28 @@ static void write_pair(void)
 	EXPECT_EQ(1, write(fds[1], "x", 1));
 }
 
-TEST_TIMED(task_that_waited_for_io_is_background_again,
-	   "one of several tries; both ends of a race must be seen")
-TEST_F(background, task_that_waited_for_io_is_background_again)
-{
-	struct again a = { read_pair, write_pair };
+FIXTURE(again) { char unused; };
+FIXTURE_VARIANT(again) { struct again a; };
+FIXTURE_VARIANT_ADD(again, woken) { { sleep_on_word, wake_word } };
+/* Else the joiner would be the next to run. */
+FIXTURE_VARIANT_ADD(again, joined) { { join_it, wake_word } };
+FIXTURE_VARIANT_ADD(again, slept) { { sleep_a_little, compute_a_little } };
+FIXTURE_VARIANT_ADD(again, read) { { read_pair, write_pair } };
 
+FIXTURE_SETUP(again)
+{
+	blocked_begin(_metadata);
 	ASSERT_EQ(0, pipe(fds));
+}
+
+FIXTURE_TEARDOWN(again) { rt_end(); }
+
+TEST_TIMED(again,
+	   "one of several tries; both ends of a race must be seen; time that passed")
+TEST_F(again, task_that_waited_is_background_again)
+{
+	struct again a = variant->a;
+
 	check_again(&a);
 }
 

@@ -48,11 +48,6 @@ static void yield_on(void *arg)
 	atomic_fetch_sub(&nr_storms, 1);
 }
 
-static void nothing(void *arg)
-{
-	(void)arg;
-}
-
 static void join_on(void *arg)
 {
 	(void)arg;
@@ -109,46 +104,22 @@ static void check_storm(void (*fn)(void *arg), int nr)
 		EXPECT_GE(due_at + BOUND_TASKS, ran_at);
 }
 
-TEST_TIMED(spawn_storm_delays_it_for_a_bounded_time,
-	   "counts what the scheduler did meanwhile; time that passed")
-TEST_F(background_load, spawn_storm_delays_it_for_a_bounded_time)
-{
-	check_storm(spawn_next, 1);
-}
+FIXTURE(storm) { char unused; };
+FIXTURE_VARIANT(storm) { void (*fn)(void *arg); int nr; };
+FIXTURE_VARIANT_ADD(storm, spawns) { spawn_next, 1 };
+FIXTURE_VARIANT_ADD(storm, many_spawns) { spawn_next, 20 };
+FIXTURE_VARIANT_ADD(storm, one_that_yields) { yield_on, 1 };
+FIXTURE_VARIANT_ADD(storm, many_that_yield) { yield_on, 20 };
+FIXTURE_VARIANT_ADD(storm, joins) { join_on, 1 };
+FIXTURE_VARIANT_ADD(storm, urgent_ones) { urgent_on, 1 };
 
-TEST_TIMED(many_spawn_storms_delay_it_for_a_bounded_time,
-	   "counts what the scheduler did meanwhile; time that passed")
-TEST_F(background_load, many_spawn_storms_delay_it_for_a_bounded_time)
-{
-	check_storm(spawn_next, 20);
-}
+FIXTURE_SETUP(storm) { blocked_begin(_metadata); }
+FIXTURE_TEARDOWN(storm) { rt_end(); }
 
-TEST_TIMED(task_that_yields_alone_delays_it_for_a_bounded_time,
-	   "counts what the scheduler did meanwhile; time that passed")
-TEST_F(background_load, task_that_yields_alone_delays_it_for_a_bounded_time)
+TEST_TIMED(storm, "counts what the scheduler did meanwhile; time that passed")
+TEST_F(storm, storm_delays_it_for_a_bounded_time)
 {
-	check_storm(yield_on, 1);
-}
-
-TEST_TIMED(tasks_that_yield_delay_it_for_a_bounded_time,
-	   "counts what the scheduler did meanwhile; time that passed")
-TEST_F(background_load, tasks_that_yield_delay_it_for_a_bounded_time)
-{
-	check_storm(yield_on, 20);
-}
-
-TEST_TIMED(joins_delay_it_for_a_bounded_time,
-	   "counts what the scheduler did meanwhile; time that passed")
-TEST_F(background_load, joins_delay_it_for_a_bounded_time)
-{
-	check_storm(join_on, 1);
-}
-
-TEST_TIMED(urgent_tasks_delay_it_for_a_bounded_time,
-	   "counts what the scheduler did meanwhile; time that passed")
-TEST_F(background_load, urgent_tasks_delay_it_for_a_bounded_time)
-{
-	check_storm(urgent_on, 1);
+	check_storm(variant->fn, variant->nr);
 }
 
 static void note_time(void *arg)
@@ -273,24 +244,13 @@ TEST_F(background_load, many_of_both_kinds_run_once_each)
 	EXPECT_EQ(0, rt_stat().background_ready);
 }
 
-static int fds[2];
-
-static void read_gate(void *arg)
-{
-	char c;
-
-	(void)arg;
-	atomic_fetch_add(&nr_begun, 1);
-	EXPECT_EQ(0, read(fds[0], &c, 1));
-}
-
 /* Each blocks its worker, the more the longer; one worker runs at a time. */
 TEST_F(background_load, tasks_that_block_keep_no_others_from_running)
 {
 	pl_task_t t[NR_SOME];
 	int i;
 
-	ASSERT_EQ(0, pipe(fds));
+	make_gate();
 	start_with(1, NR_SOME + 2);
 	for (i = 0; i < NR_SOME; i++)
 		t[i] = spawn_background(read_gate, NULL);
@@ -299,7 +259,7 @@ TEST_F(background_load, tasks_that_block_keep_no_others_from_running)
 	EXPECT_TRUE(UNTIL(nr_ran == 100));
 	spawn_background(count, NULL);
 	EXPECT_TRUE(UNTIL(nr_ran == 101));
-	EXPECT_EQ(0, close(fds[1]));
+	open_gate();
 	for (i = 0; i < NR_SOME; i++)
 		join(t[i]);
 }

@@ -47,17 +47,6 @@ TEST_F(blocked, queue_of_a_blocked_worker_is_stolen)
 	let_reader_go(0);
 }
 
-TEST_F(blocked, block_on_the_worker_stack_is_seen)
-{
-	start_with(1, 0);
-	ASSERT_EQ(0, pipe2(pipes[0], O_CLOEXEC));
-	readers[0] = spawn_as(PL_STACK_WORKER, read_byte, pipes[0]);
-	EXPECT_TRUE(UNTIL(nr_begun == 1));
-	spawn_tiny(10);
-	EXPECT_TRUE(UNTIL(nr_ran == 10));
-	let_reader_go(0);
-}
-
 /* ---- what else a blocked worker has ---- */
 
 static void sleep_briefly(void *arg)
@@ -89,7 +78,7 @@ TEST_F(blocked, timers_of_a_blocked_worker_fire)
 
 /* ---- other ways to block ---- */
 
-static void nothing(void)
+static void end_nothing(void)
 {
 }
 
@@ -105,7 +94,7 @@ static void sleep_in_kernel(void *arg)
 
 TEST_F(blocked, nanosleep_is_seen_as_blocked)
 {
-	check_call(sleep_in_kernel, nothing);
+	check_call(sleep_in_kernel, end_nothing);
 }
 
 static pthread_mutex_t foreign = PTHREAD_MUTEX_INITIALIZER;

@@ -12,27 +12,6 @@
 
 RT_FIXTURE(blocking)
 
-static int gate[2];
-
-static void make_gate(void)
-{
-	ASSERT_EQ(0, pipe2(gate, O_CLOEXEC));
-}
-
-static void open_gate(void)
-{
-	EXPECT_EQ(0, close(gate[1]));
-}
-
-static void read_gate(void *arg)
-{
-	char c;
-
-	(void)arg;
-	atomic_fetch_add(&nr_begun, 1);
-	EXPECT_EQ(0, read(gate[0], &c, 1));
-}
-
 static void call_read_gate(void *arg)
 {
 	EXPECT_EQ(0, pl_blocking(read_gate, arg));

@@ -13,28 +13,6 @@
 
 BLOCKED_FIXTURE(crowd)
 
-static int gate[2];
-
-/* Blocks in the kernel until open_gate(). */
-static void wait_at_gate(void *arg)
-{
-	char c;
-
-	(void)arg;
-	atomic_fetch_add(&nr_begun, 1);
-	EXPECT_EQ(0, read(gate[0], &c, 1));
-}
-
-static void make_gate(void)
-{
-	ASSERT_EQ(0, pipe2(gate, O_CLOEXEC));
-}
-
-static void open_gate(void)
-{
-	EXPECT_EQ(0, close(gate[1]));
-}
-
 static void spawn_crowd(pl_task_t *t, int nr, void (*fn)(void *arg))
 {
 	int i;
@@ -60,9 +38,9 @@ TEST_F(crowd, workers_of_a_routine_that_blocks_are_seldom_found)
 
 	make_gate();
 	start_with(2, 2 * NR_CROWD + 10);
-	spawn_crowd(t, NR_CROWD, wait_at_gate);
+	spawn_crowd(t, NR_CROWD, read_gate);
 	spawn_tiny(1);
-	spawn_crowd(t + NR_CROWD, NR_CROWD, wait_at_gate);
+	spawn_crowd(t + NR_CROWD, NR_CROWD, read_gate);
 	EXPECT_TRUE(UNTIL(nr_ran == 1));
 	EXPECT_TRUE(UNTIL(nr_begun == 2 * NR_CROWD));
 	EXPECT_GE(NR_CROWD, rt_stat().blocks);
@@ -257,7 +235,7 @@ TEST_F(crowd, sysmon_looks_at_each_of_a_crowd_more_seldom)
 static void block_if_asked(void *arg)
 {
 	if (arg)
-		wait_at_gate(NULL);
+		read_gate(NULL);
 	else
 		count(NULL);
 }
@@ -309,7 +287,7 @@ TEST_F(crowd, set_aside_task_runs_beside_busy_workers)
 	make_gate();
 	start_with(2, 3);
 	spawn_crowd(busy, 4, yield_until_gone);
-	spawn_crowd(t, 6, wait_at_gate);
+	spawn_crowd(t, 6, read_gate);
 	EXPECT_TRUE(UNTIL(nr_begun == 3));
 	may_go = 1;
 	open_gate();
@@ -323,7 +301,7 @@ static void check_told(uint32_t max, int nr)
 
 	make_gate();
 	start_with(2, max);
-	spawn_crowd(t, nr, wait_at_gate);
+	spawn_crowd(t, nr, read_gate);
 	spawn_tiny(1);
 	EXPECT_TRUE(UNTIL(nr_begun == (int)max));
 	EXPECT_TRUE(UNTIL(rt_stat().all_blocked >= 1));
@@ -335,11 +313,6 @@ static void check_told(uint32_t max, int nr)
 TEST_F(crowd, workers_all_blocked_by_a_crowd_are_counted)
 {
 	check_told(40, 300);
-}
-
-TEST_F(crowd, workers_all_blocked_by_twice_the_crowd_are_counted)
-{
-	check_told(40, 600);
 }
 
 static void spawn_reader(int i)

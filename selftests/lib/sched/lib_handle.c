@@ -5,16 +5,12 @@
 #include "kselftest_harness.h"
 
 #include "rt.h"
+#include "count.h"
 #include "sched/sched.h"
 
 RT_FIXTURE(handle)
 
 static pl_task_t handle[20000];
-
-static void nothing(void *arg)
-{
-	(void)arg;
-}
 
 static void no_task_is_invalid(void *arg)
 {

@@ -6,6 +6,7 @@
 #include "kselftest_harness.h"
 
 #include "rt.h"
+#include "count.h"
 #include "ctx/self.h"
 
 RT_FIXTURE(inboxes)
@@ -13,14 +14,8 @@ RT_FIXTURE(inboxes)
 #define NR_THREADS_MAX	1000
 #define NR_YIELDERS	4
 
-static atomic_int nr_ran, is_over, nr_yielding;
+static atomic_int is_over, nr_yielding;
 static uint64_t sent_to;	/* a bit for each inbox */
-
-static void count(void *arg)
-{
-	(void)arg;
-	atomic_fetch_add(&nr_ran, 1);
-}
 
 static void *send_one(void *arg)
 {

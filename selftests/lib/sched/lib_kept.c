@@ -50,11 +50,6 @@ static void sleep_for(void *arg)
 	nr_back++;
 }
 
-static bool is_sysmon_asleep(void)
-{
-	return atomic_load(&pl__rt.sysmon) == PL__SYSMON_ASLEEP;
-}
-
 /*
  * By its first look sysmon may end the keeping; the next comes later, as tasks
  * are taken meanwhile.

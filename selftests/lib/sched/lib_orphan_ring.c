@@ -195,11 +195,6 @@ static void wait_and_read(void *arg)
 	read_byte(pipes[0]);
 }
 
-static bool is_sysmon_asleep(void)
-{
-	return atomic_load(&pl__rt.sysmon) == PL__SYSMON_ASLEEP;
-}
-
 /* The worker's own ring wakes it: no thread has queued a task. */
 TEST_F(orphan_ring, io_completes_though_sysmon_slept_when_its_worker_went_on)
 {

@@ -6,6 +6,7 @@
 #include "kselftest_harness.h"
 
 #include "rt.h"
+#include "count.h"
 
 #include "base/sys.h"
 #include "base/topology.h"
@@ -21,11 +22,6 @@ RT_FIXTURE(pin)
 
 static struct pl__topology topology;
 static uint16_t order[PL__CPUS_MAX];
-
-static void nothing(void *arg)
-{
-	(void)arg;
-}
 
 /* ---- what is ---- */
 

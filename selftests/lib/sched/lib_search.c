@@ -8,6 +8,7 @@
 #include "kselftest_harness.h"
 
 #include "rt.h"
+#include "count.h"
 #include "thread.h"
 
 #include <signal.h>
@@ -19,15 +20,9 @@ RT_FIXTURE(search)
 
 static int nr_workers = NR_WORKERS;
 static bool is_without_sysmon;
-static atomic_int nr_ran, nr_begun, is_held, may_go;
+static atomic_int nr_begun, is_held, may_go;
 static pthread_t last_ran;
 static int last_tid;
-
-static void count(void *arg)
-{
-	(void)arg;
-	atomic_fetch_add(&nr_ran, 1);
-}
 
 static void __attribute__((noinline)) note_thread(void *arg)
 {

@@ -5,20 +5,13 @@
 #include "kselftest_harness.h"
 
 #include "rt.h"
+#include "count.h"
 
 #include <linux/parklot.h>
 
 RT_FIXTURE(spin)
 
 #define NR_ROUNDS	300
-
-static atomic_int nr_ran;
-
-static void count(void *arg)
-{
-	(void)arg;
-	atomic_fetch_add(&nr_ran, 1);
-}
 
 #define SOON_NS		NSEC_PER_MSEC
 

@@ -16,17 +16,6 @@ BLOCKED_FIXTURE(sysmon_many)
 
 #define NR_BLOCKED	4
 
-static int gate[2];
-
-static void read_gate(void *arg)
-{
-	char c;
-
-	(void)arg;
-	atomic_fetch_add(&nr_begun, 1);
-	EXPECT_EQ(0, read(gate[0], &c, 1));
-}
-
 static uint32_t nr_asleep_in_task(void)
 {
 	uint32_t nr = 0, i;
@@ -35,11 +24,6 @@ static uint32_t nr_asleep_in_task(void)
 		nr += atomic_load(&pl__rt.workers[i]->duty) == PL__RUNS &&
 		      thread_is_asleep(atomic_load(&pl__rt.workers[i]->tid));
 	return nr;
-}
-
-static bool is_sysmon_asleep(void)
-{
-	return atomic_load(&pl__rt.sysmon) == PL__SYSMON_ASLEEP;
 }
 
 static uint64_t blocks_before;
@@ -55,7 +39,7 @@ static void block_each(uint32_t nr)
 	uint32_t i;
 
 	nr_begun = 0;
-	ASSERT_EQ(0, pipe2(gate, O_CLOEXEC));
+	make_gate();
 	for (i = 1; i <= nr; i++) {
 		spawn(read_gate, NULL);
 		ASSERT_TRUE(UNTIL(has_sysmon_found_any() ||
@@ -64,9 +48,9 @@ static void block_each(uint32_t nr)
 	}
 }
 
-static void open_gate(void)
+static void let_all_through(void)
 {
-	EXPECT_EQ(0, close(gate[1]));
+	open_gate();
 	EXPECT_TRUE(UNTIL(!rt_stat().tasks_alive));
 	EXPECT_EQ(0, close(gate[0]));
 }
@@ -100,7 +84,7 @@ static void start_and_block(uint32_t nr, uint32_t nr_idle,
 				  rt_stat().workers_parked == nr_idle));
 		if (is_sysmon_asleep() && !has_sysmon_found_any())
 			break;
-		open_gate();
+		let_all_through();
 		ASSERT_EQ(0, pl_runtime_stop());
 	}
 }
@@ -154,7 +138,7 @@ TEST_F(sysmon_many, idle_workers_are_woken_at_once)
 	EXPECT_TRUE(UNTIL(atomic_load(&pl__rt.wakes_outside) >= before + 2));
 	end_search();
 	EXPECT_TRUE(UNTIL(nr_ran == 2 * NR_BLOCKED));
-	open_gate();
+	let_all_through();
 }
 
 /* ---- started ---- */
@@ -188,7 +172,7 @@ TEST_F(sysmon_many, as_many_workers_as_processors_are_started_at_once)
 	is_holding = 0;
 	end_search();
 	EXPECT_TRUE(UNTIL(nr_ran == 4 * NR_BLOCKED));
-	open_gate();
+	let_all_through();
 }
 
 /*

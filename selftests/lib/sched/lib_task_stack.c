@@ -6,6 +6,7 @@
 #include "kselftest_harness.h"
 
 #include "rt.h"
+#include "count.h"
 #include "sched/sched.h"
 
 #include <sys/resource.h>
@@ -44,11 +45,6 @@ static void limit_memory(unsigned long more)
 	fclose(f);
 	limit.rlim_cur = pages * (unsigned long)sysconf(_SC_PAGESIZE) + more;
 	ASSERT_EQ(0, setrlimit(RLIMIT_AS, &limit));
-}
-
-static void nothing(void *arg)
-{
-	(void)arg;
 }
 
 /* Spawns until a first run has found no stack; how many, or TASKS_MAX. */

@@ -9,6 +9,8 @@
 #ifndef SELFTESTS_STORM_H
 #define SELFTESTS_STORM_H
 
+#include "count.h"
+
 /*
  * Of parklot-scheduling(7): one of so many is the oldest spawned; an event,
  * once it was looked for; comes from another's queue.
@@ -97,11 +99,6 @@ static inline void yield_on(void *arg)
 	while (goes_on())
 		pl_yield();
 	atomic_fetch_sub(&nr_storms, 1);
-}
-
-static inline void nothing(void *arg)
-{
-	(void)arg;
 }
 
 static inline void spawn_urgent(void *arg)
