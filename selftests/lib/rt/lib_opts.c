@@ -6,6 +6,7 @@
 #include "kselftest_harness.h"
 
 #include "rt.h"
+#include "count.h"
 #include "base/grown.h"
 
 #include <sys/socket.h>
@@ -14,11 +15,6 @@
 RT_FIXTURE(opts)
 
 static char name_seen[64];
-
-static void nothing(void *arg)
-{
-	(void)arg;
-}
 
 static void see_name(void *arg)
 {
@@ -378,6 +374,47 @@ TEST_F(opts, null_is_invalid_wherever_it_stands)
 	ASSERT_EQ(0, pl_scope_enter(&s, PL_FOREVER, 0));
 	EXPECT_EQ(-EINVAL, pl_scope_spawn(&s, NULL, NULL, NULL, NULL));
 	EXPECT_EQ(0, pl_scope_leave(&s));
+}
+
+/* ---- other values ---- */
+
+static void execute_nothing(void **batch, size_t nr, void *arg)
+{
+	(void)batch;
+	(void)nr;
+	(void)arg;
+}
+
+TEST_F(opts, value_out_of_bounds_is_invalid_and_changes_nothing)
+{
+	struct pl_sem sem = PL_SEM_INIT(0);
+	struct pl_latch latch = PL_LATCH_INIT(0);
+	struct pl_barrier barrier = PL_BARRIER_INIT(0);
+	struct pl_once once = PL_ONCE_INIT;
+	struct pl_word w = { 0 };
+	struct pl_queue *queue = NULL;
+	struct pl_chan *ch = NULL;
+	pl_timer_t timer = 77;
+
+	EXPECT_EQ(-EINVAL, pl_sem_init(&sem, PL_SEM_MAX + 1));
+	EXPECT_EQ(-EINVAL, pl_sem_post(&sem, PL_SEM_MAX + 1));
+	EXPECT_EQ(-EAGAIN, pl_sem_trywait(&sem));
+	EXPECT_EQ(-EINVAL, pl_latch_init(&latch, PL_LATCH_MAX + 1));
+	EXPECT_EQ(0, pl_latch_wait_until(&latch, 0));
+	EXPECT_EQ(-EINVAL, pl_barrier_init(&barrier, 0));
+	EXPECT_EQ(1, pl_barrier_wait(&barrier));
+	EXPECT_EQ(0, pl_once(&once, nothing, NULL));
+	EXPECT_EQ(-EINVAL, pl_once(&once, NULL, NULL));
+	EXPECT_EQ(-EINVAL, pl_word_requeue(&w, &w, 1, 1));
+	EXPECT_EQ(-EINVAL, pl_chan_create(&ch, SIZE_MAX / 8));
+	EXPECT_NULL(ch);
+	EXPECT_EQ(-EINVAL, pl_queue_create(&queue, NULL, NULL));
+	EXPECT_EQ(-EINVAL, pl_queue_create(NULL, execute_nothing, NULL));
+	EXPECT_NULL(queue);
+	EXPECT_EQ(-EINVAL, pl_timer_add(&timer, 0, NULL, NULL));
+	EXPECT_EQ(77, timer);
+	EXPECT_EQ(-EINVAL, pl_timer_del(0));
+	EXPECT_EQ(PL_BACKEND_AUTO, pl_runtime_backend());
 }
 
 static void use_no_memory(void *arg)
