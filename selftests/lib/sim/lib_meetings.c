@@ -162,22 +162,28 @@ TEST_F(meetings, mutex_goes_to_the_impatient)
 	EXPECT_EQ(0, pl_mutex_trylock(&mutex));
 }
 
+/* Some have deadlines that end at about the same time. */
 static void wait_for_turn(void *arg)
 {
-	(void)arg;
+	uint64_t ns = (uintptr_t)arg * 2000;
+	int ret;
+
 	pl_mutex_lock(&mutex);
 	atomic_fetch_add(&nr_come, 1);
-	while (!plain)
-		EXPECT_EQ(0, pl_cond_wait(&cond, &mutex));
+	while (!plain) {
+		ret = pl_cond_wait_until(&cond, &mutex,
+					 ns ? pl_now() + ns : PL_FOREVER);
+		EXPECT_TRUE(!ret || (ns && ret == -ETIMEDOUT));
+	}
 	pl_mutex_unlock(&mutex);
 }
 
 TEST_F(meetings, broadcast_wakes_all_that_wait)
 {
-	int i;
+	uintptr_t i;
 
 	for (i = 0; i < 6; i++)
-		go(wait_for_turn, 0);
+		go(wait_for_turn, i % 2 * i);
 	while (nr_come < 4)
 		breathe();
 	pl_mutex_lock(&mutex);

@@ -9,7 +9,7 @@
 RT_FIXTURE(cond)
 
 static struct pl_mutex mutex;
-static struct pl_cond cond, not_full, not_empty;
+static struct pl_cond cond;
 static int nr_waiting, is_open;		/* under mutex */
 static atomic_int nr_back;
 
@@ -35,31 +35,27 @@ static void wait_until_open(void *arg)
 	atomic_fetch_add(&nr_back, 1);
 }
 
-TEST_F(cond, broadcast_releases_all)
+TEST_F(cond, broadcast_with_and_without_the_mutex_releases_all)
 {
 	static struct mixed m;
 	struct pl_cond init = PL_COND_INIT;
+	int i;
 
 	EXPECT_EQ(0, memcmp(&init, &cond, sizeof(cond)));
-	mixed_start(&m, 100, 4, wait_until_open, NULL);
-	ASSERT_TRUE(UNTIL_LOCKED(nr_waiting == 104));
-	is_open = 1;
-	pl_cond_broadcast(&cond);
-	pl_mutex_unlock(&mutex);
-	mixed_join(&m);
-	EXPECT_EQ(104, nr_back);
-}
-
-TEST_F(cond, broadcast_without_the_mutex_releases_all)
-{
-	static struct mixed m;
-
-	mixed_start(&m, 100, 4, wait_until_open, NULL);
-	ASSERT_TRUE(UNTIL_LOCKED(nr_waiting == 104));
-	is_open = 1;
-	pl_mutex_unlock(&mutex);
-	pl_cond_broadcast(&cond);
-	mixed_join(&m);
+	for (i = 0; i < 2; i++) {
+		nr_waiting = is_open = 0;
+		nr_back = 0;
+		mixed_start(&m, 100, 4, wait_until_open, NULL);
+		ASSERT_TRUE(UNTIL_LOCKED(nr_waiting == 104));
+		is_open = 1;
+		if (i)
+			pl_mutex_unlock(&mutex);
+		pl_cond_broadcast(&cond);
+		if (!i)
+			pl_mutex_unlock(&mutex);
+		mixed_join(&m);
+		EXPECT_EQ(104, nr_back);
+	}
 }
 
 TEST_F(cond, signal_and_broadcast_without_waiters_do_nothing)
@@ -116,25 +112,6 @@ TEST_F(cond, signal_releases_the_longest_waiting)
 
 /* ---- how a wait ends ---- */
 
-static void wait_past_deadline(void *arg)
-{
-	uint64_t deadline = in_ms(2);
-
-	(void)arg;
-	pl_mutex_lock(&mutex);
-	EXPECT_EQ(-ETIMEDOUT, pl_cond_wait_until(&cond, &mutex, deadline));
-	EXPECT_LE(deadline, pl_now());
-	EXPECT_EQ(-EBUSY, pl_mutex_trylock(&mutex));
-	EXPECT_EQ(-ETIMEDOUT, pl_cond_wait_until(&cond, &mutex, 0));
-	check_locked_and_unlock();
-}
-
-TEST_F(cond, timed_out_wait_has_the_mutex)
-{
-	mixed_run(10, 3, wait_past_deadline, NULL);
-	run_as(PL_STACK_WORKER, wait_past_deadline, NULL);
-}
-
 static void wait_until_ended(void *arg)
 {
 	(void)arg;
@@ -171,169 +148,6 @@ TEST_F(cond, interrupted_or_cancelled_wait_has_the_mutex)
 		pl_mutex_unlock(&mutex);
 		join(t);
 	}
-}
-
-static void wait_until_stop(void *arg)
-{
-	(void)arg;
-	pl_mutex_lock(&mutex);
-	nr_waiting++;
-	EXPECT_EQ(-ECANCELED, pl_cond_wait(&cond, &mutex));
-	check_locked_and_unlock();
-	atomic_fetch_add(&nr_back, 1);
-}
-
-TEST_F(cond, wait_ends_when_the_runtime_stops)
-{
-	static struct mixed m;
-	struct hold hold = { &nr_back, 54 };
-
-	hold_stop_until(&hold);
-	mixed_start(&m, 50, 4, wait_until_stop, NULL);
-	ASSERT_TRUE(UNTIL_LOCKED(nr_waiting == 54));
-	pl_mutex_unlock(&mutex);
-	EXPECT_EQ(0, pl_runtime_stop());
-	EXPECT_TRUE(UNTIL(nr_back == 54));
-	mixed_join(&m);
-}
-
-TEST_F(cond, bad_arguments_are_refused)
-{
-	EXPECT_EQ(-EINVAL, pl_cond_wait(NULL, &mutex));
-	EXPECT_EQ(-EINVAL, pl_cond_wait(&cond, NULL));
-	EXPECT_EQ(-EINVAL, pl_cond_wait_until(NULL, &mutex, 0));
-}
-
-/* ---- producers and consumers ---- */
-
-#define CAPACITY	4
-
-static long buffer[CAPACITY];	/* these under mutex */
-static int head, fill, to_consume;
-static long sum_in, sum_out;
-static bool is_broadcasting;
-
-static void wake(struct pl_cond *c)
-{
-	if (is_broadcasting)
-		pl_cond_broadcast(c);
-	else
-		pl_cond_signal(c);
-}
-
-static void produce(void *arg)
-{
-	int i, nr = *(int *)arg;
-
-	for (i = 1; i <= nr; i++) {
-		pl_mutex_lock(&mutex);
-		while (fill == CAPACITY)
-			EXPECT_EQ(0, pl_cond_wait(&not_full, &mutex));
-		buffer[(head + fill++) % CAPACITY] = i;
-		sum_in += i;
-		wake(&not_empty);
-		pl_mutex_unlock(&mutex);
-	}
-}
-
-static void consume(void *arg)
-{
-	bool is_over;
-
-	(void)arg;
-	do {
-		pl_mutex_lock(&mutex);
-		while (!fill && to_consume)
-			EXPECT_EQ(0, pl_cond_wait(&not_empty, &mutex));
-		if (fill) {
-			sum_out += buffer[head];
-			head = (head + 1) % CAPACITY;
-			fill--;
-			if (!--to_consume)
-				pl_cond_broadcast(&not_empty);
-			wake(&not_full);
-		}
-		is_over = !to_consume;
-		pl_mutex_unlock(&mutex);
-	} while (!is_over);
-}
-
-static void produce_and_consume(int nr_tasks, int nr_threads, int nr)
-{
-	static struct mixed producers, consumers;
-
-	to_consume = (nr_tasks + nr_threads) * nr;
-	mixed_start(&consumers, nr_tasks, nr_threads, consume, NULL);
-	mixed_start(&producers, nr_tasks, nr_threads, produce, &nr);
-	mixed_join(&producers);
-	mixed_join(&consumers);
-	EXPECT_EQ((nr_tasks + nr_threads) * (long)nr * (nr + 1) / 2, sum_in);
-	EXPECT_EQ(sum_in, sum_out);
-}
-
-TEST_F(cond, no_signal_is_lost_between_tasks)
-{
-	produce_and_consume(8, 0, scaled(2000));
-}
-
-TEST_F(cond, no_signal_is_lost_between_threads)
-{
-	produce_and_consume(0, 4, scaled(1000));
-}
-
-TEST_F(cond, no_signal_is_lost_between_tasks_and_threads)
-{
-	produce_and_consume(6, 3, scaled(1000));
-}
-
-TEST_F(cond, no_broadcast_is_lost_between_tasks_and_threads)
-{
-	is_broadcasting = true;
-	produce_and_consume(6, 3, scaled(500));
-}
-
-/*
- * Rounds of all waiting for a broadcast, some of them with deadlines that end
- * at about the same time, on the mutex to which the others were moved.
- */
-static int round_now;			/* under mutex */
-
-static void follow_rounds(void *arg)
-{
-	uint64_t seed = (uintptr_t)&arg | 1;
-	int i, ret, nr = *(int *)arg;
-	bool is_patient = next_random(&seed) % 2;
-
-	for (i = 1; i <= nr; i++) {
-		pl_mutex_lock(&mutex);
-		nr_waiting++;
-		while (round_now < i) {
-			ret = is_patient ? pl_cond_wait(&cond, &mutex) :
-			      pl_cond_wait_until(&cond, &mutex, pl_now() +
-						 next_random(&seed) % 200000);
-			EXPECT_TRUE(!ret || ret == -ETIMEDOUT);
-		}
-		check_locked_and_unlock();
-	}
-}
-
-TEST_F(cond, broadcast_races_deadlines_without_loss)
-{
-	static struct mixed m;
-	int i, nr = scaled(200);
-
-	mixed_start(&m, 30, 3, follow_rounds, &nr);
-	for (i = 1; i <= nr; i++) {
-		ASSERT_TRUE(UNTIL_LOCKED(nr_waiting == 33));
-		nr_waiting = 0;
-		round_now = i;
-		if (i % 2)
-			pl_cond_broadcast(&cond);
-		pl_mutex_unlock(&mutex);
-		if (i % 2 == 0)
-			pl_cond_broadcast(&cond);
-	}
-	mixed_join(&m);
 }
 
 /* ---- a loop that ignores why a wait has ended ---- */
