@@ -6,8 +6,6 @@
 
 #include "rt.h"
 
-#include "uaf_page.h"
-
 RT_FIXTURE(once)
 
 static struct pl_once once, inner;
@@ -39,61 +37,9 @@ TEST_F(once, first_function_only_is_called)
 	EXPECT_EQ(42, made);
 }
 
-TEST_F(once, bad_arguments_are_refused)
-{
-	EXPECT_EQ(-EINVAL, pl_once(NULL, make, NULL));
-	EXPECT_EQ(-EINVAL, pl_once(&once, NULL, NULL));
-	EXPECT_EQ(0, pl_once(&once, make, NULL));
-	EXPECT_EQ(-EINVAL, pl_once(&once, NULL, NULL));
-	EXPECT_EQ(1, nr_calls);
-}
-
 /* ---- many at a time ---- */
 
-static void make_slowly(void *arg)
-{
-	pl_yield();
-	EXPECT_EQ(0, pl_sleep(NSEC_PER_USEC));
-	make(arg);
-}
-
 static struct pl_once each_once[500];
-static long made_each[500];
-
-static void make_each(void *arg)
-{
-	long *each = arg;
-
-	if ((each - made_each) % 10 == 0)
-		pl_yield();
-	++*each;
-}
-
-static void make_them_all(void *arg)
-{
-	int i, nr = *(int *)arg;
-
-	for (i = 0; i < nr; i++) {
-		EXPECT_EQ(0, pl_once(&each_once[i], make_each, &made_each[i]));
-		/* Plain: all callers that are back see what was made. */
-		EXPECT_EQ(1, made_each[i]);
-	}
-}
-
-TEST_F(once, many_callers_call_it_once)
-{
-	int nr = scaled(500);
-
-	mixed_run(30, 4, make_them_all, &nr);
-}
-
-TEST_F(once, once_works_before_the_runtime_starts)
-{
-	int nr = scaled(500);
-
-	mixed_run(0, 4, make_them_all, &nr);
-	EXPECT_EQ(PL_BACKEND_AUTO, pl_runtime_backend());
-}
 
 static void make_when_told(void *arg)
 {
@@ -148,36 +94,6 @@ TEST_F(once, late_wake_of_another_wait_releases_none)
 }
 
 /* ---- cancellation ---- */
-
-static void wait_whatever_comes(void *arg)
-{
-	make_or_wait(arg);
-	/* What came meanwhile is left to the next call. */
-	EXPECT_EQ(pl_cancelled() ? -ECANCELED : -EINTR, pl_sleep_until(0));
-}
-
-TEST_F(once, once_is_no_cancellation_point)
-{
-	pl_task_t t[20];
-	int i;
-
-	for (i = 0; i < 20; i++) {
-		t[i] = spawn_as(i % 4, wait_whatever_comes, (void *)7);
-		if (i % 3)
-			ASSERT_TRUE(UNTIL(nr_waiting == i + 1));
-		EXPECT_EQ(0, pl_interrupt(t[i]));
-		if (i % 2)
-			EXPECT_EQ(0, pl_cancel(t[i]));
-		ASSERT_TRUE(UNTIL(nr_waiting == i + 1));
-	}
-	EXPECT_EQ(-ETIMEDOUT, pl_join_until(t[0], in_ms(2)));
-	EXPECT_EQ(0, nr_back);
-	may_go = 1;
-	for (i = 0; i < 20; i++)
-		join(t[i]);
-	EXPECT_EQ(1, nr_calls);
-	EXPECT_EQ(20, nr_back);
-}
 
 /* It is cancelled like all else, and is done nevertheless. */
 static void make_while_stopping(void *arg)
@@ -340,40 +256,6 @@ TEST_F(once, many_exits_within_the_function_still_finish_it)
 		EXPECT_EQ(1, nr_made);
 		EXPECT_EQ(4, nr_calls);
 	}
-}
-
-/* ---- freed ---- */
-
-struct lazy {
-	struct pl_once	once;
-	atomic_int	refs;
-};
-
-static void use_and_free(void *arg)
-{
-	struct lazy *lazy = arg;
-
-	EXPECT_EQ(0, pl_once(&lazy->once, make_slowly, NULL));
-	if (atomic_fetch_sub(&lazy->refs, 1) == 1) {
-		free_for_good(lazy);
-		atomic_fetch_add(&nr_back, 1);
-	}
-}
-
-TEST_F(once, once_may_be_freed_when_all_have_returned)
-{
-	int i, k, nr = scaled(500);
-	struct lazy *lazy;
-
-	for (i = 0; i < nr; i++) {
-		lazy = new_zeroed(sizeof(*lazy));
-		lazy->refs = 5;
-		for (k = 0; k < 4; k++)
-			spawn(use_and_free, lazy);
-		use_and_free(lazy);
-	}
-	EXPECT_TRUE(UNTIL(nr_back == nr));
-	EXPECT_EQ(nr, nr_calls);
 }
 
 TEST_HARNESS_MAIN
