@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The lock for one writer or many readers: which of them get in together, and
- * in which order; lib_rwlock_race.c has their races.
+ * in which order; lib_race.c has their races.
  */
 #include "kselftest_harness.h"
 
@@ -49,14 +49,6 @@ TEST_F(rwlock, zero_filled_and_unlocked_locks_are_free)
 	run_in_task(try_it_free, NULL);
 	run_as(PL_STACK_WORKER, try_it_free, NULL);
 	check_free();
-}
-
-TEST_F(rwlock, bad_arguments_are_refused)
-{
-	EXPECT_EQ(-EINVAL, pl_rwlock_tryrdlock(NULL));
-	EXPECT_EQ(-EINVAL, pl_rwlock_trywrlock(NULL));
-	EXPECT_EQ(-EINVAL, pl_rwlock_rdlock_until(NULL, 0));
-	EXPECT_EQ(-EINVAL, pl_rwlock_wrlock_until(NULL, 0));
 }
 
 static void write_past_deadline(void *arg)
@@ -414,37 +406,6 @@ TEST_F(rwlock, remaining_writer_keeps_readers_waiting)
 	EXPECT_STREQ("1wR", journal);
 }
 
-static void lock_until_ended(void *arg)
-{
-	int (*lock_until)(struct pl_rwlock *l, uint64_t deadline_ns) =
-		arg ? pl_rwlock_wrlock_until : pl_rwlock_rdlock_until;
-
-	nr_waiting = 1;
-	EXPECT_EQ(-EINTR, lock_until(&lock, PL_FOREVER));
-	nr_waiting = 2;
-	EXPECT_EQ(-ECANCELED, lock_until(&lock, PL_FOREVER));
-	EXPECT_EQ(-ECANCELED, lock_until(&lock, 0));
-}
-
-TEST_F(rwlock, until_forms_are_interrupted_and_cancelled)
-{
-	uint32_t i;
-	pl_task_t t;
-
-	for (i = 0; i < 8; i++) {
-		pl_rwlock_wrlock(&lock);
-		nr_waiting = 0;
-		t = spawn_as(i / 2, lock_until_ended, i % 2 ? &lock : NULL);
-		ASSERT_TRUE(UNTIL(nr_waiting == 1));
-		EXPECT_EQ(0, pl_interrupt(t));
-		ASSERT_TRUE(UNTIL(nr_waiting == 2));
-		EXPECT_EQ(0, pl_cancel(t));
-		join(t);
-		pl_rwlock_wrunlock(&lock);
-		check_free();
-	}
-}
-
 static void lock_too_late(void *arg)
 {
 	/* It was handed the lock before it ran again. */
@@ -495,31 +456,6 @@ static void lock_whatever_comes(void *arg)
 		pl_rwlock_wrunlock(&lock);
 	else
 		pl_rwlock_rdunlock(&lock);
-}
-
-TEST_F(rwlock, rdlock_and_wrlock_are_no_cancellation_points)
-{
-	pl_task_t t[24];
-	int i;
-
-	pl_rwlock_wrlock(&lock);
-	for (i = 0; i < 24; i++) {
-		t[i] = spawn_as(i % 4, lock_whatever_comes,
-				i % 3 ? NULL : &lock);
-		if (i % 5)
-			ASSERT_TRUE(UNTIL(nr_waiting == i + 1));
-		EXPECT_EQ(0, pl_interrupt(t[i]));
-		if (i % 2)
-			EXPECT_EQ(0, pl_cancel(t[i]));
-		ASSERT_TRUE(UNTIL(nr_waiting == i + 1));
-	}
-	EXPECT_EQ(-ETIMEDOUT, pl_join_until(t[0], in_ms(2)));
-	EXPECT_EQ(0, nr_back);
-	pl_rwlock_wrunlock(&lock);
-	for (i = 0; i < 24; i++)
-		join(t[i]);
-	EXPECT_EQ(24, nr_back);
-	check_free();
 }
 
 static void hold_until_stopping(void *arg)
