@@ -11,7 +11,7 @@
 RT_FIXTURE(chan)
 
 static struct pl_chan *chan;
-static atomic_int nr_waiting, nr_back;
+static atomic_int nr_back;
 
 static void open_chan(size_t capacity)
 {
@@ -45,22 +45,6 @@ static int nr_listed(enum pl_chan_op op)
 }
 
 /* ---- what each call says ---- */
-
-TEST_F(chan, bad_arguments_are_refused)
-{
-	void *item = &item;
-
-	EXPECT_EQ(-EINVAL, pl_chan_create(NULL, 1));
-	EXPECT_EQ(-EINVAL, pl_chan_create(&chan, SIZE_MAX / 8));
-	EXPECT_EQ(-EINVAL, pl_chan_send(NULL, NULL));
-	EXPECT_EQ(-EINVAL, pl_chan_trysend(NULL, NULL));
-	EXPECT_EQ(-EINVAL, pl_chan_recv(NULL, &item));
-	EXPECT_EQ(-EINVAL, pl_chan_tryrecv(NULL, &item));
-	EXPECT_EQ(-EINVAL, pl_chan_close(NULL));
-	EXPECT_EQ(-EINVAL, pl_chan_destroy(NULL));
-	EXPECT_EQ(&item, item);
-	EXPECT_NULL(chan);
-}
 
 static void try_it(void *arg)
 {
@@ -183,7 +167,6 @@ TEST_F(chan, close_releases_all_waiters)
 
 static void send_one(void *arg)
 {
-	atomic_fetch_add(&nr_waiting, 1);
 	EXPECT_EQ(0, pl_chan_send(chan, arg));
 	atomic_fetch_add(&nr_back, 1);
 }
@@ -246,218 +229,9 @@ TEST_F(chan, waiters_are_served_in_order_of_arrival)
 	destroy_chan();
 }
 
-/* ---- ends of waiting ---- */
-
-static void wait_until_ended(void *arg)
-{
-	uint64_t deadline = in_ms(2);
-	void *item = &item;
-
-	atomic_fetch_add(&nr_waiting, 1);
-	EXPECT_EQ(-ETIMEDOUT, arg ? pl_chan_send_until(chan, arg, deadline) :
-				    pl_chan_recv_until(chan, &item, deadline));
-	EXPECT_LE(deadline, pl_now());
-	atomic_fetch_add(&nr_waiting, 1);
-	EXPECT_EQ(-EINTR, arg ? pl_chan_send(chan, arg) :
-				pl_chan_recv(chan, &item));
-	atomic_fetch_add(&nr_waiting, 1);
-	EXPECT_EQ(-ECANCELED, arg ? pl_chan_send(chan, arg) :
-				    pl_chan_recv(chan, &item));
-	EXPECT_EQ(-ECANCELED, pl_chan_send_until(chan, &item, 0));
-	EXPECT_EQ(-ECANCELED, pl_chan_recv_until(chan, &item, 0));
-	EXPECT_EQ(&item, item);
-}
-
-TEST_F(chan, wait_ends_by_deadline_interrupt_and_cancel)
-{
-	int cls, op;
-	pl_task_t t;
-
-	open_chan(0);
-	for (cls = 0; cls <= PL_STACK_WORKER; cls++) {
-		for (op = 0; op < 2; op++) {
-			nr_waiting = 0;
-			t = spawn_as(cls, wait_until_ended, op ? &op : NULL);
-			ASSERT_TRUE(UNTIL(nr_waiting == 2));
-			ASSERT_TRUE(UNTIL(nr_listed(op) == 1));
-			/* Late wakes for what lay there before are no end. */
-			wake_late(t);
-			wake_late(t);
-			EXPECT_EQ(2, nr_waiting);
-			EXPECT_EQ(0, pl_interrupt(t));
-			ASSERT_TRUE(UNTIL(nr_waiting == 3));
-			EXPECT_EQ(0, pl_cancel(t));
-			join(t);
-			EXPECT_EQ(-EAGAIN, pl_chan_trysend(chan, NULL));
-			EXPECT_EQ(-EAGAIN, pl_chan_tryrecv(chan, NULL));
-		}
-	}
-	destroy_chan();
-}
-
-static void wait_for_stop(void *arg)
-{
-	atomic_fetch_add(&nr_waiting, 1);
-	EXPECT_EQ(-ECANCELED, arg ? pl_chan_send(chan, arg) :
-				    pl_chan_recv(chan, NULL));
-	atomic_fetch_add(&nr_back, 1);
-}
-
-TEST_F(chan, stop_ends_all_waits)
-{
-	struct hold hold = { &nr_back, 12 };
-	static struct mixed m;
-	int op;
-
-	for (op = 0; op < 2; op++) {
-		nr_back = 0;
-		open_chan(0);
-		hold_stop_until(&hold);
-		mixed_start(&m, 10, 2, wait_for_stop, op ? &m : NULL);
-		ASSERT_TRUE(UNTIL(nr_listed(op) == 12));
-		EXPECT_EQ(0, pl_runtime_stop());
-		mixed_join(&m);
-		EXPECT_EQ(12, nr_back);
-		destroy_chan();
-	}
-}
-
 /* ---- nothing is lost or doubled ---- */
 
-#define NR_ITEMS_MAX	100000
-
-static atomic_uchar nr_seen[NR_ITEMS_MAX];
-static atomic_int next_item, nr_sent, nr_received;
-
-struct load {
-	int		nr_items;
-	uint64_t	patience_ns;	/* 0: for ever */
-};
-
-static int next_of(struct load *l)
-{
-	int i = atomic_fetch_add(&next_item, 1);
-
-	return i < l->nr_items ? i : -1;
-}
-
-static uint64_t patience(struct load *l, uint64_t *seed)
-{
-	return l->patience_ns ? pl_now() + next_random(seed) % l->patience_ns :
-				PL_FOREVER;
-}
-
-static void send_some(void *arg)
-{
-	uint64_t seed = (uintptr_t)&arg | 1;
-	struct load *l = arg;
-	int i, ret;
-
-	while ((i = next_of(l)) >= 0) {
-		do {
-			ret = pl_chan_send_until(chan, &nr_seen[i],
-						 patience(l, &seed));
-		} while (ret == -ETIMEDOUT || ret == -EINTR);
-		EXPECT_EQ(0, ret);
-		atomic_fetch_add(&nr_sent, 1);
-	}
-	atomic_fetch_add(&nr_back, 1);
-}
-
-static void recv_some(void *arg)
-{
-	uint64_t seed = (uintptr_t)&arg | 1;
-	struct load *l = arg;
-	void *item;
-	int ret;
-
-	for (;;) {
-		item = NULL;
-		ret = pl_chan_recv_until(chan, &item, patience(l, &seed));
-		if (ret == -EPIPE)
-			break;
-		if (ret == -ETIMEDOUT || ret == -EINTR) {
-			EXPECT_NULL(item);
-			continue;
-		}
-		ASSERT_EQ(0, ret);
-		EXPECT_EQ(0, atomic_fetch_add((atomic_uchar *)item, 1));
-		atomic_fetch_add(&nr_received, 1);
-	}
-}
-
-static void send_and_receive(struct load *l, int nr_tasks, int nr_threads,
-			     void (*meanwhile)(struct mixed *, struct mixed *))
-{
-	static struct mixed senders, receivers;
-	int i;
-
-	next_item = nr_sent = nr_received = nr_back = 0;
-	memset((void *)nr_seen, 0, sizeof(nr_seen));
-	mixed_start(&senders, nr_tasks, nr_threads, send_some, l);
-	mixed_start(&receivers, nr_tasks, nr_threads, recv_some, l);
-	if (meanwhile)
-		meanwhile(&senders, &receivers);
-	mixed_join(&senders);
-	EXPECT_EQ(0, pl_chan_close(chan));
-	mixed_join(&receivers);
-	EXPECT_EQ(l->nr_items, nr_sent);
-	EXPECT_EQ(l->nr_items, nr_received);
-	for (i = 0; i < l->nr_items; i++)
-		EXPECT_EQ(1, nr_seen[i]);
-}
-
-TEST_F(chan, items_arrive_once)
-{
-	struct load l = { .nr_items = scaled(10000) };
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(capacities); i++) {
-		open_chan(capacities[i]);
-		send_and_receive(&l, 8, 2, NULL);
-		destroy_chan();
-	}
-}
-
-TEST_F(chan, items_arrive_once_though_many_waits_time_out)
-{
-	struct load l = { .nr_items = scaled(3000), .patience_ns = 30000 };
-	size_t i;
-
-	for (i = 0; i < 3; i++) {
-		open_chan(capacities[i]);
-		send_and_receive(&l, 6, 2, NULL);
-		destroy_chan();
-	}
-}
-
-/* Each interrupt is reported once, or left for the next call. */
-static void interrupt_all(struct mixed *a, struct mixed *b)
-{
-	int i;
-
-	while (nr_back < a->nr_tasks + a->nr_threads) {
-		for (i = 0; i < a->nr_tasks; i++) {
-			pl_interrupt(a->task[i]);
-			pl_interrupt(b->task[i]);
-		}
-		breathe();
-	}
-}
-
-TEST_F(chan, items_arrive_once_though_many_waits_are_interrupted)
-{
-	struct load l = { .nr_items = scaled(5000) };
-	size_t i;
-
-	for (i = 0; i < 3; i++) {
-		open_chan(capacities[i]);
-		send_and_receive(&l, 6, 1, interrupt_all);
-		destroy_chan();
-	}
-}
-
-static atomic_int nr_lost;
+static atomic_int nr_sent, nr_received;
 
 static void send_while_open(void *arg)
 {
@@ -465,7 +239,7 @@ static void send_while_open(void *arg)
 
 	(void)arg;
 	for (;;) {
-		ret = pl_chan_send(chan, &nr_seen[0]);
+		ret = pl_chan_send(chan, &nr_sent);
 		if (ret)
 			break;
 		atomic_fetch_add(&nr_sent, 1);
@@ -497,42 +271,6 @@ TEST_F(chan, item_sent_before_the_close_is_received)
 		EXPECT_EQ(nr_sent, nr_received);
 		destroy_chan();
 	}
-}
-
-/* An interrupt that came when the item had gone is not lost with it. */
-static void send_then_sleep(void *arg)
-{
-	int ret = pl_chan_send(chan, arg);
-
-	if (!ret)
-		EXPECT_EQ(-EINTR, pl_sleep_until(PL_FOREVER));
-	else
-		EXPECT_EQ(-EINTR, ret);
-	if (ret)
-		atomic_fetch_add(&nr_lost, 1);
-	atomic_fetch_add(&nr_back, 1);
-}
-
-TEST_F(chan, interrupt_is_reported_once)
-{
-	int i, nr = scaled(2000), received = 0;
-	pl_task_t t;
-
-	open_chan(0);
-	for (i = 0; i < nr; i++) {
-		t = spawn_as(i % 4, send_then_sleep, &i);
-		if (i % 2)
-			ASSERT_TRUE(UNTIL(nr_listed(PL_CHAN_SEND) == 1));
-		if (i % 4 < 2)
-			EXPECT_EQ(0, pl_interrupt(t));
-		received += !pl_chan_recv_until(chan, NULL, pl_now() + 20000);
-		if (i % 4 >= 2)
-			EXPECT_EQ(0, pl_interrupt(t));
-		join(t);
-	}
-	EXPECT_EQ(nr, received + nr_lost);
-	EXPECT_EQ(nr, nr_back);
-	destroy_chan();
 }
 
 /* ---- lifetime ---- */
