@@ -60,17 +60,6 @@ static void note(void **batch, size_t nr, void *arg)
 
 /* ---- what each call says ---- */
 
-TEST_F(queue, bad_arguments_are_refused)
-{
-	EXPECT_EQ(-EINVAL, pl_queue_create(NULL, count, NULL));
-	EXPECT_EQ(-EINVAL, pl_queue_create(&queue, NULL, NULL));
-	EXPECT_EQ(-EINVAL, pl_queue_push(NULL, NULL));
-	EXPECT_EQ(-EINVAL, pl_queue_push_urgent(NULL, NULL));
-	EXPECT_EQ(-EINVAL, pl_queue_close(NULL));
-	EXPECT_EQ(-EINVAL, pl_queue_join(NULL));
-	EXPECT_NULL(queue);
-}
-
 static void push_in_order(void *arg)
 {
 	int i;
@@ -230,36 +219,6 @@ TEST_F(queue, unused_queue_ends)
 	open_queue(count);
 	close_and_join();
 	EXPECT_EQ(PL_BACKEND_AUTO, pl_runtime_backend());
-}
-
-static void join_until_ended(void *arg)
-{
-	(void)arg;
-	atomic_fetch_add(&nr_back, 1);
-	EXPECT_EQ(-EINTR, pl_queue_join(queue));
-	atomic_fetch_add(&nr_back, 1);
-	EXPECT_EQ(-ECANCELED, pl_queue_join(queue));
-	EXPECT_EQ(-ECANCELED, pl_queue_join(queue));
-}
-
-TEST_F(queue, join_waits_for_the_close_and_is_interrupted)
-{
-	pl_task_t t;
-	int cls;
-
-	open_queue(count);
-	for (cls = 0; cls <= PL_STACK_WORKER; cls++) {
-		nr_back = 0;
-		t = spawn_as(cls, join_until_ended, NULL);
-		ASSERT_TRUE(UNTIL(nr_back == 1));
-		wake_late(t);
-		EXPECT_EQ(-ETIMEDOUT, pl_join_until(t, in_ms(1)));
-		EXPECT_EQ(0, pl_interrupt(t));
-		ASSERT_TRUE(UNTIL(nr_back == 2));
-		EXPECT_EQ(0, pl_cancel(t));
-		join(t);
-	}
-	close_and_join();
 }
 
 /* ---- many ---- */
