@@ -46,15 +46,6 @@ TEST_F(word, wait_ends_by_value_or_deadline)
 	run_as(PL_STACK_WORKER, wait_for_nothing, NULL);
 }
 
-TEST_F(word, bad_arguments_are_refused)
-{
-	EXPECT_EQ(-EINVAL, pl_word_wait(NULL, 0, 0));
-	EXPECT_EQ(-EINVAL, pl_word_wake(NULL, 1));
-	EXPECT_EQ(-EINVAL, pl_word_requeue(NULL, &word, 1, 1));
-	EXPECT_EQ(-EINVAL, pl_word_requeue(&word, NULL, 1, 1));
-	EXPECT_EQ(-EINVAL, pl_word_requeue(&word, &word, 1, 1));
-}
-
 TEST_F(word, wake_and_requeue_without_waiters_return_0)
 {
 	EXPECT_EQ(0, pl_word_wake(&word, UINT32_MAX));
@@ -285,92 +276,6 @@ TEST_F_TIMEOUT(word, requeue_racing_wakes_loses_no_waiter, 120)
 	is_over = 1;
 	mixed_join(&movers);
 	mixed_join(&waiters);
-}
-
-/* ---- the word may be gone ---- */
-
-struct box {
-	struct pl_word	word;
-	atomic_int	*nr_freed;
-};
-
-/* The word is on a page of its own, which is gone as soon as we are back. */
-static void wait_and_unmap(void *arg)
-{
-	struct box *b = arg;
-	atomic_int *nr_freed = b->nr_freed;
-
-	while (!atomic_load(&b->word.value))
-		pl_word_wait(&b->word, 0, PL_FOREVER);
-	EXPECT_EQ(0, munmap(b, 4096));
-	atomic_fetch_add(nr_freed, 1);
-}
-
-static struct box *box_new(atomic_int *nr_freed)
-{
-	struct box *b = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
-			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	ASSERT_NE(MAP_FAILED, b);
-	b->nr_freed = nr_freed;
-	return b;
-}
-
-TEST_F(word, word_may_be_unmapped_when_its_waiter_returns)
-{
-	int i, nr = scaled(2000);
-	atomic_int nr_freed = 0;
-	struct box *b;
-
-	for (i = 0; i < nr; i++) {
-		b = box_new(&nr_freed);
-		if (i % 8)
-			spawn(wait_and_unmap, b);
-		else
-			spawn_as(PL_STACK_WORKER, wait_and_unmap, b);
-		if (i % 3)
-			spin_ns(i % 3 * 5000);
-		atomic_store(&b->word.value, 1);
-		pl_word_wake(&b->word, 1);
-	}
-	EXPECT_TRUE(UNTIL(nr_freed == nr));
-}
-
-static void free_heap_word(void *arg)
-{
-	struct pl_word *w = arg;
-
-	while (!atomic_load(&w->value))
-		pl_word_wait(w, 0, PL_FOREVER);
-	free(w);
-	atomic_fetch_add(&nr_back, 1);
-}
-
-static atomic_int nr_words;
-
-/* Where processors are short a yield of a thread takes milliseconds. */
-static void wake_heap_words(void *arg)
-{
-	uint64_t end = in_ms(8 * 1000);
-	struct pl_word *w;
-	int i, nr = *(int *)arg;
-
-	for (i = 0; i < nr && pl_now() < end; i++) {
-		w = calloc(1, sizeof(*w));
-		atomic_fetch_add(&nr_words, 1);
-		spawn(free_heap_word, w);
-		pl_yield();
-		atomic_store(&w->value, 1);
-		pl_word_wake(w, UINT32_MAX);
-	}
-}
-
-TEST_F(word, word_may_be_freed_when_its_waiter_returns)
-{
-	int nr = scaled(5000);
-
-	mixed_run(2, 1, wake_heap_words, &nr);
-	EXPECT_TRUE(UNTIL(nr_back == nr_words));
 }
 
 /* ---- timers of waits ---- */
