@@ -8,7 +8,6 @@
 
 struct tree {
 	int		depth, width;
-	bool		may_fail;	/* spawns are refused in the end */
 	bool		is_stopped;	/* by the runtime, not by a cancel */
 	atomic_int	nr, nr_asleep, nr_inside;
 };
@@ -39,7 +38,7 @@ static inline void tree_branch(struct tree *t, int depth)
 	EXPECT_EQ(0, pl_scope_enter(&s, PL_FOREVER, 0));
 	for (i = 0; i < t->width; i++) {
 		ret = pl_scope_spawn(&s, NULL, tree_grow, &n, NULL);
-		EXPECT_TRUE(!ret || (t->may_fail && ret == -ECANCELED));
+		EXPECT_EQ(0, ret);
 	}
 	ret = pl_scope_leave(&s);
 	EXPECT_TRUE(ret == -ECANCELED || (t->is_stopped && !ret));
