@@ -86,13 +86,8 @@ TEST_F(timer, many_workers_add_to_a_bucket_each)
 	}
 }
 
-TEST_F(timer, bad_arguments_are_refused)
+TEST_F(timer, handle_of_no_timer_is_enoent)
 {
-	pl_timer_t t = 77;
-
-	EXPECT_EQ(-EINVAL, pl_timer_add(&t, 0, NULL, NULL));
-	EXPECT_EQ(-EINVAL, pl_timer_del(0));
-	EXPECT_EQ(77, t);
 	EXPECT_EQ(PL_BACKEND_AUTO, pl_runtime_backend());
 	EXPECT_EQ(-ENOENT, pl_timer_del(77));
 	EXPECT_EQ(0, pl_runtime_start(NULL));
@@ -134,14 +129,6 @@ TEST_F(timer, timer_fires_once_and_not_early)
 		EXPECT_EQ(1, due[i].nr);
 }
 
-static int order[200], nr_ordered;
-
-static void fire_in_order(void *arg)
-{
-	order[nr_ordered++] = (int)(uintptr_t)arg;
-	atomic_fetch_add(&nr_fired, 1);
-}
-
 static atomic_int is_running, may_end;
 
 static void run_for_long(void *arg)
@@ -151,36 +138,6 @@ static void run_for_long(void *arg)
 	while (!may_end)
 		sched_yield();
 	atomic_fetch_add(&nr_fired, 1);
-}
-
-TEST_TIMED(timers_fire_in_the_order_of_deadlines,
-	   "an event must come before a deadline")
-TEST_F(timer, timers_fire_in_the_order_of_deadlines)
-{
-	uint64_t start;
-	int i;
-
-	/* It keeps the thread from firing any before all have been added. */
-	ASSERT_EQ(0, pl_timer_add(NULL, 0, run_for_long, NULL));
-	ASSERT_TRUE(UNTIL(is_running));
-	start = in_ms(100);
-	for (i = 0; i < 200; i++)
-		ASSERT_EQ(0, pl_timer_add(NULL, start + i * 7 % 200 * 1000,
-					  fire_in_order,
-					  (void *)(uintptr_t)(i * 7 % 200)));
-	may_end = 1;
-	ASSERT_TRUE(UNTIL(nr_fired == 201));
-	for (i = 1; i < 200; i++)
-		EXPECT_LT(order[i - 1], order[i]);
-}
-
-TEST_F(timer, earlier_deadline_added_later_fires_first)
-{
-	ASSERT_EQ(0, pl_timer_add(NULL, pl_now() + FAR_NS, fire, NULL));
-	ASSERT_EQ(0, pl_timer_add(NULL, PL_FOREVER, fire, NULL));
-	ASSERT_EQ(0, pl_timer_add(NULL, in_ms(2), fire, NULL));
-	EXPECT_TRUE(UNTIL(nr_fired == 1));
-	EXPECT_EQ(2, rt_stat().timers_alive);
 }
 
 TEST_F(timer, timer_without_a_deadline_does_not_fire)
@@ -237,26 +194,6 @@ TEST_F(timer, fired_timer_is_enoent)
 	EXPECT_EQ(-ENOENT, ret);
 }
 
-static _Atomic pl_timer_t own;
-
-static void del_own(void *arg)
-{
-	(void)arg;
-	while (!own)
-		sched_yield();
-	EXPECT_EQ(-EBUSY, pl_timer_del(own));
-	atomic_fetch_add(&nr_fired, 1);
-}
-
-TEST_F(timer, delete_by_its_own_callback_is_ebusy)
-{
-	pl_timer_t t;
-
-	ASSERT_EQ(0, pl_timer_add(&t, 0, del_own, NULL));
-	own = t;
-	EXPECT_TRUE(UNTIL(nr_fired == 1));
-}
-
 static void del_running(void *arg)
 {
 	pl_timer_t t = *(pl_timer_t *)arg;
@@ -277,65 +214,7 @@ TEST_F(timer, delete_during_its_callback_is_ebusy)
 	EXPECT_EQ(1, nr_fired);
 }
 
-/* Whatever del says is what became of it. */
-static void check_fate(void *arg)
-{
-	static struct due due[2000];
-	int i, ret, nr = *(int *)arg, nr_deleted = 0;
-	uint64_t seed = 271828;
-	pl_timer_t t;
-
-	for (i = 0; i < nr; i++) {
-		due[i].deadline = pl_now() + next_random(&seed) % 60000;
-		ASSERT_EQ(0, pl_timer_add(&t, due[i].deadline, check_due,
-					  &due[i]));
-		spin_ns(next_random(&seed) % 100000);
-		ret = pl_timer_del(t);
-		if (!ret) {
-			nr_deleted++;
-			EXPECT_EQ(0, due[i].nr);
-			/* A wrong one would still fire: looked at below. */
-			continue;
-		}
-		if (ret == -EBUSY)
-			ASSERT_TRUE(UNTIL(pl_timer_del(t) == -ENOENT));
-		else
-			EXPECT_EQ(-ENOENT, ret);
-		EXPECT_EQ(1, due[i].nr);
-	}
-	TH_LOG("deleted %d of %d", nr_deleted, nr);
-	EXPECT_EQ(nr, nr_fired + nr_deleted);
-	EXPECT_EQ(0, pl_sleep(NSEC_PER_MSEC));
-	EXPECT_EQ(nr, nr_fired + nr_deleted);
-}
-
-TEST_F(timer, racing_delete_returns_the_outcome)
-{
-	int nr = scaled(2000);
-
-	run_in_task(check_fate, &nr);
-}
-
 /* ---- from callbacks ---- */
-
-static void chain(void *arg)
-{
-	pl_timer_t t;
-
-	(void)arg;
-	if (atomic_fetch_add(&nr_fired, 1) >= 99)
-		return;
-	EXPECT_EQ(0, pl_timer_add(NULL, pl_now() + 10000, chain, NULL));
-	/* And one that is taken back at once. */
-	EXPECT_EQ(0, pl_timer_add(&t, 0, chain, NULL));
-	EXPECT_EQ(0, pl_timer_del(t));
-}
-
-TEST_F(timer, callback_adds_and_deletes)
-{
-	ASSERT_EQ(0, pl_timer_add(NULL, 0, chain, NULL));
-	EXPECT_TRUE(UNTIL(nr_fired == 100));
-}
 
 static struct pl_word word;
 

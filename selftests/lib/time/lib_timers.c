@@ -304,11 +304,6 @@ static void fire_volley(struct __test_metadata *_metadata, struct pl__timers *t,
 		in_ns *= 2;
 }
 
-TEST_F(timers, timers_of_a_bucket_fire_in_order_and_once)
-{
-	fire_volley(_metadata, self->t, 3000, 1, 200 * MSEC, 30 * MSEC);
-}
-
 TEST_F(timers, timers_across_buckets_fire_in_order_and_once)
 {
 	fire_volley(_metadata, self->t, 3000, NR_BUCKETS, 200 * MSEC,
@@ -354,111 +349,6 @@ TEST_F_TIMEOUT(timers, million_timers_at_once_fire, 240)
 {
 	fire_volley(_metadata, self->t, ROUNDS(1000000), NR_BUCKETS,
 		    5 * NSEC_PER_SEC, 300 * MSEC);
-}
-
-/*
- * Two at a time, the earlier one added while the thread has seen the later one.
- * True if they were fired in order, or the second was due before it was added.
- */
-static bool fire_two(struct pl__timers *t, struct pl__slab_cache *cache)
-{
-	uint64_t base = pl__now_ns() + 60 * 1000;
-	struct shot shots[2] = { { .nr = 0 } }, *order[2] = { NULL, NULL };
-	struct volley v = { .shots = shots, .order = order, .fired = 0 };
-	struct pl__timer *r;
-	bool late;
-	int i;
-
-	for (i = 0; i < 2; i++) {
-		shots[i].deadline = base + (i ? 0 : 10 * 1000);
-		shots[i].volley = &v;
-		r = pl__timer_reserve(t, cache);
-		PL_BUG_ON(!r);
-		pl__timer_arm(t, r, i, shots[i].deadline, shoot, &shots[i]);
-	}
-	late = pl__now_ns() >= base;
-	while (v.fired < 2)
-		sched_yield();
-	return late || order[0] == &shots[1];
-}
-
-TEST_F(timers, earlier_deadline_added_later_fires_first)
-{
-	/* Where processors are short a round takes milliseconds. */
-	uint64_t end = pl__now_ns() + 10 * NSEC_PER_SEC;
-	struct pl__slab_cache cache = { 0 };
-	int i, nr = ROUNDS(3000);
-
-	for (i = 0; i < nr && pl__now_ns() < end; i++)
-		ASSERT_TRUE(fire_two(self->t, &cache)) {
-			TH_LOG("in round %d", i);
-		}
-}
-
-struct place {
-	struct pl__timers	*t;
-	_Atomic bool		is_thread;
-	_Atomic bool		returned;
-	sem_t			done;
-};
-
-static void look_where(void *arg)
-{
-	struct place *p = arg;
-
-	p->is_thread = pl__timers_is_thread(p->t);
-	sem_post(&p->done);
-}
-
-TEST_F(timers, past_deadline_fires_soon_on_the_thread)
-{
-	static const uint64_t past[] = { 0, 1, 1000000 };
-	struct place p = { .t = self->t };
-	size_t i;
-
-	sem_init(&p.done, 0, 0);
-	EXPECT_FALSE(pl__timers_is_thread(self->t));
-	for (i = 0; i < ARRAY_SIZE(past); i++) {
-		p.is_thread = false;
-		add(self->t, i, past[i], look_where, &p);
-		sem_wait(&p.done);
-		EXPECT_TRUE(p.is_thread);
-	}
-	add(self->t, 0, pl__now_ns() - 1, look_where, &p);
-	sem_wait(&p.done);
-}
-
-TEST_F(timers, timer_without_a_deadline_never_fires)
-{
-	_Atomic uint32_t fired = 0;
-	pl_timer_t id[5000];
-	int i;
-
-	for (i = 0; i < 5000; i++)
-		id[i] = add(self->t, 0, PL_FOREVER, count, &fired);
-	flush(self->t);
-	until_asleep();
-	if (sleeps_untimed() >= 0)
-		EXPECT_EQ(1, sleeps_untimed());
-	for (i = 0; i < 5000; i++)
-		EXPECT_EQ(0, pl__timer_del(self->t, id[i]));
-	EXPECT_EQ(0, fired);
-}
-
-TEST_F(timers, earlier_deadline_wakes_the_thread)
-{
-	sem_t done;
-	int i;
-
-	sem_init(&done, 0, 0);
-	add(self->t, 0, pl__now_ns() + FAR, nothing, NULL);
-	for (i = 0; i < 300; i++) {
-		until_asleep();
-		add(self->t, i, pl__now_ns() + MSEC / 10, post, &done);
-		/* Slept through, it comes in an hour: the time limit's case. */
-		sem_wait(&done);
-	}
-	EXPECT_EQ(300, nr_fired(self->t));
 }
 
 struct slept {

@@ -6,28 +6,6 @@
 #include "kselftest_harness.h"
 #include "timers.h"
 
-TEST_F(timers, delete_has_three_results)
-{
-	_Atomic uint32_t fired = 0;
-	struct gate g;
-	pl_timer_t id;
-
-	gate_init(&g);
-	id = add(self->t, 0, pl__now_ns() + FAR, count, &fired);
-	EXPECT_NE(0, id);
-	EXPECT_EQ(0, pl__timer_del(self->t, id));
-	EXPECT_EQ(-ENOENT, pl__timer_del(self->t, id));
-
-	id = add(self->t, 0, 0, stand_in_gate, &g);
-	sem_wait(&g.entered);
-	EXPECT_EQ(-EBUSY, pl__timer_del(self->t, id));
-	EXPECT_EQ(-EBUSY, pl__timer_del(self->t, id));
-	sem_post(&g.leave);
-	flush(self->t);
-	EXPECT_EQ(-ENOENT, pl__timer_del(self->t, id));
-	EXPECT_EQ(0, fired);
-}
-
 TEST_F(timers, unknown_handles_are_enoent)
 {
 	static const uint64_t version[] = { 0, 1, 2, 3, 4, 5, UINT32_MAX };
@@ -193,7 +171,6 @@ struct busybody {
 	pl_timer_t		victim;
 	int			ret_self;
 	int			ret_victim;
-	int			left;
 	char			order[8];
 	int			nr_order;
 	uint64_t		due_ns;		/* of those in order */
@@ -223,26 +200,6 @@ TEST_F(timers, callback_deletes_others_and_itself_is_ebusy)
 	EXPECT_EQ(-EBUSY, b.ret_self);
 	EXPECT_EQ(0, b.ret_victim);
 	EXPECT_EQ(0, fired);
-}
-
-static void again(void *arg)
-{
-	struct busybody *b = arg;
-
-	if (--b->left)
-		add(b->t, b->left, pl__now_ns() + b->left % 3 * 1000, again, b);
-	else
-		sem_post(&b->done);
-}
-
-TEST_F(timers, callback_adds_its_timer_again)
-{
-	struct busybody b = { .t = self->t, .left = 5000 };
-
-	sem_init(&b.done, 0, 0);
-	add(self->t, 0, 0, again, &b);
-	sem_wait(&b.done);
-	EXPECT_EQ(5000, nr_fired(self->t));
 }
 
 static void mark(struct busybody *b, char c)
@@ -337,15 +294,6 @@ static void add_and_delete(unsigned int nth, void *arg)
 			break;
 }
 
-TEST_F_TIMEOUT(timers, five_million_pairs_take_the_memory_of_few, 240)
-{
-	struct churn c = { .t = self->t, .nr = ROUNDS(5000000) };
-
-	team_run(1, add_and_delete, &c);
-	EXPECT_EQ(0, c.odd);
-	EXPECT_LT(c.max_slot, 512);
-}
-
 TEST_F_TIMEOUT(timers, pairs_of_several_threads_take_the_memory_of_few, 240)
 {
 	struct churn c = { .t = self->t, .nr = ROUNDS(1000000) };
@@ -401,29 +349,6 @@ struct halt {
 	_Atomic uint32_t	nr_after;	/* adders at work after it */
 	sem_t			entered;
 };
-
-static void slow(void *arg)
-{
-	struct halt *h = arg;
-
-	h->in_callback = true;
-	sem_post(&h->entered);
-	pl__sleep_ns(20 * MSEC);
-	h->in_callback = false;
-}
-
-TEST(stop_waits_for_a_running_callback)
-{
-	struct halt h = { .halted = false };
-
-	sem_init(&h.entered, 0, 0);
-	ASSERT_EQ(0, pl__timers_start(&h.t, 1, NULL, NULL));
-	add(h.t, 0, 0, slow, &h);
-	sem_wait(&h.entered);
-	pl__timers_halt(h.t);
-	EXPECT_FALSE(h.in_callback);
-	pl__timers_stop(h.t);
-}
 
 static void note_late(void *arg)
 {
