@@ -6,11 +6,11 @@
 #include "kselftest_harness.h"
 
 #include "rt.h"
+#include "io.h"
 #include "thread.h"
 
 #include <netinet/in.h>
 #include <poll.h>
-#include <sys/socket.h>
 
 RT_IO_FIXTURE(close)
 FIXTURE_VARIANT_ADD(close, futex) { .wait = "futex" };
@@ -19,11 +19,6 @@ FIXTURE_VARIANT_ADD(close, futex) { .wait = "futex" };
 static void __attribute__((constructor)) disable_sysmon(void)
 {
 	setenv("PARKLOT_WATCH", "0", 1);
-}
-
-static void make_pair(int fd[2])
-{
-	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd));
 }
 
 static bool is_in_flight(uint32_t nr)
@@ -260,6 +255,28 @@ static ssize_t wait_write(int fd)
 	return n;
 }
 
+static ssize_t wait_recvmmsg(int fd)
+{
+	struct mmsghdr m = { 0 };
+
+	return pl_recvmmsg(fd, &m, 1, 0);
+}
+
+static ssize_t wait_sendfile(int fd)
+{
+	int file = memfd_create("file", MFD_CLOEXEC);
+	ssize_t n;
+	off_t at;
+
+	ASSERT_EQ(0, ftruncate(file, 1 << 20));
+	do {
+		at = 0;
+		n = pl_sendfile(fd, file, &at, 1 << 20);
+	} while (n > 0);
+	close(file);
+	return n;
+}
+
 static ssize_t wait_accept(int fd)
 {
 	return pl_accept(fd, NULL, NULL, 0);
@@ -369,7 +386,7 @@ TEST_F(close, close_ends_each_kind_of_wait)
 {
 	static ssize_t (*const waits[])(int fd) = {
 		wait_recv, wait_readv, wait_poll, wait_by_deadline, wait_send,
-		wait_write,
+		wait_write, wait_recvmmsg, wait_sendfile,
 	};
 	int fd[2];
 	size_t i;

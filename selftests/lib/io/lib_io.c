@@ -6,11 +6,11 @@
 #include "kselftest_harness.h"
 
 #include "rt.h"
+#include "io.h"
 
 #include <fcntl.h>
 #include <liburing.h>
 #include <netinet/in.h>
-#include <sys/socket.h>
 
 FIXTURE(io) { char unused; };
 RT_IO_VARIANTS(io)
@@ -24,26 +24,6 @@ FIXTURE_SETUP(io)
 FIXTURE_TEARDOWN(io)
 {
 	rt_end();
-}
-
-/* Runs it as each kind of caller that there is. */
-static void run_as_each(void (*fn)(void *arg), void *arg)
-{
-	run_in_task(fn, arg);
-	run_as(PL_STACK_SMALL, fn, arg);
-	run_as(PL_STACK_WORKER, fn, arg);
-	fn(arg);
-}
-
-static void make_pair(int fd[2])
-{
-	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd));
-}
-
-static void close_pair(int fd[2])
-{
-	EXPECT_EQ(0, pl_close(fd[0]));
-	EXPECT_EQ(0, pl_close(fd[1]));
 }
 
 /* ---- what the calls do ---- */
@@ -294,16 +274,6 @@ TEST_F(io, deadline_ends_a_read_and_loses_nothing)
 	run_as_each(read_by_deadline, NULL);
 }
 
-TEST_F(io, late_wake_of_another_wait_leaves_the_deadline)
-{
-	pl_task_t t = spawn(read_by_deadline, NULL);
-	uint64_t end = in_ms(4);
-
-	while (pl_now() < end)
-		wake_late(t);
-	join(t);
-}
-
 /* Fills what the socket takes: how much. */
 static size_t fill(int fd)
 {
@@ -316,152 +286,7 @@ static size_t fill(int fd)
 	return total;
 }
 
-static void write_by_deadline(void *arg)
-{
-	char buf[8] = "full";
-	int fd[2];
-
-	(void)arg;
-	make_pair(fd);
-	EXPECT_LT(0, fill(fd[1]));
-	EXPECT_EQ(-ETIMEDOUT, pl_write_until(fd[1], buf, 4, in_ms(1)));
-	EXPECT_EQ(-ETIMEDOUT, pl_send_until(fd[1], buf, 4, 0, in_ms(1)));
-	EXPECT_EQ(-EAGAIN, pl_send(fd[1], buf, 4, MSG_DONTWAIT));
-	close_pair(fd);
-}
-
-TEST_F(io, deadline_ends_a_write)
-{
-	run_as_each(write_by_deadline, NULL);
-}
-
-static void accept_by_deadline(void *arg)
-{
-	struct sockaddr_in sin;
-	int fd = listen_on_loopback(&sin);
-
-	(void)arg;
-	EXPECT_EQ(-ETIMEDOUT, pl_accept_until(fd, NULL, NULL, 0, in_ms(1)));
-	EXPECT_EQ(0, fcntl(fd, F_SETFL, O_NONBLOCK));
-	EXPECT_EQ(-ETIMEDOUT, pl_accept_until(fd, NULL, NULL, 0, in_ms(1)));
-	EXPECT_EQ(0, pl_close(fd));
-}
-
-TEST_F(io, deadline_ends_an_accept)
-{
-	if (!has_loopback())
-		SKIP(return, "no loopback interface");
-	run_as_each(accept_by_deadline, NULL);
-}
-
 static atomic_int nr_begun;
-
-static void read_until_ended(void *arg)
-{
-	int *fd = arg;
-	char buf[8] = "";
-
-	atomic_fetch_add(&nr_begun, 1);
-	EXPECT_EQ(-EINTR, pl_read(fd[0], buf, 8));
-	atomic_fetch_add(&nr_begun, 1);
-	EXPECT_EQ(4, pl_read(fd[0], buf, 8));
-	EXPECT_STREQ("data", buf);
-	atomic_fetch_add(&nr_begun, 1);
-	EXPECT_EQ(-ECANCELED, pl_read(fd[0], buf, 8));
-	EXPECT_EQ(-ECANCELED, pl_write(fd[0], buf, 1));
-	EXPECT_EQ(-ECANCELED, pl_recv(fd[0], buf, 1, 0));
-	EXPECT_EQ(-ECANCELED, pl_send(fd[0], buf, 1, 0));
-	EXPECT_EQ(-ECANCELED, pl_accept(fd[0], NULL, NULL, 0));
-	/* No point of cancellation. */
-	EXPECT_EQ(0, pl_close(fd[0]));
-}
-
-TEST_F(io, io_is_interrupted_and_cancelled)
-{
-	uint32_t cls;
-	pl_task_t t;
-	int fd[2];
-
-	for (cls = 0; cls <= PL_STACK_WORKER; cls++) {
-		make_pair(fd);
-		nr_begun = 0;
-		t = spawn_as(cls, read_until_ended, fd);
-		ASSERT_TRUE(UNTIL(nr_begun == 1));
-		EXPECT_EQ(0, pl_interrupt(t));
-		ASSERT_TRUE(UNTIL(nr_begun == 2));
-		EXPECT_EQ(4, write(fd[1], "data", 4));
-		ASSERT_TRUE(UNTIL(nr_begun == 3));
-		EXPECT_EQ(0, pl_cancel(t));
-		join(t);
-		close(fd[1]);
-	}
-}
-
-/*
- * Bytes sent while their reader is interrupted at any moment: each arrives
- * once, in order, and each interrupt is told once.
- */
-struct stream {
-	int		fd[2];
-	int		nr_bytes;
-	atomic_int	nr_read;
-	int		nr_interrupts;	/* seen */
-};
-
-static void read_stream(void *arg)
-{
-	struct stream *s = arg;
-	unsigned char c;
-	ssize_t n;
-
-	while (s->nr_read < s->nr_bytes) {
-		n = pl_read(s->fd[0], &c, 1);
-		if (n == -EINTR) {
-			s->nr_interrupts++;
-			continue;
-		}
-		ASSERT_EQ(1, n);
-		ASSERT_EQ((unsigned char)s->nr_read, c);
-		atomic_fetch_add(&s->nr_read, 1);
-	}
-}
-
-static void interrupt_stream(uint32_t cls)
-{
-	struct stream s = { .nr_bytes = scaled(2000) };
-	uint64_t seed = 5555;
-	unsigned char c;
-	pl_task_t t;
-	int i;
-
-	make_pair(s.fd);
-	t = spawn_as(cls, read_stream, &s);
-	for (i = 0; i < s.nr_bytes; i++) {
-		c = (unsigned char)i;
-		if (i % 2)
-			pl_interrupt(t);
-		spin_ns(next_random(&seed) % 20000);
-		ASSERT_EQ(1, write(s.fd[1], &c, 1));
-		if (i % 3)
-			spin_ns(next_random(&seed) % 20000);
-		if (i % 4 == 2)
-			pl_interrupt(t);
-	}
-	join(t);
-	TH_LOG("%d interrupts in %d bytes", s.nr_interrupts, s.nr_bytes);
-	EXPECT_LE(1, s.nr_interrupts);
-	close_pair(s.fd);
-}
-
-TEST_F(io, interrupts_lose_no_data)
-{
-	interrupt_stream(PL_STACK_NORMAL);
-}
-
-TEST_F(io, interrupts_lose_no_data_on_the_workers_stack)
-{
-	interrupt_stream(PL_STACK_WORKER);
-}
 
 /* ---- both ways ---- */
 
@@ -517,38 +342,6 @@ TEST_F(io, reader_and_writer_wait_on_the_same_descriptor)
 		join(t[1]);
 		close_pair(fd);
 	}
-}
-
-/* ---- non-blocking descriptors ---- */
-
-static void write_later(void *arg)
-{
-	EXPECT_EQ(0, pl_sleep(NSEC_PER_MSEC));
-	EXPECT_EQ(4, pl_write(*(int *)arg, "data", 4));
-}
-
-static void read_nonblocking(void *arg)
-{
-	char buf[8] = "";
-	pl_task_t t;
-	int fd[2];
-
-	(void)arg;
-	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fd));
-	t = spawn(write_later, &fd[1]);
-	EXPECT_EQ(4, pl_read(fd[0], buf, 8));
-	EXPECT_STREQ("data", buf);
-	join(t);
-	EXPECT_EQ(-ETIMEDOUT, pl_recv_until(fd[0], buf, 8, 0, in_ms(1)));
-	EXPECT_LT(0, fill(fd[1]));
-	EXPECT_EQ(-ETIMEDOUT, pl_write_until(fd[1], buf, 8, in_ms(1)));
-	close_pair(fd);
-}
-
-TEST_F(io, non_blocking_descriptor_is_waited_for)
-{
-	start_with(2, 0);
-	run_as_each(read_nonblocking, NULL);
 }
 
 /* ---- which worker a completion wakes ---- */

@@ -6,12 +6,12 @@
 #include "kselftest_harness.h"
 
 #include "rt.h"
+#include "io.h"
 
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <sys/un.h>
 
@@ -27,24 +27,6 @@ FIXTURE_SETUP(kinds)
 FIXTURE_TEARDOWN(kinds)
 {
 	rt_end();
-}
-
-static void run_as_each(void (*fn)(void *arg), void *arg)
-{
-	run_in_task(fn, arg);
-	run_as(PL_STACK_WORKER, fn, arg);
-	fn(arg);
-}
-
-static void close_both(int fd[2])
-{
-	EXPECT_EQ(0, pl_close(fd[0]));
-	EXPECT_EQ(0, pl_close(fd[1]));
-}
-
-static void make_pair(int type, int fd[2])
-{
-	ASSERT_EQ(0, socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, fd));
 }
 
 /* ---- datagrams ---- */
@@ -81,7 +63,7 @@ static void use_udp(void *arg)
 	/* What does not fit is cut off. */
 	EXPECT_EQ(2, pl_read(fd[0], buf, 2));
 	EXPECT_EQ(-EAGAIN, pl_recv(fd[0], buf, 8, MSG_DONTWAIT));
-	close_both(fd);
+	close_pair(fd);
 }
 
 TEST_F(kinds, udp_datagrams_come_one_by_one)
@@ -90,7 +72,7 @@ TEST_F(kinds, udp_datagrams_come_one_by_one)
 
 	if (!make_udp_pair(fd))
 		SKIP(return, "no loopback interface");
-	close_both(fd);
+	close_pair(fd);
 	run_as_each(use_udp, NULL);
 }
 
@@ -100,7 +82,7 @@ static void use_seqpacket(void *arg)
 	int fd[2];
 
 	(void)arg;
-	make_pair(SOCK_SEQPACKET, fd);
+	make_pair_of(SOCK_SEQPACKET, fd);
 	EXPECT_EQ(2, pl_send(fd[1], "ab", 2, 0));
 	EXPECT_EQ(1, pl_send(fd[1], "c", 1, 0));
 	EXPECT_EQ(2, pl_recv(fd[0], buf, 8, 0));
@@ -137,7 +119,7 @@ static void receive_all(void *arg)
 	int fd[2];
 
 	(void)arg;
-	make_pair(SOCK_STREAM, fd);
+	make_pair(fd);
 	t = spawn(send_parts, &fd[1]);
 	EXPECT_EQ(6, pl_recv(fd[0], buf, 6, MSG_WAITALL));
 	EXPECT_STREQ("abcdef", buf);
@@ -165,7 +147,7 @@ static void look_at_all(void *arg)
 	int fd[2];
 
 	(void)arg;
-	make_pair(SOCK_STREAM, fd);
+	make_pair(fd);
 	EXPECT_EQ(-EAGAIN, pl_recv(fd[0], buf, 6, MSG_ERRQUEUE));
 	EXPECT_EQ(-EAGAIN, pl_recvmsg(fd[0], &msg, MSG_ERRQUEUE));
 	EXPECT_EQ(2, pl_send(fd[1], "xy", 2, 0));
@@ -184,18 +166,18 @@ static void read_nothing(void *arg)
 	int fd[2];
 
 	(void)arg;
-	make_pair(SOCK_STREAM, fd);
+	make_pair(fd);
 	EXPECT_EQ(0, pl_read_until(fd[0], NULL, 0, in_ms(500)));
 	EXPECT_EQ(0, pl_readv_until(fd[0], iov, 0, in_ms(500)));
 	EXPECT_EQ(0, pl_readv_until(fd[0], iov, 2, in_ms(500)));
 	EXPECT_EQ(-EFAULT, pl_readv_until(fd[0], NULL, 2, in_ms(500)));
-	close_both(fd);
-	make_pair(SOCK_DGRAM, fd);
+	close_pair(fd);
+	make_pair_of(SOCK_DGRAM, fd);
 	EXPECT_EQ(1, pl_send(fd[1], "x", 1, 0));
 	EXPECT_EQ(0, pl_read_until(fd[0], NULL, 0, in_ms(500)));
 	EXPECT_EQ(0, pl_readv_until(fd[0], iov, 2, in_ms(500)));
 	EXPECT_EQ(1, pl_recv(fd[0], (char [1]){ 0 }, 1, MSG_DONTWAIT));
-	close_both(fd);
+	close_pair(fd);
 }
 
 TEST_F(kinds, read_of_nothing_takes_nothing_and_does_not_wait)
@@ -411,73 +393,12 @@ TEST_F(kinds, connect_waits_for_room_in_the_backlog)
 	run_as_each(connect_to_full, NULL);
 }
 
-/* A listener that answers no more: its backlog is full. */
-static int listen_deaf(struct sockaddr_in *sin, int *fd, int nr)
-{
-	struct pollfd pfd = { .events = POLLIN };
-	socklen_t len = sizeof(*sin);
-	int i, l = socket(AF_INET, SOCK_STREAM, 0);
-
-	memset(sin, 0, sizeof(*sin));
-	sin->sin_family = AF_INET;
-	sin->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	if (l < 0 || bind(l, (struct sockaddr *)sin, len))
-		return -1;
-	ASSERT_EQ(0, listen(l, 0));
-	ASSERT_EQ(0, getsockname(l, (struct sockaddr *)sin, &len));
-	for (i = 0; i < nr; i++) {
-		fd[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
-		connect(fd[i], (struct sockaddr *)sin, len);
-	}
-	/* The kernel may take a while to shake hands. */
-	pfd.fd = l;
-	ASSERT_TRUE(UNTIL(poll(&pfd, 1, 0) == 1));
-	return l;
-}
-
 struct connecting {
 	struct sockaddr_in sin;
 	int		fd;
 	int		expected;
 	atomic_int	nr_begun;
 };
-
-static void connect_until_ended(void *arg)
-{
-	struct connecting *c = arg;
-	int ret;
-
-	c->nr_begun++;
-	ret = pl_connect(c->fd, (struct sockaddr *)&c->sin, sizeof(c->sin));
-	EXPECT_EQ(c->expected, ret);
-}
-
-TEST_F(kinds, connect_is_interrupted_cancelled_and_times_out)
-{
-	struct connecting c = { .expected = -EINTR };
-	int fd[4], i, l = listen_deaf(&c.sin, fd, 4);
-	pl_task_t t;
-
-	if (l < 0)
-		SKIP(return, "no loopback interface");
-	for (i = 0; i < 2; i++) {
-		c.nr_begun = 0;
-		c.fd = socket(AF_INET, SOCK_STREAM, 0);
-		t = spawn(connect_until_ended, &c);
-		ASSERT_TRUE(UNTIL(c.nr_begun && rt_stat().io_in_flight == 1));
-		EXPECT_EQ(0, i ? pl_cancel(t) : pl_interrupt(t));
-		join(t);
-		EXPECT_EQ(0, close(c.fd));
-		c.expected = -ECANCELED;
-	}
-	c.fd = socket(AF_INET, SOCK_STREAM, 0);
-	EXPECT_EQ(-ETIMEDOUT, pl_connect_until(c.fd, (struct sockaddr *)&c.sin,
-					       sizeof(c.sin), in_ms(2)));
-	close(c.fd);
-	for (i = 0; i < 4; i++)
-		close(fd[i]);
-	close(l);
-}
 
 /* ---- the mode of a descriptor is its owner's ---- */
 
@@ -487,19 +408,19 @@ static void use_blocking(void *arg)
 	char c;
 
 	(void)arg;
-	make_pair(SOCK_STREAM, fd);
+	make_pair(fd);
 	EXPECT_EQ(-ETIMEDOUT, pl_read_until(fd[0], &c, 1, in_ms(1)));
 	EXPECT_EQ(1, pl_write(fd[1], "x", 1));
 	EXPECT_EQ(1, pl_recv(fd[0], &c, 1, 0));
 	EXPECT_EQ(0, fcntl(fd[0], F_GETFL) & O_NONBLOCK);
 	EXPECT_EQ(0, fcntl(fd[1], F_GETFL) & O_NONBLOCK);
-	close_both(fd);
+	close_pair(fd);
 	ASSERT_EQ(0, pipe(fd));
 	EXPECT_EQ(-ETIMEDOUT, pl_read_until(fd[0], &c, 1, in_ms(1)));
 	EXPECT_EQ(1, pl_write(fd[1], "x", 1));
 	EXPECT_EQ(0, fcntl(fd[0], F_GETFL) & O_NONBLOCK);
 	EXPECT_EQ(0, fcntl(fd[1], F_GETFL) & O_NONBLOCK);
-	close_both(fd);
+	close_pair(fd);
 }
 
 TEST_F(kinds, io_leaves_the_blocking_mode)

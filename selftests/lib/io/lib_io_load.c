@@ -6,10 +6,11 @@
 #include "kselftest_harness.h"
 
 #include "rt.h"
+#include "count.h"
+#include "io.h"
 
 #include <poll.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 
 FIXTURE(crowd) { char unused; };
 RT_IO_VARIANTS(crowd)
@@ -28,14 +29,8 @@ FIXTURE_TEARDOWN(crowd)
 	rt_end();
 }
 
-static void make_pair(int fd[2])
-{
-	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd));
-}
-
 /* ---- echo ---- */
 
-#define NR_PAIRS	200
 #define MESSAGE		64
 
 struct echo {
@@ -87,25 +82,6 @@ static void ask(void *arg)
 		ASSERT_EQ(0, memcmp(in, out, MESSAGE));
 	}
 	EXPECT_EQ(0, pl_close(e->fd[1]));
-}
-
-TEST_F(crowd, each_of_200_connections_gets_its_own_data)
-{
-	static struct echo e[NR_PAIRS];
-	static pl_task_t t[2 * NR_PAIRS];
-	int i;
-
-	for (i = 0; i < NR_PAIRS; i++) {
-		make_pair(e[i].fd);
-		e[i].seed = i + 1;
-		e[i].nr_rounds = scaled(20);
-		t[i] = spawn(serve, &e[i]);
-		t[NR_PAIRS + i] = spawn(ask, &e[i]);
-	}
-	for (i = 0; i < 2 * NR_PAIRS; i++)
-		join(t[i]);
-	EXPECT_EQ(rt_stat().io_submitted, rt_stat().io_completed);
-	EXPECT_EQ(0, rt_stat().io_in_flight);
 }
 
 static void *ask_in_thread(void *arg)
@@ -180,13 +156,7 @@ TEST_F(crowd, more_requests_than_ring_entries_complete)
 
 /* ---- one sleep for both ---- */
 
-static atomic_int nr_begun, nr_ran;
-
-static void count(void *arg)
-{
-	(void)arg;
-	atomic_fetch_add(&nr_ran, 1);
-}
+static atomic_int nr_begun;
 
 static void read_one(void *arg)
 {
@@ -292,63 +262,6 @@ TEST_F(crowd, completions_come_while_tasks_keep_the_worker_busy)
 	is_over = 1;
 	join(busy[0]);
 	join(busy[1]);
-	close(fd[0]);
-	close(fd[1]);
-}
-
-/* ---- the end ---- */
-
-static void read_until_stop(void *arg)
-{
-	char c;
-
-	atomic_fetch_add(&nr_begun, 1);
-	EXPECT_EQ(-ECANCELED, pl_read(*(int *)arg, &c, 1));
-	EXPECT_EQ(-ECANCELED, pl_read(*(int *)arg, &c, 1));
-	atomic_fetch_add(&nr_ran, 1);
-}
-
-TEST_F(crowd, stop_cancels_requests_in_flight)
-{
-	static struct mixed m;
-	int i, fd[2], fds = nr_entries("/proc/self/fd");
-
-	make_pair(fd);
-	for (i = 0; i < 5; i++) {
-		nr_begun = nr_ran = 0;
-		mixed_start(&m, 50, 0, read_until_stop, &fd[0]);
-		spawn_as(PL_STACK_WORKER, read_until_stop, &fd[0]);
-		ASSERT_TRUE(UNTIL(nr_begun == 51));
-		EXPECT_EQ(0, pl_runtime_stop());
-		EXPECT_EQ(51, nr_ran);
-		EXPECT_EQ(0, rt_stat().io_in_flight);
-	}
-	close(fd[0]);
-	close(fd[1]);
-	EXPECT_EQ(fds, nr_entries("/proc/self/fd"));
-}
-
-static void *read_until_stop_thread(void *arg)
-{
-	char c;
-
-	atomic_fetch_add(&nr_begun, 1);
-	EXPECT_EQ(-ECANCELED, pl_read(*(int *)arg, &c, 1));
-	return NULL;
-}
-
-TEST_F(crowd, stop_cancels_requests_of_threads)
-{
-	pthread_t thread;
-	int fd[2];
-
-	make_pair(fd);
-	ASSERT_EQ(0, pl_runtime_start(NULL));
-	ASSERT_EQ(0, pthread_create(&thread, NULL, read_until_stop_thread,
-				    &fd[0]));
-	ASSERT_TRUE(UNTIL(rt_stat().io_in_flight == 1));
-	EXPECT_EQ(0, pl_runtime_stop());
-	pthread_join(thread, NULL);
 	close(fd[0]);
 	close(fd[1]);
 }

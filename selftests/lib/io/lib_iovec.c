@@ -6,30 +6,12 @@
 #include "kselftest_harness.h"
 
 #include "rt.h"
+#include "io.h"
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/socket.h>
 
 RT_IO_FIXTURE(iovec)
-
-static void run_as_each(void (*fn)(void *arg), void *arg)
-{
-	run_in_task(fn, arg);
-	run_as(PL_STACK_WORKER, fn, arg);
-	fn(arg);
-}
-
-static void make_pair(int fd[2], int flags)
-{
-	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM | flags, 0, fd));
-}
-
-static void close_pair(int fd[2])
-{
-	EXPECT_EQ(0, pl_close(fd[0]));
-	EXPECT_EQ(0, pl_close(fd[1]));
-}
 
 /* ---- at a position ---- */
 
@@ -88,7 +70,7 @@ static void use_vectors(void *arg)
 	int fd[2];
 
 	(void)arg;
-	make_pair(fd, 0);
+	make_pair(fd);
 	EXPECT_EQ(7, pl_writev(fd[1], out, 3));
 	EXPECT_EQ(7, pl_readv(fd[0], in, 2));
 	EXPECT_STREQ("ab", a);
@@ -143,7 +125,7 @@ TEST_F(iovec, readv_waits_in_each_blocking_mode)
 	pl_task_t t;
 
 	for (mode = 0; mode < 2; mode++) {
-		make_pair(fd, mode ? SOCK_NONBLOCK : 0);
+		make_pair_of(SOCK_STREAM | (mode ? SOCK_NONBLOCK : 0), fd);
 		t = spawn(read_when_there, fd);
 		EXPECT_EQ(-ETIMEDOUT, pl_join_until(t, in_ms(2)));
 		EXPECT_EQ(1, write(fd[1], "x", 1));
@@ -163,7 +145,7 @@ static void use_messages(void *arg)
 	int fd[2];
 
 	(void)arg;
-	make_pair(fd, 0);
+	make_pair(fd);
 	EXPECT_EQ(-EAGAIN, pl_recvmsg(fd[0], &from, MSG_DONTWAIT));
 	EXPECT_EQ(-ETIMEDOUT, pl_recvmsg_until(fd[0], &from, 0, in_ms(1)));
 	EXPECT_EQ(5, pl_sendmsg(fd[1], &to, 0));
@@ -228,7 +210,7 @@ static void pass_descriptor(void *arg)
 	char c = 0;
 
 	(void)arg;
-	make_pair(pair, 0);
+	make_pair(pair);
 	ASSERT_EQ(0, pipe(pipes));
 	send_descriptor(pair[1], pipes[1]);
 	fd = receive_descriptor(pair[0]);
@@ -253,7 +235,7 @@ static void use_poll(void *arg)
 	char c;
 
 	(void)arg;
-	make_pair(fd, 0);
+	make_pair(fd);
 	EXPECT_EQ(POLLOUT, pl_poll(fd[0], POLLIN | POLLOUT, PL_FOREVER));
 	EXPECT_EQ(-ETIMEDOUT, pl_poll(fd[0], POLLIN, 0));
 	EXPECT_EQ(-ETIMEDOUT, pl_poll(fd[0], POLLIN, in_ms(1)));
@@ -285,36 +267,13 @@ TEST_F(iovec, event_ends_all_polls_of_a_descriptor)
 	static struct mixed m;
 	int fd[2];
 
-	make_pair(fd, 0);
+	make_pair(fd);
 	mixed_start(&m, 50, 4, poll_until_readable, &fd[0]);
 	ASSERT_TRUE(UNTIL(rt_stat().io_in_flight == 54));
 	EXPECT_EQ(0, nr_polled);
 	EXPECT_EQ(1, write(fd[1], "x", 1));
 	mixed_join(&m);
 	EXPECT_EQ(54, nr_polled);
-	close_pair(fd);
-}
-
-static void poll_until_interrupted(void *arg)
-{
-	EXPECT_EQ(-EINTR, pl_poll(*(int *)arg, POLLIN, PL_FOREVER));
-	EXPECT_EQ(-ECANCELED, pl_poll(*(int *)arg, POLLIN, PL_FOREVER));
-	EXPECT_EQ(-ECANCELED, pl_poll(*(int *)arg, POLLOUT, PL_FOREVER));
-}
-
-TEST_F(iovec, poll_is_interrupted_and_cancelled)
-{
-	int fd[2];
-	pl_task_t t;
-
-	make_pair(fd, 0);
-	t = spawn(poll_until_interrupted, &fd[0]);
-	ASSERT_TRUE(UNTIL(rt_stat().io_in_flight == 1));
-	EXPECT_EQ(0, pl_interrupt(t));
-	ASSERT_TRUE(UNTIL(rt_stat().io_submitted == 2 &&
-			  rt_stat().io_in_flight == 1));
-	EXPECT_EQ(0, pl_cancel(t));
-	join(t);
 	close_pair(fd);
 }
 

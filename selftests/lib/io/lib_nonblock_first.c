@@ -6,25 +6,14 @@
 #include "kselftest_harness.h"
 
 #include "rt.h"
+#include "io.h"
 
 #include <netinet/in.h>
-#include <sys/socket.h>
 
 RT_IO_FIXTURE(nonblock_first)
 
 /* After so many calls that did not wait a task yields: lib/io/io.c. */
 #define YIELD_EVERY	16
-
-static void make_pair(int fd[2])
-{
-	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd));
-}
-
-static void close_pair(int fd[2])
-{
-	EXPECT_EQ(0, pl_close(fd[0]));
-	EXPECT_EQ(0, pl_close(fd[1]));
-}
 
 /* Four calls, none of which has to wait. */
 static void there_and_back(int fd[2])
@@ -358,91 +347,6 @@ TEST_F(nonblock_first, attempt_is_a_cancellation_point)
 {
 	run_in_task(be_called, NULL);
 	run_as(PL_STACK_WORKER, be_called, NULL);
-}
-
-static void send_rest(void *arg)
-{
-	ASSERT_TRUE(UNTIL(rt_stat().io_in_flight == 1));
-	EXPECT_EQ(2, pl_send(*(int *)arg, "cd", 2, 0));
-}
-
-static void want_all(void *arg)
-{
-	char buf[5] = "";
-	pl_task_t other;
-	int fd[2], i;
-
-	(void)arg;
-	make_pair(fd);
-	for (i = 0; i < 2; i++) {
-		EXPECT_EQ(2, pl_send(fd[0], "ab", 2, MSG_WAITALL));
-		other = spawn(send_rest, &fd[0]);
-		EXPECT_EQ(4, pl_recv(fd[1], buf, 4, MSG_WAITALL));
-		EXPECT_STREQ("abcd", buf);
-		join(other);
-	}
-	close_pair(fd);
-}
-
-TEST_F(nonblock_first, waitall_waits_for_the_rest)
-{
-	run_in_task(want_all, NULL);
-}
-
-#define SIZE	100000
-
-static int64_t nr_echoed;
-
-static void *send_much(void *arg)
-{
-	static char page[4096];
-	int fd = *(int *)arg, left;
-	ssize_t n;
-
-	for (left = SIZE; left > 0; left -= (int)n) {
-		n = pl_send(fd, page, sizeof(page), 0);
-		if (n <= 0)
-			break;
-	}
-	shutdown(fd, SHUT_WR);
-	return NULL;
-}
-
-static void echo(void *arg)
-{
-	int fd = *(int *)arg;
-	char buf[512];
-	ssize_t n;
-
-	while ((n = pl_recv(fd, buf, sizeof(buf), 0)) > 0) {
-		EXPECT_EQ(n, pl_send(fd, buf, (size_t)n, 0));
-		nr_echoed += n;
-	}
-	EXPECT_EQ(0, n);
-	shutdown(fd, SHUT_WR);
-}
-
-/* More than the socket takes: now it is there at once, now it is not. */
-TEST_F(nonblock_first, attempts_and_requests_lose_no_data)
-{
-	char buf[1000];
-	int64_t nr = 0;
-	pthread_t thread;
-	pl_task_t t;
-	ssize_t n;
-	int fd[2];
-
-	make_pair(fd);
-	t = spawn(echo, &fd[1]);
-	ASSERT_EQ(0, pthread_create(&thread, NULL, send_much, &fd[0]));
-	while ((n = pl_recv(fd[0], buf, sizeof(buf), 0)) > 0)
-		nr += n;
-	EXPECT_EQ(0, n);
-	pthread_join(thread, NULL);
-	join(t);
-	EXPECT_LE(SIZE, nr);
-	EXPECT_EQ(nr_echoed, nr);
-	close_pair(fd);
 }
 
 TEST_HARNESS_MAIN

@@ -12,13 +12,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
-static inline void run_as_each(void (*fn)(void *arg), void *arg)
-{
-	run_in_task(fn, arg);
-	run_as(PL_STACK_SMALL, fn, arg);
-	run_as(PL_STACK_WORKER, fn, arg);
-	fn(arg);
-}
+#include "io.h"
 
 /* A chain, as a test prepares it. */
 struct chain {
@@ -93,11 +87,6 @@ static inline void expect_results(const struct chain *c, const int *want)
 
 #define EXPECT_RESULTS(c, ...) \
 	expect_results(c, (const int[PL_IO_LINKED_MAX]){ __VA_ARGS__ })
-
-static inline void make_pair(int fd[2])
-{
-	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd));
-}
 
 static inline bool is_readable(int fd)
 {
