@@ -317,33 +317,6 @@ TEST_F(peers, slow_reader_delays_no_other_and_gets_all_data)
 	EXPECT_EQ(0, pl_runtime_stop());
 }
 
-static void wait_for_silent(void *arg)
-{
-	int fd = pl_accept(*(int *)arg, NULL, NULL, SOCK_CLOEXEC);
-	char c;
-
-	ASSERT_LE(0, fd);
-	EXPECT_EQ(-ETIMEDOUT, pl_recv_until(fd, &c, 1, 0, in_ms(2)));
-	EXPECT_EQ(0, pl_close(fd));
-}
-
-TEST_F(peers, silent_peer_is_given_up_at_the_deadline)
-{
-	pl_task_t t;
-	int i, fd;
-
-	if (!start_listening())
-		SKIP(return, "no loopback interface");
-	for (i = 0; i < 3; i++) {
-		t = spawn(wait_for_silent, &listener);
-		fd = connect_to_server();
-		join(t);
-		reset(fd);
-	}
-	EXPECT_EQ(0, pl_close(listener));
-	EXPECT_EQ(0, pl_runtime_stop());
-}
-
 /* ---- idle ---- */
 
 #define NR_IDLE		10000

@@ -192,35 +192,6 @@ TEST_F(mmsg, sender_waits_until_the_peer_takes_the_first)
 	run_as_each(send_to_full);
 }
 
-static int ret_of_receiver;
-
-static void receive(void *arg)
-{
-	struct batch b;
-
-	(void)arg;
-	batch_init(&b);
-	ret_of_receiver = pl_recvmmsg(sockets[1], b.msgs, NR, 0);
-}
-
-TEST_F(mmsg, cancel_and_close_end_a_wait)
-{
-	pl_task_t t;
-
-	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_DGRAM, 0, sockets));
-	ASSERT_EQ(0, pl_spawn(&t, receive, NULL, NULL));
-	wait_for_io();
-	EXPECT_EQ(0, pl_cancel(t));
-	EXPECT_EQ(0, pl_join(t));
-	EXPECT_EQ(-ECANCELED, ret_of_receiver);
-	ASSERT_EQ(0, pl_spawn(&t, receive, NULL, NULL));
-	wait_for_io();
-	EXPECT_EQ(0, pl_close(sockets[1]));
-	EXPECT_EQ(0, pl_join(t));
-	EXPECT_EQ(-EBADF, ret_of_receiver);
-	EXPECT_EQ(0, pl_close(sockets[0]));
-}
-
 static void receive_when_cancelled(void *arg)
 {
 	struct batch b;

@@ -161,40 +161,6 @@ TEST_F(names, deadline_ends_the_wait_and_not_the_resolver)
 	EXPECT_STREQ("gate-1", last_name);
 }
 
-TEST_TIMED(thread_gives_up_at_its_deadline,
-	   "an event must come before a deadline")
-TEST_F(names, thread_gives_up_at_its_deadline)
-{
-	give_up_at_deadline(NULL);
-	EXPECT_LE(1, nr_inside);
-	open_gate_and_wait();
-	EXPECT_STREQ("gate-1", last_name);
-}
-
-static void end_by(int (*end)(pl_task_t t), int want)
-{
-	pl_task_t t = spawn(wait_at_gate, NULL);
-
-	ASSERT_TRUE(UNTIL(nr_inside == 1));
-	ASSERT_TRUE(UNTIL(is_waiting(t)));
-	EXPECT_EQ(0, end(t));
-	join(t);
-	EXPECT_EQ(want, result);
-	EXPECT_EQ(0, reason);
-	EXPECT_EQ(1, nr_inside);
-	open_gate_and_wait();
-}
-
-TEST_F(names, interrupt_ends_the_wait)
-{
-	end_by(pl_interrupt, -EINTR);
-}
-
-TEST_F(names, cancel_ends_the_wait)
-{
-	end_by(pl_cancel, -ECANCELED);
-}
-
 static void look_up_cancelled(void *arg)
 {
 	(void)arg;

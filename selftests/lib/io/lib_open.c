@@ -5,6 +5,7 @@
 #include "kselftest_harness.h"
 
 #include "rt.h"
+#include "count.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -86,7 +87,6 @@ static int nr_open(void)
 	return nr;
 }
 
-
 static void open_many(void *arg)
 {
 	int i, fd;
@@ -110,19 +110,13 @@ TEST_F(open, many_tasks_open_and_leave_no_descriptor)
 /* ---- what waits ---- */
 
 static int fifo_fd = -1;
-static atomic_int nr_begun, nr_ran;
+static atomic_int nr_begun;
 
 static void open_fifo(void *arg)
 {
 	(void)arg;
 	atomic_fetch_add(&nr_begun, 1);
 	fifo_fd = pl_open(path, O_RDONLY, 0);
-	atomic_fetch_add(&nr_ran, 1);
-}
-
-static void count(void *arg)
-{
-	(void)arg;
 	atomic_fetch_add(&nr_ran, 1);
 }
 
@@ -143,51 +137,6 @@ TEST_F(open, fifo_without_writer_blocks_the_task_only)
 	EXPECT_LE(0, fifo_fd);
 	EXPECT_EQ(0, close(fifo_fd));
 	EXPECT_EQ(0, close(fd));
-}
-
-static void open_fifo_with_deadline(void *arg)
-{
-	(void)arg;
-	EXPECT_EQ(-ETIMEDOUT, pl_open_until(path, O_RDONLY, 0, in_ms(20)));
-	EXPECT_EQ(-ETIMEDOUT, pl_open_until(path, O_WRONLY, 0, in_ms(20)));
-}
-
-TEST_F(open, deadline_ends_it)
-{
-	if (!rt_has_uring())
-		return;
-	ASSERT_EQ(0, mkfifo(path, 0600));
-	run_in_task(open_fifo_with_deadline, NULL);
-}
-
-TEST_F(open, interrupt_and_cancel_end_it)
-{
-	pl_task_t t;
-
-	if (!rt_has_uring())
-		return;
-	ASSERT_EQ(0, mkfifo(path, 0600));
-	t = spawn(open_fifo, NULL);
-	ASSERT_TRUE(UNTIL(rt_stat().io_in_flight == 1));
-	EXPECT_EQ(0, pl_interrupt(t));
-	join(t);
-	EXPECT_EQ(-EINTR, fifo_fd);
-	t = spawn(open_fifo, NULL);
-	ASSERT_TRUE(UNTIL(rt_stat().io_in_flight == 1));
-	EXPECT_EQ(0, pl_cancel(t));
-	join(t);
-	EXPECT_EQ(-ECANCELED, fifo_fd);
-}
-
-TEST_F(open, stop_ends_it)
-{
-	if (!rt_has_uring())
-		return;
-	ASSERT_EQ(0, mkfifo(path, 0600));
-	spawn(open_fifo, NULL);
-	ASSERT_TRUE(UNTIL(rt_stat().io_in_flight == 1));
-	EXPECT_EQ(0, pl_runtime_stop());
-	EXPECT_EQ(-ECANCELED, fifo_fd);
 }
 
 TEST_HARNESS_MAIN

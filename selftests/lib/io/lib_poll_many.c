@@ -34,17 +34,6 @@ static void close_pairs(int nr)
 	}
 }
 
-static int nr_open(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	int nr = 0;
-
-	while (readdir(dir))
-		nr++;
-	closedir(dir);
-	return nr;
-}
-
 static void run_as_each(void (*fn)(void *arg))
 {
 	open_pairs(3);
@@ -160,40 +149,6 @@ TEST_F(poll_many, file_without_the_events_does_not_end_the_wait)
 TEST_F(poll_many, event_of_one_ends_the_wait)
 {
 	run_as_each(poll_until_sent);
-}
-
-static atomic_bool was_interrupted;
-
-static void poll_until_interrupted(void *arg)
-{
-	struct pollfd fds[2] = {
-		{ .fd = pairs[0][0], .events = POLLIN },
-		{ .fd = pairs[1][0], .events = POLLIN },
-	};
-
-	(void)arg;
-	EXPECT_EQ(-EINTR, pl_poll_many(fds, 2, PL_FOREVER));
-	was_interrupted = true;
-	EXPECT_EQ(-ECANCELED, pl_poll_many(fds, 2, PL_FOREVER));
-	EXPECT_EQ(-ECANCELED, pl_poll_many(fds, 2, 0));
-}
-
-TEST_F(poll_many, wait_is_interrupted_and_cancelled)
-{
-	int nr_then = nr_open();
-	pl_task_t t;
-
-	open_pairs(2);
-	ASSERT_EQ(0, pl_spawn(&t, poll_until_interrupted, NULL, NULL));
-	ASSERT_TRUE(UNTIL(rt_stat().io_in_flight == 1));
-	EXPECT_EQ(0, pl_interrupt(t));
-	ASSERT_TRUE(UNTIL(was_interrupted));
-	ASSERT_TRUE(UNTIL(rt_stat().io_in_flight == 1));
-	EXPECT_EQ(0, pl_cancel(t));
-	EXPECT_EQ(0, pl_join(t));
-	close_pairs(2);
-	EXPECT_EQ(0, pl_runtime_stop());
-	EXPECT_EQ(nr_then, nr_open());
 }
 
 static atomic_int nr_seen;
