@@ -186,30 +186,6 @@ TEST_F(fair, task_spawned_by_a_thread_does_not_wait_behind_a_long_one)
 	ASSERT_TRUE(UNTIL(!nr_storms));
 }
 
-static void read_one(void *arg)
-{
-	char c;
-
-	EXPECT_EQ(1, pl_read(*(int *)arg, &c, 1));
-	atomic_store(&is_over, 1);
-}
-
-/* When the kernel has done its part is not for us to count. */
-TEST_F(fair, task_that_reads_runs_in_a_yield_storm)
-{
-	int fds[2];
-
-	begin(1, 0);
-	ASSERT_EQ(0, pipe(fds));
-	begin_storm(yield_on, 2);
-	spawn(read_one, &fds[0]);
-	ASSERT_EQ(1, write(fds[1], "", 1));
-	ASSERT_TRUE(UNTIL(!nr_storms));
-	EXPECT_TRUE(is_over);
-	close(fds[0]);
-	close(fds[1]);
-}
-
 /* ---- behind a task that does not end ---- */
 
 /* The storm is taken to the other worker, as this one has no time. */
@@ -245,33 +221,6 @@ TEST_F(fair, task_behind_a_long_one_is_stolen_in_a_spawn_storm)
 TEST_F(fair, task_behind_a_long_one_is_stolen_in_a_yield_storm)
 {
 	expect_taken_over(yield_on, 2);
-}
-
-/* ---- timers ---- */
-
-static void add_again(void *arg)
-{
-	(void)arg;
-	if (!is_over && pl_now() < end_ns)
-		EXPECT_EQ(0, pl_timer_add(NULL, 0, add_again, NULL));
-	else
-		atomic_fetch_sub(&nr_storms, 1);
-}
-
-static void end_storm(void *arg)
-{
-	(void)arg;
-	atomic_store(&is_over, 1);
-}
-
-TEST_F(fair, old_timers_do_not_delay_a_due_one)
-{
-	begin(1, 0);
-	atomic_store(&nr_storms, 1);
-	EXPECT_EQ(0, pl_timer_add(NULL, 0, add_again, NULL));
-	EXPECT_EQ(0, pl_timer_add(NULL, in_ms(20), end_storm, NULL));
-	ASSERT_TRUE(UNTIL(!nr_storms));
-	EXPECT_TRUE(is_over);
 }
 
 TEST_HARNESS_MAIN

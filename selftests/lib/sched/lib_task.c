@@ -5,25 +5,13 @@
 #include "kselftest_harness.h"
 
 #include "rt.h"
+#include "count.h"
 #include "sched/sched.h"
 
 #include <alloca.h>
 #include <sys/syscall.h>
 
 RT_FIXTURE(task)
-
-static atomic_int nr_ran;
-
-static void count(void *arg)
-{
-	(void)arg;
-	atomic_fetch_add(&nr_ran, 1);
-}
-
-static void nothing(void *arg)
-{
-	(void)arg;
-}
 
 /* ---- spawn and join ---- */
 
@@ -37,40 +25,6 @@ TEST_F(task, spawn_by_a_thread_starts_the_runtime)
 	EXPECT_NE(PL_BACKEND_AUTO, pl_runtime_backend());
 	EXPECT_EQ(0, pl_join(t));
 	EXPECT_EQ(1, nr_ran);
-}
-
-static void spawn_and_join(void *arg)
-{
-	pl_task_t t;
-
-	(void)arg;
-	t = spawn(count, NULL);
-	EXPECT_EQ(0, pl_join(t));
-	EXPECT_EQ(1, nr_ran);
-}
-
-TEST_F(task, spawn_by_a_task_runs)
-{
-	run_in_task(spawn_and_join, NULL);
-}
-
-TEST_F(task, task_without_a_handle_runs)
-{
-	ASSERT_EQ(0, pl_spawn(NULL, count, NULL, NULL));
-	EXPECT_TRUE(UNTIL(nr_ran == 1));
-}
-
-static void get_arg(void *arg)
-{
-	*(uint64_t *)arg = 42;
-}
-
-TEST_F(task, task_gets_its_argument)
-{
-	uint64_t v = 0;
-
-	run_in_task(get_arg, &v);
-	EXPECT_EQ(42, v);
 }
 
 #define NR_MANY		100000
@@ -101,18 +55,6 @@ TEST_F(task, each_of_100000_tasks_runs_once)
 	run_in_task(spawn_many_and_join, &nr);
 	for (i = 0; i < nr; i++)
 		EXPECT_EQ(1, ran[i]);
-}
-
-TEST_F(task, each_task_of_many_threads_runs_once)
-{
-	int i, nr = scaled(NR_MANY / 10);
-
-	for (i = 0; i < nr; i++)
-		handle[i] = spawn(mark_ran, &ran[i]);
-	for (i = 0; i < nr; i++) {
-		join(handle[i]);
-		EXPECT_EQ(1, ran[i]);
-	}
 }
 
 static void spawn_loosely(void *arg)
@@ -185,47 +127,6 @@ TEST_F(task, task_is_joined_any_number_of_times)
 		run_in_task(nothing, NULL);
 	EXPECT_EQ(0, pl_join(t));
 	EXPECT_EQ(0, pl_join_until(t, 0));
-}
-
-TEST_F(task, join_ends_at_its_deadline)
-{
-	struct gate g = { 0 };
-	uint64_t deadline = in_ms(2);
-	pl_task_t t = spawn(wait_at_gate, &g);
-
-	EXPECT_EQ(-ETIMEDOUT, pl_join_until(t, deadline));
-	EXPECT_LE(deadline, pl_now());
-	EXPECT_EQ(-ETIMEDOUT, pl_join_until(t, 0));
-	open_gate(&g);
-	EXPECT_EQ(0, pl_join_until(t, PL_FOREVER));
-}
-
-static void join_for_ever(void *arg)
-{
-	struct gate *g = arg;
-
-	atomic_fetch_add(&g->nr_waiting, 1);
-	EXPECT_EQ(-EINTR, pl_join(g->task));
-	atomic_fetch_add(&g->nr_waiting, 1);
-	EXPECT_EQ(-ECANCELED, pl_join(g->task));
-	EXPECT_EQ(-ECANCELED, pl_join(g->task));
-}
-
-TEST_F(task, join_ends_when_interrupted_or_cancelled)
-{
-	struct gate g = { 0 };
-	pl_task_t t;
-
-	g.task = spawn(wait_at_gate, &g);
-	ASSERT_TRUE(UNTIL(g.nr_waiting == 1));
-	t = spawn(join_for_ever, &g);
-	ASSERT_TRUE(UNTIL(g.nr_waiting == 2));
-	EXPECT_EQ(0, pl_interrupt(t));
-	ASSERT_TRUE(UNTIL(g.nr_waiting == 3));
-	EXPECT_EQ(0, pl_cancel(t));
-	join(t);
-	open_gate(&g);
-	join(g.task);
 }
 
 static void join_self(void *arg)

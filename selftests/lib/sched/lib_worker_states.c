@@ -73,32 +73,18 @@ static void parked_after(uint64_t nr_parks)
 			  rt_stat().workers_parked == 1));
 }
 
-TEST_F(state, loop_switches_to_a_task_and_back)
+TEST_F(state, loop_switches_to_a_task_of_each_kind_and_back)
 {
 	uint64_t nr;
 	int i;
 
 	start_with(1, 1);
-	for (i = 0; i < 100; i++) {
+	for (i = 0; i < 200; i++) {
 		nr = rt_stat().parks;
-		run_as(i % 3, own, NULL);
+		run_as(i % 4, i % 4 == PL_STACK_WORKER ? workers : own, NULL);
 		parked_after(nr);
 	}
-	EXPECT_EQ(100, nr_ran);
-}
-
-TEST_F(state, loop_switches_to_a_worker_stack_task_and_back)
-{
-	uint64_t nr;
-	int i;
-
-	start_with(1, 1);
-	for (i = 0; i < 100; i++) {
-		nr = rt_stat().parks;
-		run_as(PL_STACK_WORKER, workers, NULL);
-		parked_after(nr);
-	}
-	EXPECT_EQ(100, nr_ran);
+	EXPECT_EQ(200, nr_ran);
 }
 
 /* A task that ends, blocks or yields lets one of the next kind run. */
@@ -153,35 +139,6 @@ static void change(uint32_t from, void (*how)(void *arg), uint32_t to)
 	EXPECT_EQ(100, nr_ran);
 }
 
-TEST_F(state, task_switches_to_a_task)
-{
-	start_with(1, 1);
-	change(PL_STACK_NORMAL, end_before, PL_STACK_NORMAL);
-	change(PL_STACK_NORMAL, block_before, PL_STACK_SMALL);
-	change(PL_STACK_SMALL, yield_before, PL_STACK_LARGE);
-}
-
-TEST_F(state, task_switches_to_a_worker_stack_task)
-{
-	start_with(1, 1);
-	change(PL_STACK_NORMAL, end_before, PL_STACK_WORKER);
-	change(PL_STACK_SMALL, block_before, PL_STACK_WORKER);
-	change(PL_STACK_LARGE, yield_before, PL_STACK_WORKER);
-}
-
-TEST_F(state, worker_stack_task_switches_to_a_task)
-{
-	start_with(1, 1);
-	change(PL_STACK_WORKER, end_before, PL_STACK_NORMAL);
-	change(PL_STACK_WORKER, end_before, PL_STACK_SMALL);
-}
-
-TEST_F(state, worker_stack_task_switches_to_its_like)
-{
-	start_with(1, 1);
-	change(PL_STACK_WORKER, end_before, PL_STACK_WORKER);
-}
-
 static void spawn_urgent(void *arg)
 {
 	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
@@ -194,13 +151,6 @@ static void spawn_urgent(void *arg)
 	EXPECT_EQ(nr + 1, nr_ran);
 }
 
-TEST_F(state, task_switches_to_an_urgent_task_of_each_kind)
-{
-	start_with(1, 1);
-	change(PL_STACK_NORMAL, spawn_urgent, PL_STACK_SMALL);
-	change(PL_STACK_NORMAL, spawn_urgent, PL_STACK_WORKER);
-}
-
 static void spawn_urgent_and_end(void *arg)
 {
 	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
@@ -210,35 +160,6 @@ static void spawn_urgent_and_end(void *arg)
 	opts.stack = n->cls;
 	ASSERT_EQ(0, pl_spawn(&n->task, n->fn, NULL, &opts));
 	EXPECT_TRUE(is_on_thread_stack());
-}
-
-TEST_F(state, worker_stack_task_spawns_urgently)
-{
-	start_with(1, 1);
-	change(PL_STACK_WORKER, spawn_urgent_and_end, PL_STACK_NORMAL);
-	change(PL_STACK_WORKER, spawn_urgent_and_end, PL_STACK_WORKER);
-}
-
-/* ---- on the worker's stack: yield, exit ---- */
-
-static void yield_there(void *arg)
-{
-	pl_task_t t;
-	int i;
-
-	(void)arg;
-	t = spawn(own, NULL);
-	for (i = 0; i < 100; i++)
-		pl_yield();
-	EXPECT_EQ(0, nr_ran);
-	EXPECT_NE(t, pl_self());
-}
-
-TEST_F(state, yield_on_the_worker_stack_stays_there)
-{
-	start_with(1, 1);
-	run_as(PL_STACK_WORKER, yield_there, NULL);
-	EXPECT_TRUE(UNTIL(nr_ran == 1));
 }
 
 static void __attribute__((noinline)) exit_nested(int depth)
@@ -261,12 +182,60 @@ static void spawn_and_exit(void *arg)
 	exit_nested(100);
 }
 
-TEST_F(state, worker_stack_task_exits_from_any_depth)
+/* ---- each change ---- */
+
+static const struct {
+	uint32_t	from;
+	void		(*how)(void *arg);
+	uint32_t	to;
+} changes[] = {
+	{ PL_STACK_NORMAL, end_before, PL_STACK_NORMAL },
+	{ PL_STACK_NORMAL, end_before, PL_STACK_WORKER },
+	{ PL_STACK_WORKER, end_before, PL_STACK_NORMAL },
+	{ PL_STACK_WORKER, end_before, PL_STACK_SMALL },
+	{ PL_STACK_WORKER, end_before, PL_STACK_WORKER },
+	{ PL_STACK_NORMAL, block_before, PL_STACK_SMALL },
+	{ PL_STACK_SMALL, block_before, PL_STACK_WORKER },
+	{ PL_STACK_SMALL, yield_before, PL_STACK_LARGE },
+	{ PL_STACK_LARGE, yield_before, PL_STACK_WORKER },
+	{ PL_STACK_NORMAL, spawn_urgent, PL_STACK_SMALL },
+	{ PL_STACK_NORMAL, spawn_urgent, PL_STACK_WORKER },
+	{ PL_STACK_WORKER, spawn_urgent_and_end, PL_STACK_NORMAL },
+	{ PL_STACK_WORKER, spawn_urgent_and_end, PL_STACK_WORKER },
+	{ PL_STACK_WORKER, spawn_and_exit, PL_STACK_WORKER },
+	{ PL_STACK_WORKER, spawn_and_exit, PL_STACK_NORMAL },
+	{ PL_STACK_NORMAL, spawn_and_exit, PL_STACK_WORKER },
+};
+
+TEST_F(state, task_of_each_kind_switches_to_one_of_each)
+{
+	size_t i;
+
+	start_with(1, 1);
+	for (i = 0; i < ARRAY_SIZE(changes); i++)
+		change(changes[i].from, changes[i].how, changes[i].to);
+}
+
+/* ---- on the worker's stack: yield ---- */
+
+static void yield_there(void *arg)
+{
+	pl_task_t t;
+	int i;
+
+	(void)arg;
+	t = spawn(own, NULL);
+	for (i = 0; i < 100; i++)
+		pl_yield();
+	EXPECT_EQ(0, nr_ran);
+	EXPECT_NE(t, pl_self());
+}
+
+TEST_F(state, yield_on_the_worker_stack_stays_there)
 {
 	start_with(1, 1);
-	change(PL_STACK_WORKER, spawn_and_exit, PL_STACK_WORKER);
-	change(PL_STACK_WORKER, spawn_and_exit, PL_STACK_NORMAL);
-	change(PL_STACK_NORMAL, spawn_and_exit, PL_STACK_WORKER);
+	run_as(PL_STACK_WORKER, yield_there, NULL);
+	EXPECT_TRUE(UNTIL(nr_ran == 1));
 }
 
 /* ---- on the worker's stack: blocking ---- */
@@ -344,48 +313,6 @@ TEST_F(state, task_that_unblocks_a_worker_runs_on_another)
 	EXPECT_EQ(40, nr_ran);
 }
 
-static atomic_int is_over;
-
-static void yield_on(void *arg)
-{
-	(void)arg;
-	atomic_fetch_add(&nr_begun, 1);
-	ASSERT_TRUE(UNTIL(is_over));
-}
-
-static void block_with_a_queue(void *arg)
-{
-	int i;
-
-	(void)arg;
-	for (i = 0; i < 10; i++)
-		spawn_as(i % 4, i % 4 == PL_STACK_WORKER ? workers : own, NULL);
-	block_there(NULL);
-}
-
-/* The one that may run is never idle; still the others' tasks get their turn */
-TEST_F(state, busy_worker_steals_from_a_blocked_one)
-{
-	pl_task_t t[2];
-	int i;
-
-	start_with(1, 0);
-	t[0] = spawn_as(PL_STACK_WORKER, block_there, NULL);
-	ASSERT_TRUE(UNTIL(rt_stat().workers_blocked == 1));
-	t[1] = spawn(yield_on, NULL);
-	ASSERT_TRUE(UNTIL(nr_begun == 2));
-	for (i = 0; i < 20; i++)
-		spawn(own, NULL);
-	EXPECT_TRUE(UNTIL(nr_ran == 20));
-	spawn_as(PL_STACK_WORKER, block_with_a_queue, NULL);
-	EXPECT_TRUE(UNTIL(nr_ran == 30));
-	is_over = 1;
-	join(t[1]);
-	for (i = 0; i < 2; i++)
-		ASSERT_TRUE(UNTIL(pl_word_wake(&word, 1) == 1));
-	join(t[0]);
-}
-
 static void sleep_there(void *arg)
 {
 	pid_t thread = thread_id();
@@ -407,152 +334,6 @@ TEST_F(state, single_worker_returns_from_a_block)
 	}
 	EXPECT_TRUE(UNTIL(nr_ran == 20));
 	EXPECT_EQ(1, rt_stat().workers);
-}
-
-/* ---- each kind of blocking, each way it ends ---- */
-
-static struct pl_mutex mutex;
-static struct pl_cond cond;
-
-static int block_in_sleep(void)
-{
-	return pl_sleep_until(PL_FOREVER);
-}
-
-static int block_on_word(void)
-{
-	return pl_word_wait(&word, 0, PL_FOREVER);
-}
-
-static int block_on_mutex(void)
-{
-	return pl_mutex_lock_until(&mutex, PL_FOREVER);
-}
-
-static int block_on_cond(void)
-{
-	static struct pl_mutex m;
-	int ret;
-
-	pl_mutex_lock(&m);
-	ret = pl_cond_wait(&cond, &m);
-	pl_mutex_unlock(&m);
-	return ret;
-}
-
-static pl_task_t joined;
-
-static int block_in_join(void)
-{
-	return pl_join(joined);
-}
-
-static int (*const blocks[])(void) = {
-	block_in_sleep, block_on_word, block_on_mutex, block_on_cond,
-	block_in_join,
-};
-
-static void block_until_ended(void *arg)
-{
-	int (*block)(void) = blocks[(uintptr_t)arg];
-
-	atomic_fetch_add(&nr_begun, 1);
-	EXPECT_EQ(-EINTR, block());
-	atomic_fetch_add(&nr_begun, 1);
-	EXPECT_EQ(-ECANCELED, block());
-	EXPECT_EQ(-ECANCELED, block());
-	EXPECT_TRUE(pl_cancelled());
-}
-
-TEST_F(state, blocking_calls_on_the_worker_stack_are_interrupted)
-{
-	pl_task_t t;
-	uintptr_t i;
-
-	start_with(1, 0);
-	joined = spawn_as(PL_STACK_WORKER, block_there, NULL);
-	ASSERT_TRUE(UNTIL(nr_begun == 1));
-	pl_mutex_lock(&mutex);
-	for (i = 0; i < ARRAY_SIZE(blocks); i++) {
-		nr_begun = 0;
-		t = spawn_as(PL_STACK_WORKER, block_until_ended, (void *)i);
-		ASSERT_TRUE(UNTIL(nr_begun == 1));
-		EXPECT_EQ(0, pl_interrupt(t));
-		ASSERT_TRUE(UNTIL(nr_begun == 2));
-		EXPECT_EQ(0, pl_cancel(t));
-		join(t);
-	}
-	pl_mutex_unlock(&mutex);
-	ASSERT_TRUE(UNTIL(pl_word_wake(&word, 1) == 1));
-	join(joined);
-}
-
-/* ---- all of it, at random ---- */
-
-static atomic_int nr_alive;
-
-static void wander(void *arg)
-{
-	uint64_t seed = (uintptr_t)arg;
-	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
-	int i;
-
-	for (i = 0; i < 10; i++) {
-		switch (next_random(&seed) % 6) {
-		case 0:
-			pl_yield();
-			break;
-		case 1:
-			EXPECT_EQ(0, pl_sleep(next_random(&seed) % 50000));
-			break;
-		case 2:
-			pl_mutex_lock(&mutex);
-			pl_yield();
-			pl_mutex_unlock(&mutex);
-			break;
-		case 3:
-			pl_word_wait(&word, 0, pl_now() + 20000);
-			break;
-		case 4:
-			pl_word_wake(&word, 1);
-			break;
-		}
-	}
-	if (next_random(&seed) % 100 < 90) {
-		opts.stack = next_random(&seed) % 4;
-		opts.flags = next_random(&seed) % 4;
-		atomic_fetch_add(&nr_alive, 1);
-		ASSERT_EQ(0, pl_spawn(NULL, wander,
-				      (void *)(uintptr_t)(seed | 1), &opts));
-		pl_flush();
-	}
-	atomic_fetch_sub(&nr_alive, 1);
-	if (next_random(&seed) % 2)
-		pl_exit();
-}
-
-static void wander_all(uint32_t nr_workers)
-{
-	uint64_t seed = 20230601;
-	int i, nr = scaled(200);
-
-	start_with(nr_workers, 0);
-	for (i = 0; i < nr; i++) {
-		atomic_fetch_add(&nr_alive, 1);
-		spawn_as(i % 4, wander,
-			 (void *)(uintptr_t)(next_random(&seed) | 1));
-	}
-	EXPECT_TRUE(UNTIL_NO_MORE(nr_alive == 0, rt_stat().tasks_ended));
-}
-
-TEST_F_TIMEOUT(state, random_changes_on_one_worker_lose_no_task, 120)
-{
-	wander_all(1);
-}
-
-TEST_F_TIMEOUT(state, random_changes_on_four_workers_lose_no_task, 120)
-{
-	wander_all(4);
 }
 
 TEST_HARNESS_MAIN

@@ -5,6 +5,7 @@
 #include "kselftest_harness.h"
 
 #include "rt.h"
+#include "count.h"
 #include "run_at_once.h"
 #include "sched/rt.h"
 
@@ -12,13 +13,7 @@
 
 RT_FIXTURE(workers)
 
-static atomic_int nr_ran, nr_begun, may_go;
-
-static void count(void *arg)
-{
-	(void)arg;
-	atomic_fetch_add(&nr_ran, 1);
-}
+static atomic_int nr_begun, may_go;
 
 /* ---- how many run at a time ---- */
 
@@ -146,19 +141,6 @@ static void fill_queue(void *arg)
 	EXPECT_TRUE(UNTIL_BUSY(may_go));
 }
 
-TEST_F(workers, surplus_worker_leaves_its_queue_to_others)
-{
-	int i;
-
-	start_with(4, 0);
-	for (i = 0; i < 4; i++)
-		spawn(fill_queue, NULL);
-	ASSERT_TRUE(UNTIL(nr_begun == 4));
-	EXPECT_EQ(0, pl_runtime_set_workers(1));
-	may_go = 1;
-	EXPECT_TRUE(UNTIL_NO_MORE(nr_ran == 4 * NR_LEFT, nr_ran));
-}
-
 TEST_F(workers, surplus_worker_leaves_its_queue_to_a_busy_one)
 {
 	static struct mixed m;
@@ -218,71 +200,6 @@ TEST_F(workers, surplus_worker_completes_its_io)
 		shutdown(pairs[i][1], SHUT_RDWR);
 	for (i = 0; i < nr; i++)
 		join(t[i]);
-}
-
-/* ---- up and down ---- */
-
-static struct pl_mutex mutex;
-static int nr_locked;
-
-static void work(void *arg)
-{
-	int i, nr = (int)(uintptr_t)arg;
-	pl_task_t t;
-
-	for (i = 0; i < nr; i++) {
-		ASSERT_EQ(0, pl_spawn(&t, count, NULL, NULL));
-		pl_mutex_lock(&mutex);
-		nr_locked++;
-		pl_mutex_unlock(&mutex);
-		if (i % 16 == 0)
-			EXPECT_EQ(0, pl_sleep(NSEC_PER_USEC));
-		EXPECT_EQ(0, pl_join(t));
-		pl_yield();
-	}
-}
-
-static void change(void *arg)
-{
-	uint64_t seed = 7 + (uintptr_t)arg;
-
-	while (!is_over) {
-		EXPECT_EQ(0, pl_runtime_set_workers(
-				     (uint32_t)next_random(&seed) % 8 + 1));
-		breathe();
-	}
-}
-
-static atomic_int is_timer_over;
-
-static void change_from_timer(void *arg)
-{
-	if (is_over) {
-		is_timer_over = 1;
-		return;
-	}
-	EXPECT_EQ(0, pl_runtime_set_workers((uint32_t)(uintptr_t)arg));
-	EXPECT_EQ(0, pl_timer_add(NULL, pl_now() + 100 * NSEC_PER_USEC,
-				  change_from_timer,
-				  (void *)((uintptr_t)arg % 8 + 1)));
-}
-
-TEST_F(workers, changed_target_under_load_loses_no_task)
-{
-	static struct mixed changers, workers;
-	int nr = scaled(RT_INJECT ? 200 : 2000);
-
-	start_with(4, 8);
-	mixed_start(&changers, 1, 1, change, NULL);
-	ASSERT_EQ(0, pl_timer_add(NULL, 0, change_from_timer, (void *)1));
-	mixed_start(&workers, 20, 2, work, (void *)(uintptr_t)nr);
-	mixed_join(&workers);
-	is_over = 1;
-	mixed_join(&changers);
-	EXPECT_TRUE(UNTIL(is_timer_over));
-	EXPECT_EQ(22 * nr, nr_ran);
-	EXPECT_EQ(22 * nr, nr_locked);
-	EXPECT_GE(8, rt_stat().workers);
 }
 
 /* ---- what is refused ---- */
