@@ -6,17 +6,10 @@
 #include "kselftest_harness.h"
 
 #include "rt.h"
+#include "count.h"
 #include "sched/sched.h"
 
 RT_FIXTURE(spawn)
-
-static atomic_int nr_ran;
-
-static void count(void *arg)
-{
-	(void)arg;
-	atomic_fetch_add(&nr_ran, 1);
-}
 
 /* ---- many ---- */
 
@@ -318,35 +311,6 @@ TEST_F(spawn, flush_of_nothing_returns_0)
 
 /* ---- trees ---- */
 
-struct fib {
-	int	n;
-	long	value;
-};
-
-static void fib(void *arg)
-{
-	struct fib *f = arg, a = { f->n - 1, 0 }, b = { f->n - 2, 0 };
-	pl_task_t t;
-
-	if (f->n < 2) {
-		f->value = f->n;
-		return;
-	}
-	t = spawn_as(PL_STACK_SMALL, fib, &a);
-	fib(&b);
-	join(t);
-	f->value = a.value + b.value;
-}
-
-TEST_F(spawn, tree_of_fibonacci_adds_up)
-{
-	bool is_small = scaled(100) < 100;
-	struct fib f = { is_small ? 15 : 20, 0 };
-
-	run_as(PL_STACK_SMALL, fib, &f);
-	EXPECT_EQ(is_small ? 610 : 6765, f.value);
-}
-
 struct sky {
 	long	first, size, sum;
 };
@@ -383,57 +347,6 @@ TEST_F(spawn, tree_of_skynet_adds_up)
 
 /* ---- fairness ---- */
 
-#define NR_FAIR		1000
-static atomic_int nr_ready, step[NR_FAIR];
-static atomic_int is_fair_go, max_lead;
-
-static int least_step(void)
-{
-	int i, least = INT32_MAX, v;
-
-	for (i = 0; i < NR_FAIR; i++) {
-		v = atomic_load_explicit(&step[i], memory_order_relaxed);
-		least = v < least ? v : least;
-	}
-	return least;
-}
-
-static void yield_many(void *arg)
-{
-	int me = (int)(uintptr_t)arg, i, lead;
-
-	atomic_fetch_add(&nr_ready, 1);
-	while (!atomic_load(&is_fair_go))
-		pl_yield();
-	for (i = 1; i <= 50; i++) {
-		atomic_store(&step[me], i);
-		if (me % 100 == 0) {
-			lead = i - least_step();
-			if (lead > atomic_load(&max_lead))
-				atomic_store(&max_lead, lead);
-		}
-		if (nr_ready == NR_FAIR)
-			pl_yield();
-	}
-}
-
-TEST_F(spawn, yield_takes_turns)
-{
-	pl_task_t t[NR_FAIR];
-	int i;
-
-	start_with(1, 1);
-	for (i = 0; i < NR_FAIR; i++)
-		t[i] = spawn_as(PL_STACK_SMALL, yield_many,
-				(void *)(uintptr_t)i);
-	ASSERT_TRUE(UNTIL(nr_ready == NR_FAIR));
-	atomic_store(&is_fair_go, 1);
-	for (i = 0; i < NR_FAIR; i++)
-		join(t[i]);
-	/* One for a task that saw the start earlier, one for the turn. */
-	EXPECT_GE(2, max_lead);
-}
-
 TEST_F(spawn, yield_outside_a_task_returns)
 {
 	pl_yield();
@@ -443,38 +356,6 @@ TEST_F(spawn, yield_outside_a_task_returns)
 }
 
 /* ---- errno ---- */
-
-/* As a program must use it that switches: named and read in one breath. */
-static int __attribute__((noinline)) fail_with(int fd)
-{
-	errno = 0;
-	return close(fd) ? errno : 0;
-}
-
-static void use_errno(void *arg)
-{
-	int i, nr = *(int *)arg;
-
-	/* Until one has woken on another thread at all. */
-	for (i = 0; i < nr || !rt_stat().steals; i++) {
-		EXPECT_EQ(EBADF, fail_with(-1));
-		pl_yield();
-		EXPECT_EQ(EBADF, fail_with(-2));
-		if (i % 16 == 0)
-			EXPECT_EQ(0, pl_sleep(1000));
-	}
-}
-
-TEST_TIMED(errno_is_right_on_whichever_thread_a_task_wakes,
-	   "both ends of a race must be seen")
-TEST_F(spawn, errno_is_right_on_whichever_thread_a_task_wakes)
-{
-	int nr = scaled(500);
-
-	start_with(4, 0);
-	mixed_run(64, 2, use_errno, &nr);
-	EXPECT_LE(1, rt_stat().steals);
-}
 
 static void leave_errno_alone(void *arg)
 {

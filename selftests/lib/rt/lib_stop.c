@@ -6,21 +6,13 @@
 #include "kselftest_harness.h"
 
 #include "rt.h"
+#include "count.h"
 
 #include <malloc.h>
 
 RT_FIXTURE(stop)
 
 static atomic_int nr_begun, nr_ended;
-static struct pl_word word;
-static struct pl_mutex mutex;
-static struct pl_cond cond;
-static _Atomic pl_task_t for_ever;
-
-static void nothing(void *arg)
-{
-	(void)arg;
-}
 
 static void begin(void)
 {
@@ -42,139 +34,9 @@ static void block_in_sleep(void *arg)
 	end();
 }
 
-static void block_on_word(void *arg)
-{
-	(void)arg;
-	begin();
-	EXPECT_EQ(-ECANCELED, pl_word_wait(&word, 0, PL_FOREVER));
-	end();
-}
-
-static void block_on_cond(void *arg)
-{
-	(void)arg;
-	begin();
-	pl_mutex_lock(&mutex);
-	EXPECT_EQ(-ECANCELED, pl_cond_wait(&cond, &mutex));
-	pl_mutex_unlock(&mutex);
-	end();
-}
-
-static void block_on_cond_until(void *arg)
-{
-	(void)arg;
-	begin();
-	pl_mutex_lock(&mutex);
-	EXPECT_EQ(-ECANCELED, pl_cond_wait_until(&cond, &mutex,
-						 in_ms(3600 * 1000)));
-	pl_mutex_unlock(&mutex);
-	end();
-}
-
-static void block_in_join(void *arg)
-{
-	(void)arg;
-	begin();
-	EXPECT_EQ(-ECANCELED, pl_join(for_ever));
-	end();
-}
-
-static void block_on_mutex(void *arg)
-{
-	static struct pl_mutex locked;
-
-	(void)arg;
-	pl_mutex_trylock(&locked);
-	begin();
-	EXPECT_EQ(-ECANCELED, pl_mutex_lock_until(&locked, PL_FOREVER));
-	end();
-}
-
-static void run_for_ever(void *arg)
-{
-	(void)arg;
-	begin();
-	/* Ends last, so that only the stop ends the wait of its joiner. */
-	EXPECT_TRUE(UNTIL(nr_ended == *(int *)arg));
-}
-
-static void (*const blocks[])(void *arg) = {
-	block_in_sleep, block_on_word, block_on_cond, block_on_cond_until,
-	block_in_join, block_on_mutex,
-};
-#define NR_BLOCKS	6
-
-TEST_F(stop, stop_ends_waits_of_tasks_and_threads)
-{
-	static struct mixed m[NR_BLOCKS];
-	int i, nr = NR_BLOCKS * 12;
-
-	for_ever = spawn(run_for_ever, &nr);
-	for (i = 0; i < NR_BLOCKS; i++) {
-		mixed_start(&m[i], 9, 2, blocks[i], NULL);
-		spawn_as(PL_STACK_WORKER, blocks[i], NULL);
-	}
-	ASSERT_TRUE(UNTIL(nr_begun == nr + 1));
-	EXPECT_EQ(0, pl_runtime_stop());
-	EXPECT_TRUE(UNTIL(nr_ended == nr));
-	for (i = 0; i < NR_BLOCKS; i++)
-		mixed_join(&m[i]);
-}
-
-static void block_from_then_on(void *arg)
-{
-	(void)arg;
-	begin();
-	EXPECT_EQ(-ECANCELED, pl_sleep_until(PL_FOREVER));
-	EXPECT_TRUE(pl_cancelled());
-	EXPECT_EQ(-ECANCELED, pl_sleep(1));
-	EXPECT_EQ(-ECANCELED, pl_sleep_until(0));
-	EXPECT_EQ(-ECANCELED, pl_word_wait(&word, 0, PL_FOREVER));
-	EXPECT_EQ(-ECANCELED, pl_word_wait(&word, 1, 0));
-	pl_yield();
-	pl_mutex_lock(&mutex);
-	EXPECT_EQ(-ECANCELED, pl_cond_wait(&cond, &mutex));
-	EXPECT_EQ(-EBUSY, pl_mutex_trylock(&mutex));
-	pl_mutex_unlock(&mutex);
-	EXPECT_EQ(-ECANCELED, pl_mutex_lock_until(&mutex, PL_FOREVER));
-	end();
-}
-
-TEST_F(stop, stop_cancels_later_blocking_calls)
-{
-	uint32_t cls;
-
-	for (cls = 0; cls <= PL_STACK_WORKER; cls++)
-		spawn_as(cls, block_from_then_on, NULL);
-	ASSERT_TRUE(UNTIL(nr_begun == 4));
-	EXPECT_EQ(0, pl_runtime_stop());
-	EXPECT_EQ(4, nr_ended);
-}
-
 /* ---- which tasks are waited for ---- */
 
 static atomic_int may_end;
-
-static void go_on_for_a_while(void *arg)
-{
-	int i;
-
-	(void)arg;
-	begin();
-	for (i = 0; i < 1000; i++)
-		pl_yield();
-	end();
-}
-
-TEST_F(stop, stop_waits_for_each_task)
-{
-	int i;
-
-	for (i = 0; i < 100; i++)
-		spawn(go_on_for_a_while, NULL);
-	EXPECT_EQ(0, pl_runtime_stop());
-	EXPECT_EQ(100, nr_ended);
-}
 
 static void spawn_again(void *arg)
 {

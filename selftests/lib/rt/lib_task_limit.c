@@ -383,33 +383,6 @@ TEST_F(limit, deadline_ends_the_wait)
 	open_gate();
 }
 
-static void end_wait(int (*end)(pl_task_t t), int expected)
-{
-	int ret = 1;
-	pl_task_t t;
-
-	start_limited(1, 2);
-	EXPECT_EQ(0, pl_spawn(NULL, stay_until_open, NULL, NULL));
-	ASSERT_EQ(0, pl_spawn(&t, spawn_one_waiting, &ret, NULL));
-	ASSERT_TRUE(UNTIL(pl__nr_waiting(&pl__rt.task_limit.nr) == 1));
-	EXPECT_EQ(0, end(t));
-	join(t);
-	EXPECT_EQ(expected, ret);
-	open_gate();
-	ASSERT_TRUE(UNTIL(!rt_stat().tasks_alive));
-	EXPECT_EQ(1, nr_ran);
-}
-
-TEST_F(limit, interrupt_ends_the_wait)
-{
-	end_wait(pl_interrupt, -EINTR);
-}
-
-TEST_F(limit, cancel_ends_the_wait)
-{
-	end_wait(pl_cancel, -ECANCELED);
-}
-
 TEST_F(limit, stop_ends_the_wait_of_a_thread)
 {
 	pthread_t thread;
