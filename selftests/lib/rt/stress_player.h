@@ -158,15 +158,25 @@ static void do_word(struct player *p)
 	}
 }
 
+static int lock_mutex(struct player *p, struct pl_mutex *m)
+{
+	if (!pick(p, 4))
+		return pl_mutex_trylock(m);
+	if (!pick(p, 2) || !is_patient_player(p))
+		return pl_mutex_lock_until(m, soon(p));
+	pl_mutex_lock(m);
+	return 0;
+}
+
 static void do_mutex(struct player *p)
 {
 	int i = (int)pick(p, NR_MUTEXES), ret;
 
 	do {
-		ret = pick(p, 2) && is_patient_player(p) ?
-		      (pl_mutex_lock(&mutex[i]), 0) :
-		      pl_mutex_lock_until(&mutex[i], soon(p));
+		ret = lock_mutex(p, &mutex[i]);
 	} while (tries_again(p, ret));
+	if (ret == -EBUSY)
+		return;
 	EXPECT_SANE(ret);
 	if (ret)
 		return;
