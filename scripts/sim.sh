@@ -19,13 +19,15 @@ sim_run() {
 	env "${settings[@]}" scripts/run-tests -j 2 "$@"
 }
 
-# In virtual time, the timed ones too: all of them with one seed, those that are
-# short with many.
+# In virtual time, the timed ones too: all of them with one seed, but for those
+# that are short and those that race, with many.
 part_sim() {
 	mk sim VARIANT=sim lib-tests
 	# shellcheck disable=SC2046 # words are meant
 	sim_run LIB_TEST_SCALE=5 \
-		$(but_for "${SHORT[@]}" lib_stress -- $(programs sim lib))
+		$(but_for "${SHORT[@]}" lib_race lib_stress \
+			-- $(programs sim lib))
+	sim_run LIB_TEST_SCALE=5 SIM_SEEDS=20 "$O/sim/selftests/lib_race"
 	sim_run SIM_SEEDS=300 "${SHORT[@]/#/$O/sim/selftests/}"
 	sim_run SIM_SEEDS=50 "$O/sim/selftests/lib_stress"
 }
