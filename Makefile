@@ -349,9 +349,10 @@ module: ## parklot.ko for KVER, this kernel by default
 
 .PHONY: sparse
 sparse: ## the module with W=1 C=2 for 6.1, 6.12, 7.2; warnings fail
-	$(Q)O='$(O)' scripts/check kbuild
+	$(Q)O='$(O)' $(CHECK) kbuild
 
-# ---- check ----
+# ---- check, which ends with make, and with the shell of its line ----
+CHECK		:= setpriv --pdeathsig TERM scripts/check
 
 .PHONY: setup
 setup: ## install the packages that check needs (root), or name them
@@ -359,21 +360,21 @@ setup: ## install the packages that check needs (root), or name them
 
 .PHONY: check
 check: ## what gates a commit: ten minutes
-	$(Q)O='$(O)' scripts/check
+	$(Q)O='$(O)' $(CHECK)
 
 .PHONY: check-full
 check-full: ## all builds, kernels, models, programs: over an hour
-	$(Q)O='$(O)' scripts/check --full
+	$(Q)O='$(O)' $(CHECK) --full
 
 .PHONY: check-long
 check-long: ## hours of stress: TIME= SEEDS= SEED= REPEAT=, scripts/long.sh
 	$(Q)O='$(O)' TIME='$(TIME)' SEEDS='$(SEEDS)' SEED='$(SEED)' \
-		REPEAT='$(REPEAT)' scripts/check --long
+		REPEAT='$(REPEAT)' $(CHECK) --long
 
 .PHONY: sim
 sim: ## the simulation with more seeds: SEEDS=10000 SEED=1
 	$(Q)O='$(O)' SEEDS='$(or $(SEEDS),10000)' SEED='$(SEED)' \
-		scripts/check sim-seeds; status=$$?; \
+		$(CHECK) sim-seeds; status=$$?; \
 		grep '^# sim:' '$(O)/check/sim-seeds.log'; exit $$status
 
 # As vm/run calls it, too.
@@ -387,39 +388,39 @@ VM_KERNELS	:= 6.1 6.12 7.2 6.1-rt 6.12-rt rt debug debug-7.2 kcsan
 check-vm: ## the machine: KERNEL=6.1|6.12|7.2|6.1-rt|rt|debug|debug-7.2|kcsan SMP=
 	$(if $(filter $(VM_KERNELS),$(KERNEL)),,$(error check-vm: no \
 		KERNEL='$(KERNEL)'; there are: $(VM_KERNELS)))
-	$(Q)O='$(O)' SMP='$(SMP)' scripts/check $(VM_PART); status=$$?; \
+	$(Q)O='$(O)' SMP='$(SMP)' $(CHECK) $(VM_PART); status=$$?; \
 		scripts/matrix '$(O)/check/$(VM_PART).log'; exit $$status
 
 .PHONY: fuzz
 fuzz: ## the whole device at random: TIME=600 SEED= KERNEL=6.12 SMP=8
 	$(Q)O='$(O)' TIME='$(or $(TIME),600)' SEED='$(SEED)' SMP='$(SMP)' \
-		KERNEL='$(or $(KERNEL),6.12)' scripts/check fuzz
+		KERNEL='$(or $(KERNEL),6.12)' $(CHECK) fuzz
 
 .PHONY: coverage
 coverage: ## the lines of lib/ that its tests run: 90 % at least
-	$(Q)O='$(O)' scripts/check coverage; status=$$?; \
+	$(Q)O='$(O)' $(CHECK) coverage; status=$$?; \
 		cat $(O)/check/coverage.txt; exit $$status
 
 .PHONY: coverage-module
 coverage-module: ## the lines of module/ run in a guest: TIME=600 SEED= KERNEL= SMP=
 	$(Q)O='$(O)' TIME='$(or $(TIME),600)' SEED='$(SEED)' SMP='$(SMP)' \
-		KERNEL='$(or $(KERNEL),debug)' scripts/check coverage-module; \
+		KERNEL='$(or $(KERNEL),debug)' $(CHECK) coverage-module; \
 		status=$$?; cat $(O)/check/coverage-module.txt; exit $$status
 
 .PHONY: style lint
 style: check-style ## codespell, shellcheck, sizes, SPDX lines
 lint: ## all that looks at the source, and runs nothing of it
-	$(Q)O='$(O)' scripts/check layers pairs version docs style abi
+	$(Q)O='$(O)' $(CHECK) layers pairs version docs style abi
 
 .PHONY: check-docs check-tools
 check-docs: ## the manual: style, all that is public in it, its examples run
-	$(Q)O='$(O)' scripts/check docs abi examples
+	$(Q)O='$(O)' $(CHECK) docs abi examples
 check-tools: ## plstat, gdb, probes, valgrind, and the checks themselves
-	$(Q)O='$(O)' scripts/check see tools
+	$(Q)O='$(O)' $(CHECK) see tools
 
 # check-native check-asan check-timed check-inject ...: one part of check.
 check-%: FORCE
-	$(Q)O='$(O)' scripts/check $*
+	$(Q)O='$(O)' $(CHECK) $*
 
 .PHONY: demo
 demo: ## an echo server of tasks under load

@@ -75,6 +75,7 @@ in_kernel() {
 
 # device_in KERNEL: the device's tests, but for what takes minutes: vm-* have it all.
 device_in() {
+	fetched "$1"
 	mk plain static-tests
 	export TEST_TIMED=without BOOT_FACTOR=10
 	# shellcheck disable=SC2046 # words are meant

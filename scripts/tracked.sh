@@ -3,6 +3,10 @@
 # scripts/part.
 # shellcheck shell=bash
 
+# The clone may belong to another user, as where root runs "make check" in it.
+# Its Makefile is run anyway, so that git may read its configuration, too.
+export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0=$PWD
+
 # tracked GLOB...: files of the tree, new ones included.
 tracked() {
 	if [[ -e .git ]]; then
