@@ -48,6 +48,7 @@ TEST_F(timers, handle_of_a_reused_slot_is_enoent)
 }
 
 /* What the heap holds can be deleted as well as what it does not. */
+TEST_TIMED(deleted_timers_never_fire, "all are added before one is due")
 TEST_F(timers, deleted_timers_never_fire)
 {
 	static _Atomic uint32_t fired, spared;
