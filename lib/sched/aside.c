@@ -196,8 +196,8 @@ static void spare_note(struct pl__worker *w, struct pl__task *t)
 }
 
 /*
- * It computes if it used half of the time at least, where it slept.  Only sysmon
- * finds one that sleeps after all.
+ * It computes if it used half of the time at least, where it slept.  Only
+ * sysmon finds one that sleeps after all.
  */
 static bool has_computed(uint64_t used_ns, uint64_t ns, bool has_slept)
 {

@@ -21,7 +21,7 @@
 #define ROOM		60	/* so much of fewer is used: fewer suffice */
 #define BUSY		80	/* more is used of those that run: too few do */
 #define ALL		105	/* no more than all of fewer: may suffice */
-#define SHORT		80	/* less is used than asked for: processors lack */
+#define SHORT		80	/* less of what is asked is used: they wait */
 #define SAME		95	/* at least so much of before: as good */
 
 /* Batches: how sure it is that a batch needs more workers. */

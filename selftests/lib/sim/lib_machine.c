@@ -478,7 +478,7 @@ static void meet_unwatched(void *arg)
 	EXPECT_GT(due_ns[0] + NSEC_PER_SEC, pl_now());
 }
 
-TEST_F(machine, tasks_that_are_to_block_meet_where_nobody_watches)
+TEST_F(machine, tasks_that_are_to_block_meet_without_sysmon)
 {
 	run_with(2, meet_unwatched, NULL);
 }
