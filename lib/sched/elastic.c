@@ -19,9 +19,7 @@
 
 /* Percent. */
 #define ROOM		60	/* so much of fewer is used: fewer suffice */
-#define BUSY		80	/* more is used of those that run: too few do */
 #define ALL		105	/* no more than all of fewer: may suffice */
-#define SHORT		80	/* less of what is asked is used: they wait */
 #define SAME		95	/* at least so much of before: as good */
 
 /* Batches: how sure it is that a batch needs more workers. */
@@ -32,7 +30,6 @@
 struct elastic_work {
 	uint64_t	us;		/* its length */
 	uint64_t	used_us;	/* processor time */
-	uint64_t	asked_us;	/* for that: they were not idle */
 	uint32_t	taken;		/* tasks */
 	bool		is_saturated;	/* tasks waited at all looks */
 };
@@ -44,11 +41,6 @@ static struct {
 	uint32_t		look_ticks;	/* tasks taken until then */
 	uint64_t		since_ns;	/* the window, to judge by */
 	uint32_t		since_ticks;
-	uint64_t		asked_ns;	/* since then, by the looks */
-	uint32_t		nr_asking;	/* workers, at the last look */
-	/* of this window and those before, the sooner the less */
-	uint64_t		sum_asked_us;
-	uint64_t		sum_used_us;
 	bool			is_saturated;
 	bool			has_waited;	/* tasks, at the last look */
 	uint32_t		nr_untried;	/* before a trial, or 0 */
@@ -99,10 +91,7 @@ static uint64_t nr_waiting(void)
 	return sum ? sum : 1;
 }
 
-/*
- * Processor time that the workers have used since the last call, but for those
- * that compute for long.  A spare counts: it is one of the others as often.
- */
+/* Processor time that the workers have used since the last call. */
 static uint64_t cpu_used(void)
 {
 	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
@@ -114,8 +103,7 @@ static uint64_t cpu_used(void)
 		w = pl__rt.workers[i];
 		tid = load_relaxed(&w->tid);
 		ns = tid ? pl__tid_cpu_ns(tid) : 0;
-		if (ns > w->sysmon.elastic_cpu_ns &&
-		    load_relaxed(&w->duty) != PL__STALLED)
+		if (ns > w->sysmon.elastic_cpu_ns)
 			sum += ns - w->sysmon.elastic_cpu_ns;
 		w->sysmon.elastic_cpu_ns = ns;
 	}
@@ -126,7 +114,6 @@ static void window_begin(uint64_t now, uint32_t ticks)
 {
 	elastic.since_ns = now;
 	elastic.since_ticks = ticks;
-	elastic.asked_ns = 0;
 	elastic.is_saturated = true;
 }
 
@@ -340,29 +327,8 @@ static uint32_t nr_enough(const struct elastic_work *m, uint32_t percent)
 	       (uint32_t)((m->used_us + each - 1) / each);
 }
 
-/* So much of those that run is used that a burst would wait for long. */
-static bool are_busy(uint64_t now, const struct elastic_work *m)
-{
-	uint32_t nr = nr_active();
-
-	return nr < load_relaxed(&pl__rt.target) &&
-	       now >= elastic.refused_until &&
-	       m->used_us * 100 >= m->us * nr * BUSY;
-}
-
-/*
- * Workers that are not idle wait for processors, which others have.  A window
- * has few looks, so that one says little.
- */
-static bool do_processors_lack(const struct elastic_work *m)
-{
-	elastic.sum_asked_us = elastic.sum_asked_us * 3 / 4 + m->asked_us;
-	elastic.sum_used_us = elastic.sum_used_us * 3 / 4 + m->used_us;
-	return elastic.sum_used_us * 100 < elastic.sum_asked_us * SHORT;
-}
-
 /* Tries fewer where the workers had no more than these can use. */
-static void shrink(uint64_t now, const struct elastic_work *m, bool is_short)
+static void shrink(uint64_t now, const struct elastic_work *m)
 {
 	uint32_t nr = nr_active(), enough = nr_enough(m, ROOM);
 
@@ -376,7 +342,7 @@ static void shrink(uint64_t now, const struct elastic_work *m, bool is_short)
 		return;
 	}
 	enough = nr_enough(m, ALL);
-	if (enough >= nr || now < elastic.paid_until || !is_short)
+	if (enough >= nr || now < elastic.paid_until)
 		return;
 	elastic.nr_untried = nr;
 	elastic.before = *m;
@@ -388,33 +354,19 @@ static void window_end(uint64_t now, uint32_t ticks)
 	struct elastic_work m = {
 		.us = (now - elastic.since_ns) / 1000,
 		.used_us = cpu_used() / 1000,
-		.asked_us = elastic.asked_ns / 1000,
 		.taken = ticks - elastic.since_ticks,
 		.is_saturated = elastic.is_saturated,
 	};
-	bool is_short = do_processors_lack(&m);
 
 	batch_window_end(&m);
 	if (elastic.nr_untried)
 		end_trial(now, &m);
-	else if (!is_short && are_busy(now, &m))
-		raise_to(nr_enough(&m, ROOM), PL__RAISED_WAITS);
 	else
-		shrink(now, &m, is_short);
+		shrink(now, &m);
 	window_begin(now, ticks);
 }
 
 /* ---- for sysmon ---- */
-
-/* At both looks, so that one after a sleep does not count for all of it. */
-static void note_asking(uint64_t now)
-{
-	uint32_t nr = pl__nr_running(), before = elastic.nr_asking;
-
-	elastic.asked_ns += (nr < before ? nr : before) *
-			    (now - elastic.look_ns);
-	elastic.nr_asking = nr;
-}
 
 /* Reading the clocks of all workers takes a part of it that stays small. */
 static uint64_t window_ns(void)
@@ -434,13 +386,11 @@ bool pl__elastic_look(uint64_t now, bool has_work)
 	ticks = pl__nr_ticks();
 	if (now - elastic.look_ns > GONE_NS) {
 		elastic.nr_untried = 0;
-		elastic.sum_asked_us = elastic.sum_used_us = 0;
 		cpu_used();
 		window_begin(now, ticks);
 		elastic.look_ns = now;
 		elastic.look_ticks = ticks;
 	}
-	note_asking(now);
 	elastic.is_saturated &= has_work;
 	elastic.has_waited &= has_work;
 	is_raised = has_work && elastic_grow(now, ticks);

@@ -7,12 +7,10 @@
  * the target, and sysmon sets that number.  All else follows from it: a
  * submitter notifies while fewer run, and wakes sysmon otherwise; a worker
  * above it is surplus, see rt.h.  sysmon raises the number where tasks wait for
- * longer than 0.1 ms, where none is taken at all, or where those that run are
- * nearly used up; and lowers it where fewer suffice for what they use.  Workers
- * that are not idle, and yet use less, wait for processors: then it tries as
- * many as could use what they get.  If these take as many tasks, or get as much
- * processor time, it keeps to them for a while: processors that others use, or
- * a quota, are no use to more workers.
+ * longer than 0.1 ms, or where none is taken at all; and lowers it where
+ * the workers use no more processor time than fewer could.  If fewer take as
+ * many tasks, or get as much processor time, it keeps to them for a while:
+ * processors that others use, or a quota, are no use to more workers.
  *
  * A submitter of several tasks raises the number itself, where such batches
  * needed it before:
@@ -33,7 +31,7 @@
 
 /* Why the number was changed; pl_runtime(3) has a counter of each. */
 enum pl__elastic_why {
-	PL__RAISED_WAITS,	/* tasks waited for long, or soon would */
+	PL__RAISED_WAITS,	/* tasks waited for long */
 	PL__RAISED_STUCK,	/* they waited behind one that computes */
 	PL__RAISED_BATCH,	/* many were spawned at once */
 	PL__RAISED_BACK,	/* fewer were tried, and did less */
