@@ -392,10 +392,11 @@ TEST_F(crowd, task_is_not_overdue_though_one_was_taken_since_the_clock_was_read)
 
 /* ---- all of them, again and again ---- */
 
+/* Longer than the next one takes to be set aside in a guest with delays. */
 static void block_briefly(void *arg)
 {
 	(void)arg;
-	usleep(5000);
+	usleep(20000);
 }
 
 static bool told_beside_calls(uint32_t nr)
