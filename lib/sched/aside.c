@@ -243,11 +243,13 @@ void pl__spare_judge(struct pl__worker *w)
 
 /*
  * Tasks of others count, too: where those are blocked and max_workers are
- * alive, this may be the last worker that runs them.
+ * alive, this may be the last worker that runs them.  Of a crowd there are more
+ * in its own queues, so it looks there first.
  */
 static bool has_nothing_else(struct pl__worker *w)
 {
 	return !load_relaxed(&w->is_spare) && !w->nr_unsignalled &&
+	       pl__deque_empty(&w->deque) && pl__deque_empty(&w->events) &&
 	       !(w->ring && pl__ring_is_busy(w->ring)) &&
 	       !pl__work_anywhere();
 }
