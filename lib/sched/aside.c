@@ -80,15 +80,15 @@ static struct pl__task *aside_next_of(enum pl__run run, bool was_short)
 static struct pl__task *aside_pop(struct pl__worker *w, enum pl__run *run)
 {
 	struct pl__aside *a = &pl__rt.aside;
-	struct pl__task *t;
+	struct pl__task *t = NULL;
+	uint32_t i;
 
 	if (!pl__aside_nr())
 		return NULL;
 	pl__lock(&a->lock);
-	*run = ++a->turn % 2 ? PL__RUN_BLOCKS : PL__RUN_COMPUTES;
-	t = aside_next_of(*run, w->spare_was_short);
-	if (!t) {
-		*run = a->turn % 2 ? PL__RUN_COMPUTES : PL__RUN_BLOCKS;
+	a->turn++;
+	for (i = 0; i < 2 && !t; i++) {
+		*run = (a->turn + i) % 2 ? PL__RUN_BLOCKS : PL__RUN_COMPUTES;
 		t = aside_next_of(*run, w->spare_was_short);
 	}
 	pl__unlock(&a->lock);
@@ -165,12 +165,12 @@ static void spare_begin_to_compute(struct pl__worker *w)
 	pl__duty_uncount(atomic_exchange(&w->duty, PL__STALLED));
 }
 
-void pl__spare_stop_to_compute(struct pl__worker *w)
+bool pl__spare_stop_to_compute(struct pl__worker *w)
 {
 	uint32_t duty = PL__STALLED;
 
 	if (load_relaxed(&w->duty) != PL__STALLED)
-		return;
+		return false;
 	renew_compute();
 	atomic_fetch_add(&pl__rt.nr_blocked, 1);
 	atomic_fetch_add(&pl__rt.nr_seen, 1);
@@ -182,11 +182,11 @@ void pl__spare_stop_to_compute(struct pl__worker *w)
 	/* [relief-a] pairs with [relief-b] in pl__nr_may_compute(). */
 	pl__full_barrier();
 	PL_INJECT("relief-a");
+	return true;
 }
 
 static void spare_note(struct pl__worker *w, struct pl__task *t)
 {
-	store_relaxed(&w->sysmon.learned, PL__RUN_SHORT);
 	w->spare_was_short = false;
 	w->spare_task = t;
 	w->spare_fn = pl__task_fn(t);
@@ -228,6 +228,8 @@ void pl__spare_judge(struct pl__worker *w)
 	struct pl__task *t = w->spare_task;
 	enum pl__run run;
 
+	/* It is judged here, whatever sysmon saw. */
+	store_relaxed(&w->sysmon.learned, PL__RUN_SHORT);
 	if (!t)
 		return;
 	w->spare_task = NULL;

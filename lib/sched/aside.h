@@ -107,10 +107,10 @@ struct pl__task *pl__aside_take_overdue(struct pl__worker *w);
 void pl__spare_begin(struct pl__worker *w);
 
 /*
- * The spare @w is about to block, or through with its task: it computes no
- * more.  The caller looks whether another task may.
+ * The spare @w is about to block, or through with its task: true: it computes
+ * no more.  The caller looks whether another task may.
  */
-void pl__spare_stop_to_compute(struct pl__worker *w);
+bool pl__spare_stop_to_compute(struct pl__worker *w);
 
 /* @w is a spare no more, and runs. */
 void pl__spare_end(struct pl__worker *w);

@@ -30,8 +30,7 @@ static struct pl__worker *blocking_begin(void)
 	if (!w || !w->current)
 		return NULL;
 	if (load_relaxed(&w->is_spare)) {
-		pl__spare_stop_to_compute(w);
-		if (w->nr_unsignalled || unlikely(pl__aside_nr()))
+		if (pl__spare_stop_to_compute(w) || w->nr_unsignalled)
 			blocking_notify(w);
 		return NULL;
 	}

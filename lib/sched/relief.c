@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 #include "sched/relief.h"
 #include "base/inject.h"
-#include "sched/aside.h"
 #include "sched/background.h"
 #include "base/sys.h"
 #include "sched/sched.h"

@@ -161,7 +161,7 @@ static void flush_unsignalled(struct pl__worker *w)
 /* What sysmon saw of the task that the worker leaves, or nothing. */
 static enum pl__run take_back_block(struct pl__worker *w)
 {
-	bool was_blocked = pl__unblocked(w) == PL__BLOCKED &&
+	bool was_blocked = pl__unblocked(w) &&
 			   !load_relaxed(&w->sysmon.is_own_wait);
 	uint8_t learned = load_acquire(&w->sysmon.learned);
 
@@ -181,7 +181,6 @@ static __pl_noinline void back_from_block(struct pl__worker *w)
 	if (load_relaxed(&w->is_spare)) {
 		pl__spare_judge(w);
 		pl__spare_end(w);
-		store_relaxed(&w->sysmon.learned, PL__RUN_SHORT);
 		return;
 	}
 	run = take_back_block(w);

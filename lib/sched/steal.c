@@ -33,9 +33,7 @@ bool pl__work_anywhere(void)
 {
 	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
 
-	/*
-	 * [inbox-b] pairs with [inbox-a] in inbox.c: a deque, then events.
-	 */
+	/* [inbox-b] pairs with [inbox-a] in inbox.c: a deque, then events. */
 	if (unlikely(pl__aside_nr()) || !pl__inboxes_empty())
 		return true;
 	PL_INJECT("inbox-b");

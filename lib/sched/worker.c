@@ -130,17 +130,17 @@ void pl__duty_uncount(uint32_t duty)
 	}
 }
 
-enum pl__duty pl__unblocked(struct pl__worker *w)
+bool pl__unblocked(struct pl__worker *w)
 {
 	uint32_t duty = load_relaxed(&w->duty);
 
 	if (likely(duty != PL__BLOCKED && duty != PL__STALLED))
-		return PL__RUNS;
+		return false;
 	/* [duty-b] pairs with [duty-a] in sysmon.c and relief.c. */
 	if (!atomic_compare_exchange_strong(&w->duty, &duty, PL__RUNS))
-		return PL__RUNS;
+		return false;
 	pl__duty_uncount(duty);
-	return (enum pl__duty)duty;
+	return duty == PL__BLOCKED;
 }
 
 /*

@@ -201,9 +201,9 @@ void pl__worker_runs(struct pl__worker *w);
 
 /*
  * The worker has a next task, or does something else than it was marked for:
- * takes BLOCKED or STALLED back.  Which of the two it was, or PL__RUNS.
+ * takes BLOCKED or STALLED back.  True: it was BLOCKED.
  */
-enum pl__duty pl__unblocked(struct pl__worker *w);
+bool pl__unblocked(struct pl__worker *w);
 
 /* The caller has taken @duty back: lowers its counters. */
 void pl__duty_uncount(uint32_t duty);
