@@ -7,8 +7,8 @@
 
 #include "rt.h"
 #include "count.h"
+#include "lots.h"
 
-#include <linux/parklot.h>
 #include <poll.h>
 #include <sys/resource.h>
 
@@ -416,21 +416,6 @@ TEST_F(stat, busy_workers_do_not_wake_each_other)
 	may_measure = 1;
 	join(t[0]);
 	join(t[1]);
-}
-
-/* Listed, so that the next signal wakes one of them. */
-static bool is_all_listed(void)
-{
-	const struct pl__lots *lots = &pl__rt.lots;
-	uint32_t nr = 0, i;
-
-	for (i = 0; i < lots->nr; i++) {
-		nr += atomic_load(&lots->lot[i].nr_parked);
-		if (lots->counters)
-			nr += __atomic_load_n(&lots->counters->lot[i].nr_parked,
-					      __ATOMIC_SEQ_CST);
-	}
-	return nr == rt_stat().workers;
 }
 
 TEST_TIMED(each_wake_finds_work, "counts what the scheduler did meanwhile")

@@ -6,8 +6,7 @@
 
 #include "rt.h"
 #include "count.h"
-
-#include <linux/parklot.h>
+#include "lots.h"
 
 RT_FIXTURE(spin)
 
@@ -38,21 +37,6 @@ static int spawn_in_turn(int nr)
 static void all_park(void)
 {
 	ASSERT_TRUE(UNTIL(is_all_parked()));
-}
-
-/* Listed, so that the next signal wakes one of them. */
-static bool is_all_listed(void)
-{
-	const struct pl__lots *lots = &pl__rt.lots;
-	uint32_t nr = 0, i;
-
-	for (i = 0; i < lots->nr; i++) {
-		nr += atomic_load(&lots->lot[i].nr_parked);
-		if (lots->counters)
-			nr += __atomic_load_n(&lots->counters->lot[i].nr_parked,
-					      __ATOMIC_SEQ_CST);
-	}
-	return is_all_parked() && nr == rt_stat().workers;
 }
 
 static void start_to_spin(const char *us)
@@ -86,7 +70,7 @@ TEST_F_TIMEOUT(spin, spin_may_be_turned_off, 120)
 
 	start_to_spin("0");
 	for (i = 0; i < NR_ROUNDS; i++) {
-		ASSERT_TRUE(UNTIL(is_all_listed()));
+		ASSERT_TRUE(UNTIL(is_all_parked() && is_all_listed()));
 		spawn(count, NULL);
 		ASSERT_TRUE(UNTIL(nr_ran == i + 1));
 	}

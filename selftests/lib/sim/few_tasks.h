@@ -60,4 +60,12 @@ static void __attribute__((unused)) meet(void *arg)
 	EXPECT_LE(nr, nr_done);
 }
 
+static void __attribute__((unused)) block_and_count(void *arg)
+{
+	struct timespec ts = { .tv_nsec = (long)(uintptr_t)arg };
+
+	nanosleep(&ts, NULL);
+	atomic_fetch_add(&nr_done, 1);
+}
+
 #endif /* SELFTESTS_FEW_TASKS_H */

@@ -202,15 +202,7 @@ TEST_F(idlers, tasks_of_one_deadline_get_a_worker_each)
 	join_all();
 }
 
-static void block_for(void *arg)
-{
-	struct timespec ts = { .tv_nsec = (long)(uintptr_t)arg };
-
-	nanosleep(&ts, NULL);
-	atomic_fetch_add(&nr_done, 1);
-}
-
-/* Spares come and go; soon block_for() is known to block. */
+/* Spares come and go; soon block_and_count() is known to block. */
 TEST_F(idlers, tasks_run_while_spares_start_and_end)
 {
 	int i, round;
@@ -218,7 +210,7 @@ TEST_F(idlers, tasks_run_while_spares_start_and_end)
 	store_relaxed(&pl__idle_timeout_ns, 1 + __test_seed % 5 * 1000000);
 	for (round = 1; round <= 4; round++) {
 		for (i = 0; i < 8; i++)
-			go(block_for, (uintptr_t)(1 + i % 3) * 500000);
+			go(block_and_count, (uintptr_t)(1 + i % 3) * 500000);
 		if (__test_seed % 2)
 			join_all();
 		pl_sleep(__test_seed % 7 * NSEC_PER_MSEC);

@@ -336,14 +336,6 @@ TEST_F(small, tasks_of_one_worker_get_the_others)
 	join_all();
 }
 
-static void block_and_count(void *arg)
-{
-	struct timespec ts = { .tv_nsec = (long)(uintptr_t)arg };
-
-	nanosleep(&ts, NULL);
-	atomic_fetch_add(&nr_done, 1);
-}
-
 TEST_F(small, tasks_behind_blocked_ones_run)
 {
 	int i;

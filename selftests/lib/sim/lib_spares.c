@@ -6,20 +6,13 @@
 #include "kselftest_harness.h"
 
 #include "rt.h"
+#include "count.h"
 
 #include "parklot/sim.h"
 
 #include <fcntl.h>
 
 RT_FIXTURE(spares)
-
-static atomic_int nr_ran;
-
-static void count(void *arg)
-{
-	(void)arg;
-	nr_ran++;
-}
 
 /* ---- a worker that steals a crowd ---- */
 
@@ -45,7 +38,17 @@ static void wait_at_gate(void *arg)
 	read_gate(arg);
 }
 
-/* On the only worker: the others are started as it blocks, and steal. */
+/* On the one worker, without sysmon, beside which @nr others may start. */
+static void begin_beside(uint32_t nr, void (*fn)(void *arg))
+{
+	set_env("PARKLOT_WATCH", 0);
+	start_with(1, 1 + nr);
+	pl__forecast_add(wait_at_gate, PL__RUN_BLOCKS);
+	ASSERT_EQ(0, pipe2(gate, O_CLOEXEC));
+	EXPECT_EQ(0, pl_spawn(NULL, fn, NULL, NULL));
+}
+
+/* The others are started as it blocks, and steal. */
 static void spawn_crowd_and_block(void *arg)
 {
 	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
@@ -69,11 +72,7 @@ static void spawn_crowd_and_block(void *arg)
  */
 TEST_F(spares, thief_of_a_crowd_runs_the_others_before_it_blocks)
 {
-	set_env("PARKLOT_WATCH", 0);
-	start_with(1, 3);
-	pl__forecast_add(wait_at_gate, true);
-	ASSERT_EQ(0, pipe2(gate, O_CLOEXEC));
-	EXPECT_EQ(0, pl_spawn(NULL, spawn_crowd_and_block, NULL, NULL));
+	begin_beside(2, spawn_crowd_and_block);
 	EXPECT_TRUE(UNTIL(nr_ran == NR_TINY || nr_on_others));
 	EXPECT_EQ(0, close(gate[1]));
 	EXPECT_TRUE(UNTIL(nr_ran == NR_TINY && nr_at_gate == NR_CROWD));
@@ -93,11 +92,7 @@ static void spawn_two_and_block(void *arg)
 /* Its own queue is empty, but not that of the one that it stole from. */
 TEST_F(spares, last_worker_runs_what_another_has_before_it_blocks)
 {
-	set_env("PARKLOT_WATCH", 0);
-	start_with(1, 2);
-	pl__forecast_add(wait_at_gate, true);
-	ASSERT_EQ(0, pipe2(gate, O_CLOEXEC));
-	EXPECT_EQ(0, pl_spawn(NULL, spawn_two_and_block, NULL, NULL));
+	begin_beside(1, spawn_two_and_block);
 	EXPECT_TRUE(UNTIL(nr_ran == 1));
 	EXPECT_EQ(0, close(gate[1]));
 	EXPECT_TRUE(UNTIL(nr_at_gate == 1));

@@ -267,6 +267,17 @@ static struct user *new_user(const struct kind *kind, struct box *b, int nth)
 	return u;
 }
 
+static struct box *new_box(const struct kind *kind)
+{
+	struct box *b = new_zeroed(sizeof(*b));
+
+	ASSERT_NE(NULL, b);
+	b->nr_owners = NR_OWNERS;
+	b->nr_inside = NR_OWNERS;
+	kind->prepare(b);
+	return b;
+}
+
 /* One user is this thread, each in its turn; a task is on a worker's stack. */
 TEST_F(freed, last_user_may_free_it)
 {
@@ -275,11 +286,7 @@ TEST_F(freed, last_user_may_free_it)
 	struct box *b;
 
 	for (i = 0; i < nr; i++) {
-		b = new_zeroed(sizeof(*b));
-		ASSERT_NE(NULL, b);
-		b->nr_owners = NR_OWNERS;
-		b->nr_inside = NR_OWNERS;
-		k->prepare(b);
+		b = new_box(k);
 		for (n = 1; n < k->nr_users; n++)
 			spawn_as(n == 1 && i % 7 == 0 ? PL_STACK_WORKER :
 				 PL_STACK_NORMAL, use_and_free,
@@ -299,11 +306,7 @@ TEST_F(freed, threads_use_it_before_the_runtime_starts)
 	struct box *b;
 
 	for (i = 0; i < nr; i++) {
-		b = new_zeroed(sizeof(*b));
-		ASSERT_NE(NULL, b);
-		b->nr_owners = NR_OWNERS;
-		b->nr_inside = NR_OWNERS;
-		k->prepare(b);
+		b = new_box(k);
 		for (n = 0; n < k->nr_users; n++)
 			mixed_start(&m[n], 0, 1, use_and_free,
 				    new_user(k, b, n));
