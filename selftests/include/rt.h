@@ -21,6 +21,7 @@
 #include "rt/cpus.h"
 #include "wait/wait_lone.h"
 
+#include <fcntl.h>
 #include <dirent.h>
 #include <pthread.h>
 #include <sched.h>
@@ -455,6 +456,15 @@ static inline void run_as(uint32_t stack, void (*fn)(void *arg), void *arg)
 static inline void run_in_task(void (*fn)(void *arg), void *arg)
 {
 	run_as(PL_STACK_NORMAL, fn, arg);
+}
+
+/* To a number that no other file gets once it is closed: a low one is free. */
+static inline int move_up(int fd)
+{
+	int high = fcntl(fd, F_DUPFD_CLOEXEC, 500);
+
+	close(fd);
+	return high;
 }
 
 static inline void rt_probe_io(void *arg)

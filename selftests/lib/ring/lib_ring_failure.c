@@ -92,7 +92,7 @@ static void listen_at(int nth)
 
 static void open_fds(void)
 {
-	int i;
+	int i, what;
 
 	for (i = 0; i < NR_FDS; i++) {
 		ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, fds[RECV][i]));
@@ -101,6 +101,8 @@ static void open_fds(void)
 		ASSERT_EQ(0, pipe(fds[READ][i]));
 		fill(fds[SEND][i][0]);
 		listen_at(i);
+		for (what = 0; what < NR_WHATS; what++)
+			fds[what][i][0] = move_up(fds[what][i][0]);
 	}
 }
 

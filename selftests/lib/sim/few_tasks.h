@@ -6,6 +6,8 @@
 #ifndef SELFTESTS_FEW_TASKS_H
 #define SELFTESTS_FEW_TASKS_H
 
+#include "ring/ring.h"
+
 #define MAX_TASKS	64
 
 static pl_task_t tasks[MAX_TASKS];
@@ -33,8 +35,9 @@ static uint32_t nr_workers_of_seed(void)
 }
 
 /*
- * Two to four workers, of which some seeds run all and others few; and no
- * sysmon, which makes up for a wakeup that was lost, where @is_unwatched.
+ * Two to four workers, of which some seeds run all and others few, and which
+ * some seeds wake by a futex that their rings wait for; and no sysmon, which
+ * makes up for a wakeup that was lost, where @is_unwatched.
  */
 static void __attribute__((unused))
 start_by_seed(struct __test_metadata *test, bool is_unwatched)
@@ -42,6 +45,8 @@ start_by_seed(struct __test_metadata *test, bool is_unwatched)
 	rt_begin(test);
 	if (is_unwatched)
 		set_env("PARKLOT_WATCH", 0);
+	if (__test_seed % 3 == 0 && pl__ring_uring_has_futex())
+		setenv("PARKLOT_WAIT", "futex", 1);
 	if (__test_seed % 2)
 		start_fixed(nr_workers_of_seed(), 0);
 	else

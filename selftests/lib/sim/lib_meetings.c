@@ -477,26 +477,89 @@ TEST_F(meetings, cancel_reaches_a_scope_that_begins)
 
 static int sockets[2];
 
-/* By then the number may be of another file, which may be read. */
 static void read_until_closed(void *arg)
 {
+	ssize_t n;
 	char c;
 
 	(void)arg;
-	EXPECT_NE(0, pl_read(sockets[0], &c, 1));
+	do {
+		n = pl_read(sockets[0], &c, 1);
+	} while (n == 1);
+	EXPECT_EQ(-EBADF, n);
+}
+
+static void begin_reads(int nr)
+{
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, sockets));
+	sockets[0] = move_up(sockets[0]);
+	while (nr--)
+		go(read_until_closed, 0);
+}
+
+static void end_reads(void)
+{
+	EXPECT_EQ(0, pl_close(sockets[0]));
+	join_all();
+	close(sockets[1]);
 }
 
 TEST_F(meetings, close_ends_reads_that_began)
 {
+	begin_reads(4);
+	pl_sleep(__test_seed % 8 * 1000);
+	end_reads();
+}
+
+/* ---- rings ---- */
+
+static struct pl_sem asked;
+
+/* The worker is about to sleep when the answer comes. */
+static void ask_four_times(void *arg)
+{
 	int i;
 
-	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, sockets));
+	(void)arg;
+	for (i = 0; i < 4; i++) {
+		EXPECT_EQ(0, pl_sem_post(&asked, 1));
+		EXPECT_EQ(0, pl_sem_wait(&sem));
+	}
+}
+
+static void answer(int nr, ssize_t nr_bytes)
+{
+	while (nr--) {
+		EXPECT_EQ(0, pl_sem_wait(&asked));
+		EXPECT_EQ(nr_bytes, write(sockets[1], "x", (size_t)nr_bytes));
+		EXPECT_EQ(0, pl_sem_post(&sem, 1));
+	}
+}
+
+/* Requests are in flight in each, for which a worker sleeps there. */
+TEST_F(meetings, wakes_reach_workers_that_sleep_in_their_rings)
+{
+	int i;
+
+	begin_reads(6);
+	for (i = 0; i < 2; i++)
+		go(ask_four_times, 0);
+	answer(8, 0);
+	end_reads();
+}
+
+/* Reads of its ring have ended meanwhile, for which others looked there. */
+TEST_F(meetings, wakes_reach_a_worker_after_others_polled_its_ring)
+{
+	int i;
+
+	begin_reads(4);
+	for (i = 0; i < 3; i++)
+		go(block_and_count, (1 + __test_seed % 9) * 4000000);
 	for (i = 0; i < 4; i++)
-		go(read_until_closed, 0);
-	pl_sleep(__test_seed % 8 * 1000);
-	EXPECT_EQ(0, pl_close(sockets[0]));
-	join_all();
-	close(sockets[1]);
+		go(ask_four_times, 0);
+	answer(16, 1);
+	end_reads();
 }
 
 static void read_or_give_up(void *arg)
