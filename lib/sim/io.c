@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 #include "sim/io.h"
 #include "sim/sim.h"
+#include "sim/uring.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -11,6 +12,11 @@ static uint64_t nr_changes;
 void pl__sim_io_changed(void)
 {
 	nr_changes++;
+}
+
+uint64_t pl__sim_io_nr_changes(void)
+{
+	return nr_changes;
 }
 
 struct poll {
@@ -24,9 +30,11 @@ static bool poll_is_ready(void *arg)
 {
 	struct poll *p = arg;
 
+	pl__sim_uring_run();
 	if (p->seen == nr_changes)
 		return false;
 	p->seen = nr_changes;
+	pl__sim_uring_show();
 	p->found = PL__SIM_REAL(poll)(p->fds, p->nr, 0);
 	/* It needs as many descriptors as may be open: the caller tries. */
 	return p->found;
@@ -38,6 +46,8 @@ int pl__sim_poll(const char *where, struct pollfd *fds, nfds_t nr,
 	struct poll p = { .fds = fds, .nr = nr, .seen = nr_changes };
 	uint64_t now = pl__sim_now(), until = PL__SIM_FOREVER;
 
+	pl__sim_uring_pass();
+	pl__sim_uring_show();
 	p.found = PL__SIM_REAL(poll)(fds, nr, 0);
 	if (p.found > 0 || !timeout_ns)
 		return p.found;

@@ -8,13 +8,16 @@
 #ifndef PL_SIM_IO_H
 #define PL_SIM_IO_H
 
+#include "sim/uring.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Something was written, read, opened or closed. */
+/* Something was written, read, opened or closed; and how often so far. */
 void pl__sim_io_changed(void);
+uint64_t pl__sim_io_nr_changes(void);
 
 /* As poll(), but @timeout_ns; PL__SIM_FOREVER: none. */
 int pl__sim_poll(const char *where, struct pollfd *fds, nfds_t nr,
@@ -34,6 +37,7 @@ void pl__sim_io_wait(const char *where, int fd, short events);
 	long __ret;							\
 									\
 	pl__sim_point(where);						\
+	pl__sim_uring_pass();						\
 	for (;;) {							\
 		__before = pl__sim_io_begin(fd, dont_wait);		\
 		__ret = (long)(call);					\

@@ -2,6 +2,7 @@
 /* Reading and writing, and what waits until one can. */
 #include "sim/io.h"
 #include "sim/sim.h"
+#include "sim/uring.h"
 
 #include <string.h>
 #include <sys/epoll.h>
@@ -108,6 +109,8 @@ PL__SIM_API int close(int fd)
 	int ret;
 
 	pl__sim_point("close");
+	if (pl__sim_is_on)
+		pl__sim_uring_closes(fd);
 	ret = PL__SIM_REAL(close)(fd);
 	pl__sim_io_changed();
 	return ret;

@@ -5,10 +5,10 @@
  */
 #include "sim/io.h"
 #include "sim/sim.h"
+#include "sim/uring.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <liburing.h>
 #include <linux/futex.h>
 #include <sched.h>
 #include <stdarg.h>
@@ -21,6 +21,8 @@
 #include <unistd.h>
 
 /* ---- files ---- */
+
+#define FDINFO		"/proc/self/fdinfo/"
 
 /* The simulated machine lacks these, and the library can do without. */
 static bool is_hidden(const char *path)
@@ -45,6 +47,7 @@ PL__SIM_API int open(const char *path, int flags, ...)
 	char room[128], *end;
 	mode_t mode = 0;
 	va_list ap;
+	int fd;
 
 	va_start(ap, flags);
 	if (flags & (O_CREAT | __O_TMPFILE))
@@ -57,6 +60,11 @@ PL__SIM_API int open(const char *path, int flags, ...)
 	if (is_hidden(path)) {
 		errno = ENOENT;
 		return -1;
+	}
+	if (!strncmp(path, FDINFO, sizeof(FDINFO) - 1)) {
+		fd = pl__sim_uring_fdinfo(atoi(path + sizeof(FDINFO) - 1));
+		if (fd >= 0)
+			return fd;
 	}
 	t = thread_of_path(path, &end);
 	if (t) {
@@ -259,6 +267,14 @@ static long other_call(long nr, const long *a)
 	return ret;
 }
 
+static long or_errno(long ret)
+{
+	if (ret >= 0)
+		return ret;
+	errno = (int)-ret;
+	return -1;
+}
+
 static long sim_call(long nr, const long *a)
 {
 	switch (nr) {
@@ -279,6 +295,15 @@ static long sim_call(long nr, const long *a)
 	case SYS_sched_setaffinity:
 		return affinity_set((int)a[0], (size_t)a[1],
 				    (const void *)a[2]);
+	case SYS_io_uring_setup:
+		return or_errno(pl__sim_uring_setup());
+	case SYS_io_uring_enter:
+		return or_errno(pl__sim_uring_enter((int)a[0],
+						    (unsigned int)a[1]));
+	case SYS_io_uring_register:
+		return or_errno(pl__sim_uring_register((int)a[0],
+						       (unsigned int)a[1],
+						       (const void *)a[2]));
 	case SYS_sched_getattr:
 		errno = ENOSYS;
 		return -1;
@@ -314,22 +339,4 @@ PL__SIM_API pid_t gettid(void)
 {
 	return pl__sim_is_on ? pl__sim_tid(pl__sim_self()) :
 			       PL__SIM_REAL(gettid)();
-}
-
-/* The simulated kernel has no io_uring: the library polls descriptors. */
-PL__SIM_API int io_uring_queue_init(unsigned int entries, struct io_uring *ring,
-				    unsigned int flags)
-{
-	if (pl__sim_is_on)
-		return -ENOSYS;
-	return PL__SIM_REAL(io_uring_queue_init)(entries, ring, flags);
-}
-
-PL__SIM_API int io_uring_queue_init_params(unsigned int entries,
-					   struct io_uring *ring,
-					   struct io_uring_params *params)
-{
-	if (pl__sim_is_on)
-		return -ENOSYS;
-	return PL__SIM_REAL(io_uring_queue_init_params)(entries, ring, params);
 }

@@ -10,6 +10,7 @@
  * compared on this machine, not with a real one.
  */
 #include "sim/state.h"
+#include "sim/uring.h"
 
 #define POINT_NS	30		/* of work, up to the next point */
 #define WAKE_NS		5000		/* a sleeper, to an idle one */
@@ -170,6 +171,7 @@ struct pl__sim_thread *pl__sim_machine_next(void)
 			pl__sim_fail("DEADLOCK");
 		if (first > pl__sim.now_ns)
 			pl__sim.now_ns = first;
+		pl__sim_uring_run();
 	}
 }
 

@@ -7,7 +7,9 @@
  * least 1 in threads * points^(d - 1).  *Given*: another process tries all
  * schedules with at most so many preemptions, see run.c.
  */
+#include "sim/io.h"
 #include "sim/state.h"
+#include "sim/uring.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -112,7 +114,8 @@ uint32_t pl__sim_nr_with_deadline(uint64_t *first)
 	struct pl__sim_thread *t;
 	uint32_t nr = 0;
 
-	*first = PL__SIM_FOREVER;
+	*first = pl__sim_uring_deadline();
+	nr += *first != PL__SIM_FOREVER;
 	pl__sim_for_each(t) {
 		if (t->state == PL__SIM_ENDED ||
 		    t->deadline_ns == PL__SIM_FOREVER)
@@ -147,6 +150,7 @@ static void clock_jump(void)
 		pl__sim_fail("LIVELOCK (one thread polls, all others sleep for ever)");
 	}
 	pl__sim.now_ns = first;
+	pl__sim_uring_run();
 }
 
 /* The choice of a schedule that another process gave: 0 is to go on. */
@@ -268,6 +272,7 @@ void pl__sim_point(const char *where)
 	if (!pl__sim_is_on || (pl__sim_in_handler(&of_fault) && of_fault))
 		return;
 	pl__sim_pass(where);
+	pl__sim_uring_run();
 	if (pl__sim_is_machine())
 		pl__sim_switch();
 	else if (pl__sim_one_in(pl__sim.preempt_in))
@@ -308,6 +313,10 @@ bool pl__sim_sleep(const char *where, const void *key,
 	me->queued = pl__sim.nr_queued++;
 	me->state = PL__SIM_BLOCKED;
 	me->nr_sleeps++;
+	if (me->has_work) {
+		me->has_work = false;
+		pl__sim_io_changed();
+	}
 	pl__sim_switch();
 	me->key = NULL;
 	me->is_ready = NULL;
@@ -341,7 +350,7 @@ int pl__sim_wake(const void *key, int nr)
 			pl__sim_machine_queue(t, pl__sim.now_ns);
 		woken++;
 	}
-	return woken;
+	return woken + pl__sim_uring_wake(key, nr - woken);
 }
 
 /* A look at the clock takes time, too: a loop that waits for it ends. */
@@ -366,6 +375,8 @@ static void draw(struct pl__sim_run *r)
 	r->spurious_in = pl__sim_random() % 2 ? 64 : 0;
 	r->nr_cpus = 2 + (uint32_t)(pl__sim_random() % 3);
 	r->is_pct = pl__sim_random() % 3 == 0;
+	/* Not of that: what a seed without one does is as it was. */
+	r->has_uring = !((r->seed + 1) * 0x9e3779b97f4a7c15ULL >> 63);
 	if (!r->is_pct)
 		return;
 	r->nr_changes = (uint32_t)(pl__sim_random() %
@@ -437,6 +448,7 @@ void pl__sim_begin(uint64_t seed)
 		pl__sim_machine_begin(nr_cpus);
 		pl__sim.nr_cpus = nr_cpus;
 		pl__sim.is_pct = false;
+		pl__sim.has_uring = true;
 		pl__sim.spurious_in = 0;
 	}
 	stay_on_one_cpu();
@@ -446,5 +458,6 @@ void pl__sim_begin(uint64_t seed)
 	me->real_tid = (int)PL__SIM_REAL(syscall)(SYS_gettid);
 	pl__sim_me = pl__sim.running = me;
 	pl__sim_report_begin();
+	pl__sim_uring_begin();
 	pl__sim_is_on = true;
 }

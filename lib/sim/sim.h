@@ -74,6 +74,9 @@ struct pl__sim_thread {
 	bool			has_cpu;
 	uint64_t		at_ns, slice_end_ns;
 	bool			timed_out;	/* T */
+	/* T: requests go on once it is in the kernel, by then at the latest */
+	bool			has_work;
+	uint64_t		work_due_ns;
 	uint64_t		since_ns;	/* T: it computes */
 	uint64_t		ran_ns;		/* T: processor time */
 	uint64_t		nr_sleeps;	/* T */

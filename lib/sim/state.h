@@ -45,6 +45,7 @@ struct pl__sim_run {
 	/* Drawn from the seed, for the whole run. */
 	uint32_t		one_in, preempt_in, spurious_in;
 	bool			is_pct;
+	bool			has_uring;
 	uint64_t		change_at[PL__SIM_MAX_CHANGES];
 	uint32_t		nr_changes;
 	/* A single thread that has slept again and again, and no other. */

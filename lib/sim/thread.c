@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 #include "sim/state.h"
+#include "sim/uring.h"
 
 #include <sched.h>
 #include <string.h>
@@ -94,6 +95,7 @@ void pl__sim_thread_first(struct pl__sim_thread *t)
 void pl__sim_thread_last(void)
 {
 	pl__sim_pass("end");
+	pl__sim_uring_thread_ends();
 	pl__sim_me->state = PL__SIM_ENDED;
 	pl__sim.ended = pl__sim_me;
 	pl__sim_switch();

@@ -60,7 +60,6 @@ static void expect(enum pl_io io)
 	EXPECT_EQ(PL_IO_NONE, rt_stat().io);
 }
 
-TEST_REAL(uring_is_used_where_allowed, "there is no io_uring")
 TEST_F(auto, uring_is_used_where_allowed)
 {
 	unsetenv("PARKLOT_IO");

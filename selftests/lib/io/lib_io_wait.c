@@ -238,6 +238,7 @@ static void give_events(int nr)
 }
 
 /* A first result that comes after the deadline comes too late. */
+TEST_REAL(deadline_ends_unknown_multishot, "multishots are not simulated")
 TEST_F(io_wait, deadline_ends_unknown_multishot)
 {
 	uint64_t ms = 50, deadline;
@@ -262,6 +263,7 @@ TEST_F(io_wait, deadline_ends_unknown_multishot)
 	join_shots(10, -ETIMEDOUT);
 }
 
+TEST_REAL(cancel_ends_unknown_multishot, "multishots are not simulated")
 TEST_F(io_wait, cancel_ends_unknown_multishot)
 {
 	int i;
@@ -276,6 +278,7 @@ TEST_F(io_wait, cancel_ends_unknown_multishot)
 	join_shots(10, POLLIN);
 }
 
+TEST_REAL(close_and_stop_end_unknown_multishot, "multishots are not simulated")
 TEST_F(io_wait, close_and_stop_end_unknown_multishot)
 {
 	if (!rt_has_uring())
@@ -329,16 +332,21 @@ static void fail_with_shots(int nr, bool are_reaped)
 	join_shots(nr, POLLIN);
 }
 
+TEST_REAL(first_result_before_ring_failed_is_kept,
+	  "multishots are not simulated")
 TEST_F(io_wait, first_result_before_ring_failed_is_kept)
 {
 	fail_with_shots(10, true);
 }
 
+TEST_REAL(first_result_in_failed_ring_is_taken, "multishots are not simulated")
 TEST_F(io_wait, first_result_in_failed_ring_is_taken)
 {
 	fail_with_shots(10, false);
 }
 
+TEST_REAL(first_results_beside_failed_ring_are_taken,
+	  "multishots are not simulated")
 TEST_F(io_wait, first_results_beside_failed_ring_are_taken)
 {
 	fail_with_shots(NR_SHOTS, false);

@@ -137,6 +137,7 @@ FIXTURE_TEARDOWN(bell)
 	pl__ring_close(ring);
 }
 
+TEST_REAL(owner_after_thief_leaves_one_wait, "/proc has no ring of it")
 TEST_F(bell, owner_after_thief_leaves_one_wait)
 {
 	unsigned long before;
