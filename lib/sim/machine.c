@@ -14,6 +14,7 @@
 
 #define POINT_NS	30		/* of work, up to the next point */
 #define WAKE_NS		5000		/* a sleeper, to an idle one */
+#define WAKER_NS	2000		/* for its waker meanwhile */
 #define SWITCH_NS	1500		/* from one thread to the next */
 #define SLICE_NS	3000000		/* while others queue */
 
@@ -45,6 +46,16 @@ void pl__sim_machine_queue(struct pl__sim_thread *t, uint64_t since_ns)
 {
 	t->at_ns = since_ns;
 	t->queued = machine.nr_queued++;
+}
+
+/* By the caller, which that takes a while. */
+void pl__sim_machine_wake(struct pl__sim_thread *t)
+{
+	pl__sim_machine_queue(t, pl__sim.now_ns);
+	if (!pl__sim_me->has_cpu)
+		return;
+	pl__sim_me->at_ns += WAKER_NS;
+	pl__sim_me->ran_ns += WAKER_NS;
 }
 
 /* The caller, or one that it starts as another would be woken. */
@@ -137,7 +148,7 @@ static bool sleepers_wake(uint64_t now_ns)
 			continue;
 		if (t->is_ready && t->is_ready(t->arg)) {
 			t->timed_out = false;
-			pl__sim_machine_queue(t, pl__sim.now_ns);
+			pl__sim_machine_wake(t);
 		} else if (t->deadline_ns <= now_ns) {
 			t->timed_out = true;
 			pl__sim_machine_queue(t, t->deadline_ns > t->at_ns ?

@@ -347,7 +347,7 @@ int pl__sim_wake(const void *key, int nr)
 		t->state = PL__SIM_RUNNABLE;
 		t->timed_out = false;
 		if (pl__sim_is_machine())
-			pl__sim_machine_queue(t, pl__sim.now_ns);
+			pl__sim_machine_wake(t);
 		woken++;
 	}
 	return woken + pl__sim_uring_wake(key, nr - woken);

@@ -85,6 +85,7 @@ void pl__sim_machine_begin(uint32_t nr_cpus);
 bool pl__sim_is_machine(void);
 void pl__sim_machine_pass(void);
 void pl__sim_machine_queue(struct pl__sim_thread *t, uint64_t since_ns);
+void pl__sim_machine_wake(struct pl__sim_thread *t);
 void pl__sim_machine_add(struct pl__sim_thread *t);
 void pl__sim_machine_compute(uint64_t ns);
 struct pl__sim_thread *pl__sim_machine_next(void);
