@@ -10,7 +10,9 @@
  * PARKLOT_ELASTIC are the library's.  scripts/results virtual has all of them.
  *
  * Requests come to 64 connections, each a task that sleeps until the next one
- * is due and computes for 10 us, more or less.
+ * is due and computes for 10 us, more or less.  Or they come by sockets from
+ * one thread of another program, which takes as long for a request as the task
+ * that answers; how late that is, is what it waits for.
  */
 #include "parklot.h"
 #include "parklot/sim.h"
@@ -20,11 +22,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #define NR_CONNECTIONS	64
 #define MAX_REQUESTS	(1U << 20)
 #define SERVICE_NS	10000
+#define ANSWER_NS	5000
+#define REQUEST_NS	5000
 #define WARM_UP_NS	100000000ULL
 #define LENGTH_NS	500000000ULL
 
@@ -34,6 +41,7 @@ static const struct load {
 	int		nr_blockers;	/* that block for 5 ms each time */
 	int		nr_hogs;	/* that compute for 20 ms each time */
 	int		nr_neighbours;	/* of another program, on a processor */
+	int		nr_answers;	/* that another program waits for */
 	double		long_share;	/* requests that compute for 10 ms */
 } loads[] = {
 	{ "tenth",	.busy = 0.1 },
@@ -46,6 +54,8 @@ static const struct load {
 	{ "long",	.busy = 0.5, .long_share = 0.01 },
 	{ "beside",	.busy = 0.3, .nr_neighbours = 1 },
 	{ "beside-closed", .busy = 0, .nr_neighbours = 1 },
+	{ "client-8",	.nr_answers = 8 },
+	{ "client-64",	.nr_answers = 64 },
 };
 
 static const struct load *load;
@@ -127,6 +137,77 @@ static void compute(void *arg)
 	}
 }
 
+/* ---- a client on the same machine ---- */
+
+struct connection {
+	int			fd, client_fd;
+	uint64_t		sent_ns;
+};
+
+static struct connection connections[NR_CONNECTIONS];
+
+static void answer(void *arg)
+{
+	struct connection *c = &connections[(uintptr_t)arg];
+	char byte;
+
+	while (pl_recv(c->fd, &byte, 1, 0) == 1) {
+		pl_sim_compute(ANSWER_NS);
+		if (pl_send(c->fd, &byte, 1, 0) != 1)
+			break;
+	}
+}
+
+static void request(struct connection *c)
+{
+	char byte = 0;
+
+	pl_sim_compute(REQUEST_NS);
+	if (c->sent_ns && recv(c->client_fd, &byte, 1, 0) != 1)
+		abort();
+	if (c->sent_ns)
+		note(c->sent_ns);
+	c->sent_ns = pl_now();
+	if (send(c->client_fd, &byte, 1, 0) != 1)
+		abort();
+}
+
+static void *be_client(void *arg)
+{
+	struct epoll_event events[NR_CONNECTIONS];
+	int i, nr, epfd = epoll_create1(0);
+
+	for (i = 0; i < load->nr_answers; i++) {
+		events[0].events = EPOLLIN;
+		events[0].data.u32 = (uint32_t)i;
+		if (epoll_ctl(epfd, EPOLL_CTL_ADD, connections[i].client_fd,
+			      events))
+			abort();
+		request(&connections[i]);
+	}
+	while (pl_now() < end_ns) {
+		nr = epoll_wait(epfd, events, NR_CONNECTIONS, -1);
+		for (i = 0; i < nr; i++)
+			request(&connections[events[i].data.u32]);
+	}
+	for (i = 0; i < load->nr_answers; i++)
+		close(connections[i].client_fd);
+	close(epfd);
+	return arg;
+}
+
+static void connect_all(void)
+{
+	int i, fds[2];
+
+	for (i = 0; i < load->nr_answers; i++) {
+		if (socketpair(AF_UNIX, SOCK_STREAM, 0, fds))
+			abort();
+		connections[i].fd = fds[0];
+		connections[i].client_fd = fds[1];
+	}
+}
+
 /* A thread of another program. */
 static void *be_neighbour(void *arg)
 {
@@ -180,16 +261,24 @@ static void run(void)
 	int nr = 0, i, nr_neighbours = load->nr_neighbours *
 				       atoi(getenv("SIM_CPUS"));
 	pthread_t neighbours[64];
+	pthread_t client;
 	pl_task_t tasks[512];
 
 	begin_ns = pl_now() + WARM_UP_NS;
 	end_ns = begin_ns + LENGTH_NS;
 	add_neighbours(neighbours, nr_neighbours);
-	spawn(tasks, &nr, NR_CONNECTIONS, serve);
+	connect_all();
+	spawn(tasks, &nr, load->nr_answers ? load->nr_answers : NR_CONNECTIONS,
+	      load->nr_answers ? answer : serve);
+	if (load->nr_answers &&
+	    pthread_create(&client, NULL, be_client, NULL))
+		abort();
 	spawn(tasks, &nr, load->nr_blockers, block);
 	spawn(tasks, &nr, load->nr_hogs, compute);
 	while (nr)
 		pl_join(tasks[--nr]);
+	if (load->nr_answers)
+		pthread_join(client, NULL);
 	for (i = 0; i < nr_neighbours; i++)
 		pthread_join(neighbours[i], NULL);
 }
