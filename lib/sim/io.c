@@ -51,7 +51,9 @@ int pl__sim_poll(const char *where, struct pollfd *fds, nfds_t nr,
 	p.found = PL__SIM_REAL(poll)(fds, nr, 0);
 	if (p.found > 0 || !timeout_ns)
 		return p.found;
-	p.seen = nr_changes;
+	/* If it cannot say, what has changed since is looked for once more. */
+	if (!p.found)
+		p.seen = nr_changes;
 	if (timeout_ns < PL__SIM_FOREVER - now)
 		until = now + timeout_ns;
 	pl__sim_sleep(where, NULL, poll_is_ready, &p, until);

@@ -153,9 +153,16 @@ PL__SIM_API int epoll_wait(int epfd, struct epoll_event *events, int max,
 			   int timeout_ms)
 {
 	struct pollfd p = { .fd = epfd, .events = POLLIN };
+	int n;
 
 	if (!pl__sim_is_on)
 		return PL__SIM_REAL(epoll_wait)(epfd, events, max, timeout_ms);
+	pl__sim_point("epoll_wait");
+	/* poll() may have no descriptors left to look at. */
+	pl__sim_uring_show();
+	n = PL__SIM_REAL(epoll_wait)(epfd, events, max, 0);
+	if (n)
+		return n;
 	pl__sim_poll("epoll_wait", &p, 1, ms_to_ns(timeout_ms));
 	return PL__SIM_REAL(epoll_wait)(epfd, events, max, 0);
 }
