@@ -274,7 +274,7 @@ static struct pl__sim_op *op_new(struct pl__sim_ring *r,
 	struct pl__sim_op *op = calloc(1, sizeof(*op));
 
 	if (!op)
-		pl__sim_fail("no memory for a request");
+		return NULL;
 	op->ring = r;
 	op->sqe = *sqe;
 	op->fd = sqe->fd;
@@ -303,7 +303,10 @@ static void chain_begin(struct pl__sim_op *first)
 	}
 }
 
-/* A chain begins when it is whole, or when no more is submitted. */
+/*
+ * A chain begins when it is whole, or when no more is submitted, as where there
+ * is no memory for the next.
+ */
 int pl__sim_submit(struct pl__sim_ring *r, unsigned int most)
 {
 	struct io_uring *u = r->uring;
@@ -311,16 +314,20 @@ int pl__sim_submit(struct pl__sim_ring *r, unsigned int most)
 	unsigned int nr = 0;
 
 	while (r->sq_head != u->sq.sqe_tail && nr < most) {
-		op = op_new(r, &u->sq.sqes[r->sq_head++ & r->sq_mask]);
+		op = op_new(r, &u->sq.sqes[r->sq_head & r->sq_mask]);
+		if (!op)
+			break;
+		r->sq_head++;
 		nr++;
 		*at = op;
 		at = &op->linked;
-		if (op->sqe.flags & PL__SIM_LINKED && nr < most &&
-		    r->sq_head != u->sq.sqe_tail)
+		if (op->sqe.flags & PL__SIM_LINKED)
 			continue;
 		chain_begin(first);
 		first = NULL;
 		at = &first;
 	}
-	return (int)nr;
+	if (first)
+		chain_begin(first);
+	return !nr && r->sq_head != u->sq.sqe_tail && most ? -EAGAIN : (int)nr;
 }

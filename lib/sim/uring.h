@@ -20,7 +20,7 @@ void pl__sim_ring_close(struct pl__sim_ring *r);
 struct pl__sim_ring *pl__sim_ring_of(const struct io_uring *uring);
 struct pl__sim_ring *pl__sim_ring_of_fd(int fd);
 
-/* Takes @most requests; returns how many it took. */
+/* Takes @most requests; returns how many it took, or -EAGAIN: no memory. */
 int pl__sim_ring_enter(struct pl__sim_ring *r, unsigned int most);
 
 /* Until there is a completion; false: until the deadline. */

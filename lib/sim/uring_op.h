@@ -57,7 +57,7 @@ void pl__sim_op_end_at(struct pl__sim_op *op, int res, uint64_t ns);
 /* It ends, or goes on waiting. */
 void pl__sim_op_try(struct pl__sim_op *op);
 
-/* Takes @most requests; returns how many it took. */
+/* Takes @most requests; returns how many it took, or -EAGAIN: no memory. */
 int pl__sim_submit(struct pl__sim_ring *r, unsigned int most);
 bool pl__sim_has_completions(const struct pl__sim_ring *r);
 /* Those for which the queue had no room. */
