@@ -142,9 +142,7 @@ PL__SIM_API int io_uring_submit_and_wait_timeout(struct io_uring *uring,
 	if (ret < 0)
 		return ret;
 	if (ts)
-		until = pl__sim.now_ns +
-			(uint64_t)ts->tv_sec * PL__SIM_NS_PER_SEC +
-			(uint64_t)ts->tv_nsec;
+		until = pl__sim.now_ns + pl__sim_kernel_ns(ts);
 	return pl__sim_ring_wait(r, until) ? ret : -ETIME;
 }
 

@@ -77,11 +77,12 @@ bool pl__sim_has_completions(const struct pl__sim_ring *r)
 	return r->cq_tail != __atomic_load_n(&r->cq_head, __ATOMIC_ACQUIRE);
 }
 
+/* In order: none comes before those for which there was no room. */
 static void post(struct pl__sim_ring *r, struct pl__sim_op *op)
 {
 	unsigned int head = __atomic_load_n(&r->cq_head, __ATOMIC_ACQUIRE);
 
-	if (r->cq_tail - head == r->cq_entries) {
+	if (r->overflown.first || r->cq_tail - head == r->cq_entries) {
 		ops_add(&r->overflown, op);
 		r->sq_flags |= IORING_SQ_CQ_OVERFLOW;
 		return;
@@ -131,10 +132,7 @@ static void op_end(struct pl__sim_op *op, int res)
 
 	op->res = res;
 	timeout_end(op);
-	if (op->ring->overflown.first)
-		ops_add(&op->ring->overflown, op);
-	else
-		post(op->ring, op);
+	post(op->ring, op);
 	if (linked && goes_on) {
 		op_begin(linked);
 		return;
@@ -162,14 +160,21 @@ void pl__sim_op_try(struct pl__sim_op *op)
 
 /* ---- the beginning ---- */
 
+struct pl__sim_op *pl__sim_op_of(const struct pl__sim_ring *r, uint64_t data)
+{
+	struct pl__sim_op *op = r->waiting.first;
+
+	while (op && op->sqe.user_data != data)
+		op = op->next;
+	return op;
+}
+
 static int cancel(struct pl__sim_op *by)
 {
-	struct pl__sim_op *op = by->ring->waiting.first;
+	struct pl__sim_op *op = pl__sim_op_of(by->ring, by->sqe.addr);
 
 	if (by->sqe.cancel_flags)
 		return -EINVAL;
-	while (op && op->sqe.user_data != by->sqe.addr)
-		op = op->next;
 	if (!op)
 		return -ENOENT;
 	if (!pl__sim_is_machine() && pl__sim_one_in(8))
@@ -183,9 +188,7 @@ static void wait_for_time(struct pl__sim_op *op)
 	const struct __kernel_timespec *ts = pl__sim_ptr(op->sqe.addr);
 
 	ops_add(&op->ring->waiting, op);
-	pl__sim_op_end_at(op, -ETIME, pl__sim.now_ns +
-			   (uint64_t)ts->tv_sec * PL__SIM_NS_PER_SEC +
-			   (uint64_t)ts->tv_nsec);
+	pl__sim_op_end_at(op, -ETIME, pl__sim.now_ns + pl__sim_kernel_ns(ts));
 }
 
 static void wait_for_futex(struct pl__sim_op *op)

@@ -3,6 +3,8 @@
 #ifndef PL_SIM_URING_OP_H
 #define PL_SIM_URING_OP_H
 
+#include "sim/sim.h"
+
 #include <liburing.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -51,6 +53,9 @@ extern uint64_t pl__sim_first_due_ns;
 void pl__sim_ops_init(struct pl__sim_ops *ops);
 void pl__sim_op_free(struct pl__sim_op *op);
 
+/* One that has begun, by its data, or NULL. */
+struct pl__sim_op *pl__sim_op_of(const struct pl__sim_ring *r, uint64_t data);
+
 /* It goes on then, or ends, with @res. */
 void pl__sim_op_set_due(struct pl__sim_op *op, uint64_t ns);
 void pl__sim_op_end_at(struct pl__sim_op *op, int res, uint64_t ns);
@@ -80,6 +85,12 @@ bool pl__sim_op_may_wait(const struct pl__sim_op *op);
 
 /* With @res it stops its chain, unless the link is a hard one. */
 bool pl__sim_op_has_failed(const struct io_uring_sqe *sqe, int res);
+
+static inline uint64_t pl__sim_kernel_ns(const struct __kernel_timespec *ts)
+{
+	return (uint64_t)ts->tv_sec * PL__SIM_NS_PER_SEC +
+	       (uint64_t)ts->tv_nsec;
+}
 
 static inline void *pl__sim_ptr(uint64_t addr)
 {

@@ -171,6 +171,14 @@ static void work(void)
 	note_rest();
 }
 
+static void work_of_caller(void)
+{
+	in_kernel = pl__sim_me;
+	in_kernel->has_work = false;
+	work();
+	in_kernel = NULL;
+}
+
 void pl__sim_uring_run(void)
 {
 	if (pl__sim_rings && (changes_seen != pl__sim_io_nr_changes() ||
@@ -271,25 +279,17 @@ struct pl__sim_ring *pl__sim_ring_of_fd(int fd)
 
 int pl__sim_ring_enter(struct pl__sim_ring *r, unsigned int most)
 {
-	int nr;
+	int nr = pl__sim_submit(r, most);
 
-	in_kernel = pl__sim_me;
-	in_kernel->has_work = false;
-	nr = pl__sim_submit(r, most);
 	pl__sim_post_overflown(r);
-	work();
-	in_kernel = NULL;
+	work_of_caller();
 	return nr;
 }
 
 void pl__sim_uring_pass(void)
 {
-	if (!pl__sim_me->has_work)
-		return;
-	in_kernel = pl__sim_me;
-	in_kernel->has_work = false;
-	work();
-	in_kernel = NULL;
+	if (pl__sim_me->has_work)
+		work_of_caller();
 }
 
 static bool ring_is_ready(void *arg)
@@ -327,10 +327,8 @@ int pl__sim_uring_fdinfo(int fd)
 
 int pl__sim_ring_cancel(struct pl__sim_ring *r, uint64_t data)
 {
-	struct pl__sim_op *op = r->waiting.first;
+	struct pl__sim_op *op = pl__sim_op_of(r, data);
 
-	while (op && op->sqe.user_data != data)
-		op = op->next;
 	if (!op)
 		return -ENOENT;
 	pl__sim_op_end_at(op, -ECANCELED, pl__sim.now_ns);
