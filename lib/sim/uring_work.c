@@ -394,6 +394,8 @@ int pl__sim_ring_open(struct io_uring *uring, unsigned int entries,
 	return 0;
 
 err:
+	if (uring->ring_fd >= 0)
+		PL__SIM_REAL(close)(uring->ring_fd);
 	free(uring->sq.sqes);
 	free(uring->cq.cqes);
 	free(r);
