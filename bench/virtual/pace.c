@@ -12,7 +12,8 @@
  * Requests come to 64 connections, each a task that sleeps until the next one
  * is due and computes for 10 us, more or less.  Or they come by sockets from
  * one thread of another program, which takes as long for a request as the task
- * that answers; how late that is, is what it waits for.
+ * that answers; how late that is, is what it waits for.  Or they are spawned:
+ * as trees, in bursts, by a thread that is no worker, or pass a token.
  */
 #include "parklot.h"
 #include "parklot/sim.h"
@@ -32,8 +33,20 @@
 #define SERVICE_NS	10000
 #define ANSWER_NS	5000
 #define REQUEST_NS	5000
+#define LONG_NS		10000000	/* a long one computes */
+#define STUCK_NS	20000000	/* one that blocks does, before it */
+#define LEAF_NS		2000		/* each task of a tree */
+#define TREE_DEPTH	8
+#define BURST		64
+#define BURST_NS	2000000		/* a burst comes so often */
+#define FOREIGN_NS	100000		/* the same of what a thread spawns */
 #define WARM_UP_NS	100000000ULL
 #define LENGTH_NS	500000000ULL
+
+static void grow_trees(void *arg);
+static void burst(void *arg);
+static void pass_token(void *arg);
+static void *spawn_from_outside(void *arg);
 
 static const struct load {
 	const char	*name;
@@ -43,6 +56,9 @@ static const struct load {
 	int		nr_neighbours;	/* of another program, on a processor */
 	int		nr_answers;	/* that another program waits for */
 	double		long_share;	/* requests that compute for 10 ms */
+	double		stuck_share;	/* answers that block for 20 ms */
+	void		(*serve)(void *arg);	/* one task, beside no others */
+	void		*(*foreign)(void *arg);	/* a thread, the same */
 } loads[] = {
 	{ "tenth",	.busy = 0.1 },
 	{ "half",	.busy = 0.5 },
@@ -56,6 +72,13 @@ static const struct load {
 	{ "beside-closed", .busy = 0, .nr_neighbours = 1 },
 	{ "client-8",	.nr_answers = 8 },
 	{ "client-64",	.nr_answers = 64 },
+	{ "client-long", .nr_answers = 64, .long_share = 0.01 },
+	{ "client-stuck", .nr_answers = 64, .stuck_share = 0.1 },
+	{ "client-hogs", .nr_answers = 64, .nr_hogs = 2 },
+	{ "tree",	.serve = grow_trees },
+	{ "burst",	.serve = burst },
+	{ "token",	.serve = pass_token },
+	{ "foreign",	.foreign = spawn_from_outside },
 };
 
 static const struct load *load;
@@ -79,7 +102,7 @@ static double uniform(uint64_t *x)
 static uint64_t service_ns(uint64_t *x)
 {
 	if (uniform(x) < load->long_share)
-		return 10000000;
+		return LONG_NS;
 	return SERVICE_NS / 2 + next_random(x) % SERVICE_NS;
 }
 
@@ -87,7 +110,7 @@ static uint64_t service_ns(uint64_t *x)
 static uint64_t pause_ns(uint64_t *x)
 {
 	double mean = SERVICE_NS * (1 - load->long_share) +
-		      10000000 * load->long_share;
+		      LONG_NS * load->long_share;
 	double cpus = atof(getenv("SIM_CPUS"));
 
 	if (load->busy == 0)
@@ -149,10 +172,15 @@ static struct connection connections[NR_CONNECTIONS];
 static void answer(void *arg)
 {
 	struct connection *c = &connections[(uintptr_t)arg];
+	uint64_t x = 0x9e3779b97f4a7c15ULL * ((uintptr_t)arg + 1);
+	double share;
 	char byte;
 
 	while (pl_recv(c->fd, &byte, 1, 0) == 1) {
-		pl_sim_compute(ANSWER_NS);
+		share = uniform(&x);
+		if (share < load->stuck_share)
+			pl_sim_block(STUCK_NS);
+		pl_sim_compute(share < load->long_share ? LONG_NS : ANSWER_NS);
 		if (pl_send(c->fd, &byte, 1, 0) != 1)
 			break;
 	}
@@ -208,6 +236,100 @@ static void connect_all(void)
 	}
 }
 
+/* ---- what tasks spawn ---- */
+
+static void grow(void *arg)
+{
+	uintptr_t depth = (uintptr_t)arg;
+	pl_task_t both[2];
+	int i;
+
+	pl_sim_compute(LEAF_NS);
+	if (!depth)
+		return;
+	for (i = 0; i < 2; i++)
+		if (pl_spawn(&both[i], grow, (void *)(depth - 1), NULL))
+			abort();
+	for (i = 0; i < 2; i++)
+		pl_join(both[i]);
+}
+
+static void grow_trees(void *arg)
+{
+	uint64_t began;
+
+	(void)arg;
+	while ((began = pl_now()) < end_ns) {
+		grow((void *)(uintptr_t)TREE_DEPTH);
+		note(began);
+	}
+}
+
+static void work_off(void *arg)
+{
+	pl_sim_compute(SERVICE_NS);
+	note((uint64_t)(uintptr_t)arg);
+}
+
+static void burst(void *arg)
+{
+	uint64_t due = pl_now();
+	pl_task_t task;
+	int i;
+
+	(void)arg;
+	for (; due < end_ns; due += BURST_NS) {
+		pl_sleep_until(due);
+		for (i = 0; i < BURST; i++)
+			if (pl_spawn(&task, work_off, (void *)due, NULL))
+				abort();
+	}
+}
+
+static void *spawn_from_outside(void *arg)
+{
+	pl_task_t task;
+	uint64_t now;
+
+	while ((now = pl_now()) < end_ns) {
+		if (pl_spawn(&task, work_off, (void *)now, NULL))
+			abort();
+		pl_sleep(FOREIGN_NS);
+	}
+	return arg;
+}
+
+/* Two tasks, each of which wakes the other. */
+static struct pl_sem tokens[2];
+
+static void give_back(void *arg)
+{
+	(void)arg;
+	while (pl_now() < end_ns) {
+		pl_sem_wait(&tokens[0]);
+		pl_sim_compute(LEAF_NS);
+		pl_sem_post(&tokens[1], 1);
+	}
+}
+
+static void pass_token(void *arg)
+{
+	uint64_t began;
+	pl_task_t other;
+
+	(void)arg;
+	if (pl_spawn(&other, give_back, NULL, NULL))
+		abort();
+	while ((began = pl_now()) < end_ns) {
+		pl_sem_post(&tokens[0], 1);
+		pl_sim_compute(LEAF_NS);
+		pl_sem_wait(&tokens[1]);
+		note(began);
+	}
+	pl_sem_post(&tokens[0], 1);
+	pl_join(other);
+}
+
 /* A thread of another program. */
 static void *be_neighbour(void *arg)
 {
@@ -260,25 +382,29 @@ static void run(void)
 {
 	int nr = 0, i, nr_neighbours = load->nr_neighbours *
 				       atoi(getenv("SIM_CPUS"));
-	pthread_t neighbours[64];
-	pthread_t client;
+	void *(*thread)(void *arg) = load->nr_answers ? be_client :
+							load->foreign;
+	pthread_t neighbours[64], outside;
 	pl_task_t tasks[512];
 
 	begin_ns = pl_now() + WARM_UP_NS;
 	end_ns = begin_ns + LENGTH_NS;
 	add_neighbours(neighbours, nr_neighbours);
 	connect_all();
-	spawn(tasks, &nr, load->nr_answers ? load->nr_answers : NR_CONNECTIONS,
-	      load->nr_answers ? answer : serve);
-	if (load->nr_answers &&
-	    pthread_create(&client, NULL, be_client, NULL))
+	if (load->nr_answers)
+		spawn(tasks, &nr, load->nr_answers, answer);
+	else if (load->serve)
+		spawn(tasks, &nr, 1, load->serve);
+	else if (!load->foreign)
+		spawn(tasks, &nr, NR_CONNECTIONS, serve);
+	if (thread && pthread_create(&outside, NULL, thread, NULL))
 		abort();
 	spawn(tasks, &nr, load->nr_blockers, block);
 	spawn(tasks, &nr, load->nr_hogs, compute);
 	while (nr)
 		pl_join(tasks[--nr]);
-	if (load->nr_answers)
-		pthread_join(client, NULL);
+	if (thread)
+		pthread_join(outside, NULL);
 	for (i = 0; i < nr_neighbours; i++)
 		pthread_join(neighbours[i], NULL);
 }
