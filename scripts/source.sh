@@ -57,15 +57,6 @@ module_is_quiet() {
 		module/*.[ch]
 }
 
-# In all that people read; the list itself and its test name them.
-retired_words() {
-	# shellcheck disable=SC2046 # words are meant
-	awk -f scripts/lint/comments.awk -f scripts/lint/retired.awk \
-		scripts/lint/retired \
-		$(tracked | grep -vE \
-		"$NO_COMMENTS|\.tsv$|^scripts/lint/retired|^scripts/test/test-lint")
-}
-
 check_commits() {
 	local reason
 
