@@ -250,11 +250,12 @@ struct pl_stat {
 	/* of those raised: tasks waited, or waited behind one that computes; */
 	uint64_t	raised_waits;
 	uint64_t	raised_stuck;
-	uint64_t	raised_batch;	/* pl_spawn_many(); */
-	uint64_t	raised_back;	/* fewer were tried, and did less */
-	/* of those lowered: fewer suffice; to try whether fewer do as much */
-	uint64_t	lowered_unused;
-	uint64_t	lowered_trial;
+	uint64_t	raised_trial;	/* to see whether more do better */
+	/* fewer were tried, and did worse; or nothing was to do for 0.1 s */
+	uint64_t	raised_back;
+	/* of those lowered: more were tried, and did no better; */
+	uint64_t	lowered_back;
+	uint64_t	lowered_trial;	/* to see whether fewer do as well */
 };
 
 #define PL_STAT_INIT		PL__SIZED(struct pl_stat)

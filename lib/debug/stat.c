@@ -113,19 +113,19 @@ static void add_changes(struct pl_stat *st)
 {
 	uint64_t waits = load_relaxed(&pl__rt.nr_changes[PL__RAISED_WAITS]);
 	uint64_t stuck = load_relaxed(&pl__rt.nr_changes[PL__RAISED_STUCK]);
-	uint64_t batch = load_relaxed(&pl__rt.nr_changes[PL__RAISED_BATCH]);
+	uint64_t more = load_relaxed(&pl__rt.nr_changes[PL__RAISED_TRIAL]);
 	uint64_t back = load_relaxed(&pl__rt.nr_changes[PL__RAISED_BACK]);
-	uint64_t unused = load_relaxed(&pl__rt.nr_changes[PL__LOWERED_UNUSED]);
-	uint64_t trial = load_relaxed(&pl__rt.nr_changes[PL__LOWERED_TRIAL]);
+	uint64_t less = load_relaxed(&pl__rt.nr_changes[PL__LOWERED_BACK]);
+	uint64_t fewer = load_relaxed(&pl__rt.nr_changes[PL__LOWERED_TRIAL]);
 
-	st->active_raised += waits + stuck + batch + back;
-	st->active_lowered += unused + trial;
+	st->active_raised += waits + stuck + more + back;
+	st->active_lowered += less + fewer;
 	st->raised_waits += waits;
 	st->raised_stuck += stuck;
-	st->raised_batch += batch;
+	st->raised_trial += more;
 	st->raised_back += back;
-	st->lowered_unused += unused;
-	st->lowered_trial += trial;
+	st->lowered_back += less;
+	st->lowered_trial += fewer;
 }
 
 static void add_runtime(struct pl_stat *st)

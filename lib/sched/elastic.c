@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 #include "sched/elastic.h"
-#include "base/inject.h"
 #include "base/probe.h"
 #include "base/sys.h"
 #include "sched/sched.h"
@@ -8,61 +7,76 @@
 #include <string.h>
 
 #define WAIT_NS		(100 * 1000ULL)	/* a task waits so long: too few run */
+#define FAIL_NS		(1000 * 1000ULL) /* the same where fewer are tried */
+#define RECENT_NS	(2 * 1000 * 1000ULL)	/* by the looks of so long */
 #define STUCK_NS	(40 * 1000ULL)	/* no task taken for so long: too few */
-#define INTERVAL_NS	(200 * 1000ULL)	/* of looks while more may run */
-#define QUIET_NS	(2 * 1000 * 1000ULL) /* if none waits, or no more pay */
-#define WINDOW_NS	(5 * 1000 * 1000ULL)	/* to judge from */
-#define EACH_NS		(50 * 1000ULL)	/* of a window, for each worker */
+#define INTERVAL_NS	(200 * 1000ULL)	/* of looks while tasks wait */
+#define MEASURING_NS	(500 * 1000ULL)	/* of those that measure */
+#define QUIET_NS	(2 * 1000 * 1000ULL)	/* of others */
+#define MEASURE_NS	(10 * 1000 * 1000ULL)
+#define EACH_NS		(50 * 1000ULL)	/* of that, for each worker */
+#define SETTLE_NS	(2 * 1000 * 1000ULL)	/* before a trial counts */
 #define GONE_NS		(100 * 1000 * 1000ULL)	/* void after such a sleep */
-#define HOLD_FIRST_NS	(20 * 1000 * 1000ULL)	/* a judgement holds */
-#define HOLD_LAST_NS	(2 * NSEC_PER_SEC)
+#define REST_FIRST_NS	(20 * 1000 * 1000ULL)	/* a verdict holds */
+#define MORE_FIRST_NS	(300 * 1000 * 1000ULL)	/* the same against more */
+#define REST_LAST_NS	(2 * NSEC_PER_SEC)
+#define REST_TIMES	4
 
 /* Percent. */
-#define ROOM		60	/* so much of fewer is used: fewer suffice */
 #define ALL		105	/* no more than all of fewer: may suffice */
-#define SAME		95	/* at least so much of before: as good */
+#define BUSY		80	/* so much of all: more may do more */
+#define LESS		97	/* of what others took: fewer */
+#define CHEAPER		85	/* of processor time for a task */
 
-/* Batches: how sure it is that a batch needs more workers. */
-#define BATCH_SURE	2
-#define BATCH_MOST	3
+/* Tasks wait longer: a quarter, and what a look does not tell from nothing. */
+#define LONGER		1.25
+#define CLOSE_NS	2000
+#define CLOSE_TASKS	0.25
 
 /* What the workers did in a while. */
 struct elastic_work {
-	uint64_t	us;		/* its length */
-	uint64_t	used_us;	/* processor time */
-	uint32_t	taken;		/* tasks */
-	bool		is_saturated;	/* tasks waited at all looks */
+	uint64_t	ns;		/* its length */
+	uint64_t	taken;		/* tasks */
+	uint64_t	used_ns;	/* processor time, at the end */
+	double		waited_ns;	/* all tasks together, by the looks */
 };
+
+/* What has changed since the last look. */
+struct elastic_look {
+	uint64_t	ns;
+	uint64_t	waiting;	/* tasks, now */
+	uint64_t	taken;		/* tasks */
+};
+
+enum elastic_phase {
+	RESTS,
+	MEASURES,	/* what those that run do */
+	SETTLES,	/* another number runs, of which */
+	TRIES,		/* it measures what these do */
+};
+
+/* A verdict against fewer, or against more. */
+enum { AGAINST_FEWER, AGAINST_MORE, NR_VERDICTS };
 
 /* W: sysmon's thread, and while no sysmon runs. */
 static struct {
 	bool			is_on;
+	enum elastic_phase	phase;
+	uint64_t		until_ns;	/* of RESTS and SETTLES */
 	uint64_t		look_ns;	/* the last look */
-	uint32_t		look_ticks;	/* tasks taken until then */
-	uint64_t		since_ns;	/* the window, to judge by */
-	uint32_t		since_ticks;
-	bool			is_saturated;
+	uint64_t		look_taken;	/* tasks taken until then */
 	bool			has_waited;	/* tasks, at the last look */
-	uint32_t		nr_untried;	/* before a trial, or 0 */
+	struct elastic_work	recent;		/* a while for that */
+	struct elastic_work	work;		/* in this phase */
+	uint32_t		nr_before;	/* the trial */
 	struct elastic_work	before;		/* that trial, with those */
-	uint64_t		refused_until; /* more do not pay */
-	uint64_t		refuse_ns;
-	uint64_t		paid_until; /* fewer do not pay */
-	uint64_t		paid_ns;
+	bool			have_fewer_won;	/* no cause for more if */
+	uint64_t		content_ns;	/* a task waits so long */
+	uint64_t		held_until[NR_VERDICTS];
+	uint64_t		hold_ns[NR_VERDICTS];	/* the next one */
 } elastic;
 
-/* L: lock is held. */
-static struct {
-	struct pl__lock		lock;	/* to change pl__rt.active */
-	_Atomic bool		has_batch;	/* since sysmon looked */
-	_Atomic bool		has_raised;	/* such a batch did */
-	_Atomic uint32_t	sure;	/* 0 to BATCH_MOST; sysmon writes */
-} batch;
-
-static uint64_t double_hold(uint64_t ns)
-{
-	return ns * 2 < HOLD_LAST_NS ? ns * 2 : HOLD_LAST_NS;
-}
+static struct pl__lock lock;	/* to change pl__rt.active */
 
 static uint32_t nr_active(void)
 {
@@ -80,6 +94,20 @@ uint32_t pl__nr_ticks(void)
 	return sum;
 }
 
+/* May be one less than the last time. */
+static uint64_t nr_taken(void)
+{
+	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
+	struct pl__worker_stat *st;
+	uint64_t sum = 0;
+
+	for (i = 0; i < nr; i++) {
+		st = &pl__rt.workers[i]->stat;
+		sum += load_relaxed(&st->switches) - load_relaxed(&st->idles);
+	}
+	return sum;
+}
+
 static uint64_t nr_waiting(void)
 {
 	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
@@ -91,7 +119,10 @@ static uint64_t nr_waiting(void)
 	return sum ? sum : 1;
 }
 
-/* Processor time that the workers have used since the last call. */
+/*
+ * Processor time that the workers have used since the last call; but for those
+ * that compute for long, beside which others run.
+ */
 static uint64_t cpu_used(void)
 {
 	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
@@ -103,18 +134,12 @@ static uint64_t cpu_used(void)
 		w = pl__rt.workers[i];
 		tid = load_relaxed(&w->tid);
 		ns = tid ? pl__tid_cpu_ns(tid) : 0;
-		if (ns > w->sysmon.elastic_cpu_ns)
+		if (ns > w->sysmon.elastic_cpu_ns &&
+		    load_relaxed(&w->duty) != PL__STALLED)
 			sum += ns - w->sysmon.elastic_cpu_ns;
 		w->sysmon.elastic_cpu_ns = ns;
 	}
 	return sum;
-}
-
-static void window_begin(uint64_t now, uint32_t ticks)
-{
-	elastic.since_ns = now;
-	elastic.since_ticks = ticks;
-	elastic.is_saturated = true;
 }
 
 /* ---- the number ---- */
@@ -133,300 +158,365 @@ static void set_active_locked(uint32_t nr, int why)
 	PL_PROBE3(active, old, nr, why);
 }
 
-/* Another thread may have raised it further meanwhile: that stands. */
 static void set_active(uint32_t nr, enum pl__elastic_why why)
 {
 	uint32_t old;
 
-	pl__lock(&batch.lock);
+	pl__lock(&lock);
 	old = nr_active();
-	if (nr > old || why >= PL__LOWERED_UNUSED)
-		set_active_locked(nr, (int)why);
+	set_active_locked(nr, (int)why);
 	if (nr_active() != old)
 		counter_inc(&pl__rt.nr_changes[why]);
-	pl__unlock(&batch.lock);
+	pl__unlock(&lock);
 }
 
-static void raise_to(uint32_t nr, enum pl__elastic_why why)
+static void change_to(uint32_t nr, enum pl__elastic_why up,
+		      enum pl__elastic_why down)
 {
 	uint32_t old = nr_active();
 
+	set_active(nr, nr > old ? up : down);
 	if (nr <= old)
 		return;
-	set_active(nr, why);
 	pl__full_barrier();
-	pl__notify_more(nr - old);
+	pl__notify_many(nr - old);
 }
 
-/* ---- batches ---- */
+/* ---- trials ---- */
 
-void pl__elastic_batch(uint32_t nr)
+static void begin(enum elastic_phase phase, uint64_t until_ns)
 {
-	uint32_t old = nr_active(), most = load_relaxed(&pl__rt.target);
+	elastic.phase = phase;
+	elastic.until_ns = until_ns;
+	memset(&elastic.work, 0, sizeof(elastic.work));
+	if (phase == MEASURES || phase == TRIES)
+		cpu_used();
+}
 
-	if (old >= most || nr <= old)
+static void hold(int verdict, uint64_t now)
+{
+	uint64_t ns = elastic.hold_ns[verdict];
+
+	elastic.held_until[verdict] = now + ns;
+	ns *= REST_TIMES;
+	elastic.hold_ns[verdict] = ns < REST_LAST_NS ? ns : REST_LAST_NS;
+}
+
+/* Nothing was to do for a while: what comes may be another load.  All run. */
+static void forget(uint64_t now)
+{
+	elastic.have_fewer_won = false;
+	elastic.has_waited = false;
+	memset(elastic.held_until, 0, sizeof(elastic.held_until));
+	elastic.hold_ns[AGAINST_FEWER] = REST_FIRST_NS;
+	elastic.hold_ns[AGAINST_MORE] = MORE_FIRST_NS;
+	begin(RESTS, now + REST_FIRST_NS);
+	change_to(load_relaxed(&pl__rt.target), PL__RAISED_BACK,
+		  PL__LOWERED_BACK);
+}
+
+/* By two deviations of what comes by chance. */
+static bool takes_less(const struct elastic_work *a,
+		       const struct elastic_work *b)
+{
+	double x = (double)a->taken / (double)a->ns;
+	double y = (double)b->taken / (double)b->ns;
+	double var = x / (double)a->ns + y / (double)b->ns;
+
+	return x * 100 < y * LESS && (y - x) * (y - x) > 4 * var;
+}
+
+/* How long a task waits, by Little's law. */
+static double wait_ns(const struct elastic_work *m)
+{
+	return m->taken ? m->waited_ns / (double)m->taken : 0;
+}
+
+/* How many wait at a time. */
+static double mean_waiting(const struct elastic_work *m)
+{
+	return m->waited_ns / (double)m->ns;
+}
+
+static bool waits_longer(const struct elastic_work *a,
+			 const struct elastic_work *b)
+{
+	return wait_ns(a) > wait_ns(b) * LONGER + CLOSE_NS ||
+	       mean_waiting(a) > mean_waiting(b) * LONGER + CLOSE_TASKS;
+}
+
+/* A task takes less processor time: caches are warm, and fewer are woken. */
+static bool is_cheaper(const struct elastic_work *a,
+		       const struct elastic_work *b)
+{
+	return (double)a->used_ns * (double)b->taken * 100 <
+	       (double)b->used_ns * (double)a->taken * CHEAPER;
+}
+
+/* As many workers as @more do better than fewer. */
+static bool are_more_better(const struct elastic_work *more,
+			    const struct elastic_work *fewer)
+{
+	if (takes_less(more, fewer))
+		return false;
+	return takes_less(fewer, more) ||
+	       (!is_cheaper(fewer, more) && waits_longer(fewer, more));
+}
+
+static bool is_trial_won(bool is_more)
+{
+	return is_more ? are_more_better(&elastic.work, &elastic.before) :
+			 !are_more_better(&elastic.before, &elastic.work);
+}
+
+static bool is_trial_of_fewer(void)
+{
+	return elastic.phase >= SETTLES && nr_active() < elastic.nr_before;
+}
+
+static void trial_end(uint64_t now, bool is_kept)
+{
+	bool is_more = !is_trial_of_fewer();
+
+	if (is_kept) {
+		elastic.have_fewer_won = !is_more;
+		elastic.content_ns = (uint64_t)wait_ns(&elastic.work);
+		hold(is_more ? AGAINST_FEWER : AGAINST_MORE, now);
+		begin(MEASURES, 0);
+	} else {
+		hold(is_more ? AGAINST_MORE : AGAINST_FEWER, now);
+		change_to(elastic.nr_before, PL__RAISED_BACK, PL__LOWERED_BACK);
+		begin(RESTS, now + REST_FIRST_NS);
+	}
+}
+
+/* How many would do if each were used to so many percent. */
+static uint32_t nr_enough(uint64_t used_ns, uint64_t ns, uint32_t percent)
+{
+	uint64_t each = ns * percent / 100;
+
+	return used_ns <= each ? 1 : (uint32_t)((used_ns + each - 1) / each);
+}
+
+static uint32_t nr_to_try(uint64_t now)
+{
+	uint32_t nr = nr_active(), most = load_relaxed(&pl__rt.target);
+	uint64_t used = elastic.work.used_ns, ns = elastic.work.ns;
+	uint32_t enough = nr_enough(used, ns, ALL);
+
+	if (enough < nr && now >= elastic.held_until[AGAINST_FEWER])
+		return enough > nr / 2 ? enough : nr / 2;
+	if (nr < most && now >= elastic.held_until[AGAINST_MORE] &&
+	    (used * 100 >= ns * nr * BUSY || wait_ns(&elastic.work) >= WAIT_NS))
+		return nr < most / 2 ? 2 * nr : most;
+	return nr;
+}
+
+static void trial_begin(uint64_t now)
+{
+	uint32_t nr;
+
+	elastic.work.used_ns = cpu_used();
+	nr = nr_to_try(now);
+	if (!elastic.work.taken || nr == nr_active()) {
+		begin(RESTS, now + REST_FIRST_NS);
 		return;
-	store_relaxed(&batch.has_batch, true);
-	if (load_relaxed(&batch.sure) < BATCH_SURE)
-		return;
-	store_relaxed(&batch.has_raised, true);
-	set_active(nr < most - old ? old + nr : most, PL__RAISED_BATCH);
-	/* [elastic-b] pairs with [elastic-a] in sysmon.c. */
-	pl__full_barrier();
-	PL_INJECT("elastic-b");
-	if (load_relaxed(&pl__rt.sysmon) == PL__SYSMON_ASLEEP)
-		pl__sysmon_kick();
+	}
+	elastic.nr_before = nr_active();
+	elastic.before = elastic.work;
+	change_to(nr, PL__RAISED_TRIAL, PL__LOWERED_TRIAL);
+	begin(SETTLES, now + SETTLE_NS);
 }
 
-static void batch_learn(bool has_needed)
+/* Reading the clocks of all workers takes a part of it that stays small. */
+static bool is_measured(void)
 {
-	uint32_t sure = load_relaxed(&batch.sure);
+	uint64_t ns = load_relaxed(&pl__rt.nr_started) * EACH_NS;
 
-	if (has_needed && sure < BATCH_MOST)
-		store_relaxed(&batch.sure, sure + 1);
-	else if (!has_needed && sure)
-		store_relaxed(&batch.sure, sure - 1);
+	return elastic.work.ns >= (ns > MEASURE_NS ? ns : MEASURE_NS);
 }
 
-/* More workers run, as tasks wait. */
-static void batch_grown(void)
+static void go_on(uint64_t now)
 {
-	if (!load_relaxed(&batch.has_batch))
-		return;
-	store_relaxed(&batch.has_batch, false);
-	batch_learn(true);
+	switch (elastic.phase) {
+	case RESTS:
+		if (now >= elastic.until_ns)
+			begin(MEASURES, 0);
+		break;
+	case MEASURES:
+		if (is_measured())
+			trial_begin(now);
+		break;
+	case SETTLES:
+		if (now >= elastic.until_ns)
+			begin(TRIES, 0);
+		break;
+	case TRIES:
+		if (!is_measured())
+			break;
+		elastic.work.used_ns = cpu_used();
+		trial_end(now, is_trial_won(!is_trial_of_fewer()));
+		break;
+	}
 }
 
-/* A window ends: a batch has needed no more, or not those that it has got. */
-static void batch_window_end(const struct elastic_work *m)
+/* ---- more at once ---- */
+
+/* It has tasks, and has taken none in @ns, as the one that it runs computes. */
+static bool is_stuck(struct pl__worker *w, uint64_t ns)
 {
-	bool has_raised = load_relaxed(&batch.has_raised);
+	struct pl__sysmon_view *s = &w->sysmon;
+	uint32_t tick = load_relaxed(&w->tick), before = s->elastic_tick;
+	uint64_t cpu_ns = s->elastic_look_ns;
 
-	if (!load_relaxed(&batch.has_batch))
-		return;
-	store_relaxed(&batch.has_batch, false);
-	store_relaxed(&batch.has_raised, false);
-	if (!has_raised || m->used_us < m->us / 2)
-		batch_learn(false);
+	s->elastic_tick = tick;
+	if (load_relaxed(&w->duty) != PL__RUNS ||
+	    (pl__deque_empty(&w->deque) && pl__deque_empty(&w->events) &&
+	     load_relaxed(&w->ring_state) != PL__ORPHAN_READY))
+		return false;
+	s->elastic_look_ns = pl__tid_cpu_ns(load_relaxed(&w->tid));
+	return tick == before && (s->elastic_look_ns - cpu_ns) * 2 >= ns;
 }
 
-/* ---- more ---- */
-
-/* It has tasks, and has taken none since the last look. */
-static bool is_stuck(struct pl__worker *w)
-{
-	uint32_t tick = load_relaxed(&w->tick);
-	bool is_same = tick == w->sysmon.elastic_tick;
-
-	w->sysmon.elastic_tick = tick;
-	return is_same && load_relaxed(&w->duty) == PL__RUNS &&
-	       (!pl__deque_empty(&w->deque) || !pl__deque_empty(&w->events) ||
-		load_relaxed(&w->ring_state) == PL__ORPHAN_READY);
-}
-
-static uint32_t nr_stuck(void)
+static uint32_t nr_stuck(uint64_t ns)
 {
 	uint32_t nr = load_acquire(&pl__rt.nr_started), i, sum = 0;
 
 	for (i = 0; i < nr; i++)
-		sum += is_stuck(pl__rt.workers[i]);
+		sum += is_stuck(pl__rt.workers[i], ns);
 	return sum;
 }
 
-/*
- * Tasks wait for long, by Little's law, at two looks in a row.  The first may
- * come with the burst, all of which is run in a moment.
- */
-static bool is_wait_long(uint64_t ns, uint64_t waiting, uint32_t taken)
+/* Trials decide on fewer, unless tasks wait for too long. */
+static bool has_tried_fewer(uint64_t *longest_ns)
 {
-	bool has_waited = elastic.has_waited;
-
-	elastic.has_waited = waiting * ns / taken >= WAIT_NS;
-	return has_waited && elastic.has_waited;
+	if (is_trial_of_fewer())
+		*longest_ns = FAIL_NS + 2 * (uint64_t)wait_ns(&elastic.before);
+	else if (elastic.have_fewer_won)
+		*longest_ns = FAIL_NS + 2 * elastic.content_ns;
+	else
+		return false;
+	return true;
 }
 
 /*
- * How many more are to run: tasks wait for long, or behind one that computes.
- * The latter ends a trial.
+ * Tasks wait for long, at two looks in a row: the first may come with the
+ * burst, all of which is run in a moment.  Where fewer were tried, by all looks
+ * of a while, as at each of these that worker may wait for a processor.
  */
-static uint32_t nr_more(uint64_t now, uint32_t ticks,
-			enum pl__elastic_why *why)
+static bool is_wait_long(const struct elastic_look *l)
 {
-	uint64_t ns = now - elastic.look_ns, waiting = nr_waiting();
-	uint32_t taken = ticks - elastic.look_ticks, stuck = nr_stuck();
+	uint64_t longest_ns = WAIT_NS, taken;
+	bool has_tried = has_tried_fewer(&longest_ns), is_long, was_long;
+	struct elastic_work *m = &elastic.recent;
+
+	m->ns += l->ns;
+	m->taken += l->taken;
+	m->waited_ns += (double)l->waiting * (double)l->ns;
+	if (has_tried && m->ns < RECENT_NS)
+		return false;
+	taken = m->taken ? m->taken : 1;
+	is_long = m->waited_ns >= (double)longest_ns * (double)taken;
+	memset(m, 0, sizeof(*m));
+	was_long = elastic.has_waited;
+	elastic.has_waited = is_long;
+	return is_long && (has_tried || was_long);
+}
+
+/* More are to run: tasks wait for long, or behind one that computes. */
+static uint32_t nr_more(const struct elastic_look *l, enum pl__elastic_why *why)
+{
+	uint32_t stuck = nr_stuck(l->ns), most = (uint32_t)l->waiting;
 
 	if (pl__is_short())
 		return 0;
 	*why = PL__RAISED_STUCK;
-	if (!taken || stuck)
-		return ns < STUCK_NS ? 0 : taken ? stuck : (uint32_t)waiting;
-	if (elastic.nr_untried || now < elastic.refused_until ||
-	    !is_wait_long(ns, waiting, taken))
+	if (stuck && l->ns >= STUCK_NS)
+		return stuck;
+	if (!is_wait_long(l))
 		return 0;
 	*why = PL__RAISED_WAITS;
-	return nr_active() < waiting ? nr_active() : (uint32_t)waiting;
+	return nr_active() < most ? nr_active() : most;
 }
 
-static bool elastic_grow(uint64_t now, uint32_t ticks)
+static bool elastic_grow(uint64_t now, const struct elastic_look *l)
 {
 	uint32_t nr = nr_active(), most = load_relaxed(&pl__rt.target), more;
 	enum pl__elastic_why why;
 
 	if (nr >= most)
 		return false;
-	more = nr_more(now, ticks, &why);
+	more = nr_more(l, &why);
 	if (!more)
 		return false;
 	elastic.has_waited = false;
-	elastic.nr_untried = 0;
-	batch_grown();
-	cpu_used();
-	window_begin(now, ticks);
-	raise_to(more < most - nr ? nr + more : most, why);
+	if (is_trial_of_fewer()) {
+		trial_end(now, false);
+		return true;
+	}
+	begin(RESTS, now + REST_FIRST_NS);
+	change_to(more < most - nr ? nr + more : most, why, why);
 	return true;
-}
-
-/* ---- does it pay? ---- */
-
-/*
- * As many tasks are taken, or as much processor time is got: then the others
- * only waited for processors.
- */
-static bool is_as_good(const struct elastic_work *few,
-		       const struct elastic_work *many)
-{
-	return !few->is_saturated ||
-	       few->taken * many->us * 100 >= many->taken * few->us * SAME ||
-	       few->used_us * many->us * 100 >= many->used_us * few->us * SAME;
-}
-
-/* A window with fewer workers than before is over. */
-static void end_trial(uint64_t now, const struct elastic_work *few)
-{
-	uint32_t nr = elastic.nr_untried;
-
-	elastic.nr_untried = 0;
-	if (is_as_good(few, &elastic.before)) {
-		elastic.refused_until = now + elastic.refuse_ns;
-		elastic.refuse_ns = double_hold(elastic.refuse_ns);
-		elastic.paid_ns = HOLD_FIRST_NS;
-	} else {
-		elastic.paid_until = now + elastic.paid_ns;
-		elastic.paid_ns = double_hold(elastic.paid_ns);
-		elastic.refuse_ns = HOLD_FIRST_NS;
-		raise_to(nr, PL__RAISED_BACK);
-	}
-}
-
-/* How many would do if each were used to so many percent. */
-static uint32_t nr_enough(const struct elastic_work *m, uint32_t percent)
-{
-	uint64_t each = m->us * percent / 100;
-
-	return m->used_us <= each ? 1 :
-	       (uint32_t)((m->used_us + each - 1) / each);
-}
-
-/* Tries fewer where the workers had no more than these can use. */
-static void shrink(uint64_t now, const struct elastic_work *m)
-{
-	uint32_t nr = nr_active(), enough = nr_enough(m, ROOM);
-
-	/* The load has gone that more workers were of no use for. */
-	if (!m->is_saturated && m->used_us * 100 < m->us * ROOM)
-		elastic.refused_until = 0;
-	if (nr <= 1)
-		return;
-	if (!m->is_saturated && enough < nr) {
-		set_active(enough, PL__LOWERED_UNUSED);
-		return;
-	}
-	enough = nr_enough(m, ALL);
-	if (enough >= nr || now < elastic.paid_until)
-		return;
-	elastic.nr_untried = nr;
-	elastic.before = *m;
-	set_active(enough, PL__LOWERED_TRIAL);
-}
-
-static void window_end(uint64_t now, uint32_t ticks)
-{
-	struct elastic_work m = {
-		.us = (now - elastic.since_ns) / 1000,
-		.used_us = cpu_used() / 1000,
-		.taken = ticks - elastic.since_ticks,
-		.is_saturated = elastic.is_saturated,
-	};
-
-	batch_window_end(&m);
-	if (elastic.nr_untried)
-		end_trial(now, &m);
-	else
-		shrink(now, &m);
-	window_begin(now, ticks);
 }
 
 /* ---- for sysmon ---- */
 
-/* Reading the clocks of all workers takes a part of it that stays small. */
-static uint64_t window_ns(void)
+static struct elastic_look look_at_workers(uint64_t now, bool has_work)
 {
-	uint64_t ns = load_relaxed(&pl__rt.nr_started) * EACH_NS;
+	uint64_t taken = nr_taken();
+	struct elastic_look l = {
+		.ns = now - elastic.look_ns,
+		.waiting = has_work ? nr_waiting() : 0,
+		.taken = taken - elastic.look_taken,
+	};
 
-	return ns > WINDOW_NS ? ns : WINDOW_NS;
+	if ((int64_t)l.taken < 0)
+		l.taken = 0;
+	elastic.look_ns = now;
+	elastic.look_taken = taken;
+	return l;
 }
 
 bool pl__elastic_look(uint64_t now, bool has_work)
 {
-	uint32_t ticks;
-	bool is_raised;
+	struct elastic_look l;
 
 	if (!elastic.is_on)
 		return false;
-	ticks = pl__nr_ticks();
-	if (now - elastic.look_ns > GONE_NS) {
-		elastic.nr_untried = 0;
-		cpu_used();
-		window_begin(now, ticks);
-		elastic.look_ns = now;
-		elastic.look_ticks = ticks;
-	}
-	elastic.is_saturated &= has_work;
+	l = look_at_workers(now, has_work);
 	elastic.has_waited &= has_work;
-	is_raised = has_work && elastic_grow(now, ticks);
-	if (!is_raised && now - elastic.since_ns >= window_ns())
-		window_end(now, ticks);
-	elastic.look_ns = now;
-	elastic.look_ticks = ticks;
-	return is_raised;
+	if (l.ns > GONE_NS) {
+		forget(now);
+		return has_work;
+	}
+	elastic.work.ns += l.ns;
+	elastic.work.taken += l.taken;
+	elastic.work.waited_ns += (double)l.waiting * (double)l.ns;
+	if (has_work && elastic_grow(now, &l))
+		return true;
+	go_on(now);
+	return false;
 }
 
 uint64_t pl__elastic_interval(uint64_t ns, bool has_work)
 {
-	uint64_t most = INTERVAL_NS;
+	uint64_t most = QUIET_NS;
 
-	if (!elastic.is_on || nr_active() >= load_relaxed(&pl__rt.target))
+	if (!elastic.is_on)
 		return ns;
-	if (!has_work || elastic.nr_untried ||
-	    elastic.look_ns < elastic.refused_until)
-		most = QUIET_NS;
+	if (has_work && !elastic.have_fewer_won &&
+	    nr_active() < load_relaxed(&pl__rt.target))
+		most = INTERVAL_NS;
+	else if (elastic.phase == MEASURES || elastic.phase == TRIES)
+		most = MEASURING_NS;
 	return ns < most ? ns : most;
-}
-
-uint64_t pl__elastic_deadline(uint64_t now, uint64_t deadline_ns)
-{
-	uint64_t lower_ns = now + HOLD_FIRST_NS;
-
-	return elastic.is_on && nr_active() > 1 && lower_ns < deadline_ns ?
-	       lower_ns : deadline_ns;
 }
 
 void pl__elastic_follow(void)
 {
-	pl__lock(&batch.lock);
-	set_active_locked(elastic.is_on ? nr_active() : UINT32_MAX,
-			  PL__NR_ELASTIC_WHY);
-	pl__unlock(&batch.lock);
+	pl__lock(&lock);
+	set_active_locked(UINT32_MAX, PL__NR_ELASTIC_WHY);
+	pl__unlock(&lock);
 }
 
 void pl__elastic_start(bool is_elastic)
@@ -434,13 +524,12 @@ void pl__elastic_start(bool is_elastic)
 	int why;
 
 	memset(&elastic, 0, sizeof(elastic));
-	memset(&batch, 0, sizeof(batch));
+	memset(&lock, 0, sizeof(lock));
 	elastic.is_on = is_elastic;
-	elastic.refuse_ns = elastic.paid_ns = HOLD_FIRST_NS;
 	store_relaxed(&pl__rt.active, 0);
-	pl__lock(&batch.lock);
-	set_active_locked(is_elastic ? 1 : UINT32_MAX, PL__NR_ELASTIC_WHY);
-	pl__unlock(&batch.lock);
+	pl__lock(&lock);
+	set_active_locked(UINT32_MAX, PL__NR_ELASTIC_WHY);
+	pl__unlock(&lock);
 	for (why = 0; why < PL__NR_ELASTIC_WHY; why++)
 		store_relaxed(&pl__rt.nr_changes[why], 0);
 }

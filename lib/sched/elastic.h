@@ -1,28 +1,27 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * elastic: as many workers run as the load needs, up to the target
+ * elastic: as many workers run as pay, up to the target
  *
- * A second worker for what one could do costs a wake, a sleep and cold caches
- * for each batch of events.  So `active` workers are meant to run, from 1 to
- * the target, and sysmon sets that number.  All else follows from it: a
- * submitter notifies while fewer run, and wakes sysmon otherwise; a worker
- * above it is surplus, see rt.h.  sysmon raises the number where tasks wait for
- * longer than 0.1 ms, or where none is taken at all; and lowers it where
- * the workers use no more processor time than fewer could.  If fewer take as
- * many tasks, or get as much processor time, it keeps to them for a while:
- * processors that others use, or a quota, are no use to more workers.
+ * `active` workers are meant to run: the target at first.  All else follows
+ * from it: a submitter notifies while fewer run, and wakes sysmon otherwise; a
+ * worker above it is surplus, see rt.h.  A second worker for what one could do
+ * costs a wake, a sleep and cold caches for each batch of events, and takes a
+ * processor from what sends them; but a tree of tasks takes half of the time.
+ * No rule tells the two apart, so sysmon tries:
  *
- * A submitter of several tasks raises the number itself, where such batches
- * needed it before:
+ *	RESTS -> MEASURES -> SETTLES -> TRIES -> RESTS
+ *	         10 ms       2 ms       10 ms
  *
- *	sysmon				submitter of a batch
- *	word = ASLEEP			active = more
- *	full barrier	[elastic-a]	full barrier		[elastic-b]
- *	if (active is 1)		if (word is ASLEEP)
- *		sleep without a deadline	wake sysmon
+ * It tries half as many where these could use as much processor time, and twice
+ * as many where all is used, or tasks wait for 0.1 ms.  More are kept if they
+ * take more tasks; or as many, these wait shorter, and fewer would not save an
+ * eighth of the processor time.  A verdict holds for 20 ms, one against more
+ * for 0.3 s, and each of the same kind for four times as long, up to 2 s.
+ * After 0.1 s with nothing to do all run again.
  *
- * Invariant: sysmon does not sleep without a deadline while the number is above
- * one.  Otherwise it is never lowered again.
+ * Where fewer run than may, it does not wait for a trial: it raises the number
+ * where tasks wait for 0.1 ms, or, if fewer have won one, for 1 ms and twice as
+ * long as then; or behind a task that computes.
  */
 #ifndef PL_ELASTIC_H
 #define PL_ELASTIC_H
@@ -33,23 +32,23 @@
 enum pl__elastic_why {
 	PL__RAISED_WAITS,	/* tasks waited for long */
 	PL__RAISED_STUCK,	/* they waited behind one that computes */
-	PL__RAISED_BATCH,	/* many were spawned at once */
-	PL__RAISED_BACK,	/* fewer were tried, and did less */
-	PL__LOWERED_UNUSED,	/* fewer suffice for what was used */
-	PL__LOWERED_TRIAL,	/* to see whether fewer do as much */
+	PL__RAISED_TRIAL,	/* to see whether more do better */
+	PL__RAISED_BACK,	/* fewer did worse; or there was a pause */
+	PL__LOWERED_TRIAL,	/* to see whether fewer do as well */
+	PL__LOWERED_BACK,	/* more did no better */
 	PL__NR_ELASTIC_WHY
 };
 
 /*
- * While no sysmon and no worker runs, and there are lots: the number follows
- * the load, or is the target.
+ * While no sysmon and no worker runs, and there are lots: the number is the
+ * target, and stays so unless it is elastic.
  */
 void pl__elastic_start(bool is_elastic);
 
-/* Tasks that all workers have taken; wraps around, as each one's count does. */
+/* Looks for a task of all workers; wraps around, as each one's count does. */
 uint32_t pl__nr_ticks(void);
 
-/* The target has changed. */
+/* The target has changed: so many run. */
 void pl__elastic_follow(void);
 
 /*
@@ -59,14 +58,5 @@ bool pl__elastic_look(uint64_t now, bool has_work);
 
 /* sysmon: the time until the next look, @ns at most. */
 uint64_t pl__elastic_interval(uint64_t ns, bool has_work);
-
-/* sysmon: sleeps no longer though no task waits; @deadline_ns or earlier. */
-uint64_t pl__elastic_deadline(uint64_t now, uint64_t deadline_ns);
-
-/*
- * @nr tasks were queued at once, and are about to be notified for.  Where such
- * batches needed more workers than ran, the number is raised for this one.
- */
-void pl__elastic_batch(uint32_t nr);
 
 #endif /* PL_ELASTIC_H */

@@ -2,7 +2,6 @@
 /*
  * notify: a worker is woken, or started, when tasks wait and too few run
  */
-#include "sched/elastic.h"
 #include "sched/sched.h"
 #include "base/inject.h"
 #include "base/probe.h"
@@ -276,18 +275,11 @@ static __pl_noinline void notify_several(uint32_t nr)
 	pl__wake_idle(pl__self(), nr < missing ? nr : missing);
 }
 
-void pl__notify_more(uint32_t nr)
+void pl__notify_many(uint32_t nr)
 {
 	if (nr > 1)
 		notify_several(nr);
 	pl__notify_one();
-}
-
-void pl__notify_many(uint32_t nr)
-{
-	if (nr > 1)
-		pl__elastic_batch(nr);
-	pl__notify_more(nr);
 }
 
 void pl__notify_if_work(void)

@@ -111,9 +111,6 @@ void pl__notify_one(void);
  */
 void pl__notify_many(uint32_t nr);
 
-/* As pl__notify_many(), for tasks that were queued before. */
-void pl__notify_more(uint32_t nr);
-
 /*
  * Called by a worker that found a task and has stopped searching: notifies for
  * all others.  Knows of @nr; for two or more it wakes two idle workers, if

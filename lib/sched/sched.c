@@ -337,8 +337,10 @@ struct pl__ctx *pl__switch_prepare(struct pl__worker *w, struct pl__task *next,
 	w->after_arg = arg;
 	w->current = NULL;
 	counter_inc(&w->stat.switches);
-	if (!next)
+	if (!next) {
+		counter_inc(&w->stat.idles);
 		return &w->loop;
+	}
 	if (next->cls == PL_STACK_WORKER) {
 		w->for_loop = next;
 		return &w->loop;

@@ -384,8 +384,6 @@ static void sleep_long(uint64_t now)
 	PL_INJECT("kept-a");
 	/* [kept-a] pairs with [kept-b] in kept.c. */
 	pl__kept_tell();
-	/* [elastic-a] pairs with [elastic-b] in pl__elastic_batch(). */
-	deadline_ns = pl__elastic_deadline(now, deadline_ns);
 	/*
 	 * [orphan-a] pairs with [orphan-b] in pl__sysmon_notify_io(),
 	 * [compute-a] with [compute-b] in pl__sysmon_notify_compute().

@@ -24,6 +24,7 @@ struct pl__ring;
 /* Written by the worker, read by pl_stat_read(). */
 struct pl__worker_stat {
 	_Atomic uint64_t	switches;
+	_Atomic uint64_t	idles;	/* switches to none */
 	_Atomic uint64_t	steals;
 	_Atomic uint64_t	parks;
 	_Atomic uint64_t	wakes;
@@ -84,6 +85,7 @@ struct pl__sysmon_view {
 
 	/* Used by elastic.c. */
 	uint64_t		elastic_cpu_ns;	/* at the last window */
+	uint64_t		elastic_look_ns; /* the same at the last look */
 	uint32_t		elastic_tick;	/* at the last look */
 };
 

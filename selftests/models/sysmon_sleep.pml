@@ -4,14 +4,12 @@
  * however its word is changed meanwhile (sysmon_set_state(), sysmon_wake(),
  * pl__sysmon_kick(), sleep_long(), pl__sysmon_clear_backlog(),
  * pl__sysmon_stop() in lib/sched/sysmon.c; pl__sysmon_notify(),
- * pl__sysmon_notify_io(), pl__sysmon_notify_compute() in sysmon.h;
- * pl__elastic_batch() in elastic.c).
+ * pl__sysmon_notify_io(), pl__sysmon_notify_compute() in sysmon.h).
  *
  * Only sysmon sees to a task that waits, and to a stalled worker with I/O.
- * is_stalled stands for two more as well: a task that is to compute when others
- * do not, and a number of workers above one (elastic.h). A worker that finds a
- * task as it parks is taken to be blocked by the next task at once. While sysmon
- * is awake it sees to all of them. So a task or a stalled worker that is left
+ * is_stalled stands for one more as well: a task that is to compute when others
+ * do not. A worker that finds a task as it parks is taken to be blocked by the
+ * next task at once. While sysmon is awake it sees to all of them. So a task or a stalled worker that is left
  * over when all else has ended is a deadlock, as is a sysmon that outlives the
  * runtime.
  *
@@ -134,7 +132,7 @@ proctype sysmon()
 	:: atomic { is_stalled -> is_stalled = false }
 	:: atomic { word != OVER && queue == 0 && !is_stalled && left > 0 ->
 		    left-- };
-		set_state(ASLEEP);		/* [sysmon-a], [compute-a], [elastic-a] */
+		set_state(ASLEEP);		/* [sysmon-a], [compute-a] */
 		if
 		:: old != OVER -> sleep()
 		:: else
@@ -197,7 +195,7 @@ proctype reader()
 {
 	bool was_asleep;
 
-	is_stalled = true;		/* [orphan-b], [compute-b], [elastic-b] */
+	is_stalled = true;		/* [orphan-b], [compute-b] */
 	if
 	:: word == ASLEEP ->
 		kick();

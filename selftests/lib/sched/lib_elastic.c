@@ -25,8 +25,8 @@ static struct pl_stat changes(void)
 	struct pl_stat st = rt_stat();
 
 	EXPECT_EQ(st.active_raised, st.raised_waits + st.raised_stuck +
-				    st.raised_batch + st.raised_back);
-	EXPECT_EQ(st.active_lowered, st.lowered_unused + st.lowered_trial);
+				    st.raised_trial + st.raised_back);
+	EXPECT_EQ(st.active_lowered, st.lowered_trial + st.lowered_back);
 	return st;
 }
 
@@ -52,11 +52,10 @@ static void let_meet(uint32_t nr)
 	EXPECT_TRUE(UNTIL(nr_ran == (int)nr));
 }
 
-TEST_F(elastic, single_worker_is_to_run_at_first)
+/* As if a trial had won. */
+static void let_one_run(void)
 {
-	start_with(NR_WORKERS, 0);
-	EXPECT_EQ(1, nr_active());
-	EXPECT_EQ(0, rt_stat().active_raised);
+	atomic_store(&pl__rt.active, 1);
 }
 
 TEST_F(elastic, as_many_run_as_compute)
@@ -64,25 +63,9 @@ TEST_F(elastic, as_many_run_as_compute)
 	uint32_t nr;
 
 	start_with(NR_WORKERS, 0);
+	let_one_run();
 	for (nr = 2; nr <= NR_WORKERS; nr++)
 		let_meet(nr);
-	EXPECT_LE(1, changes().raised_stuck);
-}
-
-TEST_F(elastic, single_worker_is_to_run_after_the_load)
-{
-	struct pl_stat st;
-	int i;
-
-	start_with(NR_WORKERS, 0);
-	for (i = 0; i < 3; i++) {
-		let_meet(NR_WORKERS);
-		EXPECT_TRUE(UNTIL(nr_active() == 1));
-	}
-	st = changes();
-	EXPECT_LE(3, st.active_raised);
-	EXPECT_LE(3, st.active_lowered);
-	EXPECT_LE(1, st.lowered_unused);
 }
 
 /* Tasks that end at once, but more of them than one worker takes in time. */
@@ -100,6 +83,7 @@ TEST_F(elastic, more_run_while_tasks_wait)
 	int i;
 
 	start_with(2, 0);
+	let_one_run();
 	for (i = 0; i < 10000; i++)
 		spawn(spawn_on, NULL);
 	EXPECT_TRUE(UNTIL_NO_MORE(nr_active() == 2, (uint64_t)nr_begun));
@@ -128,6 +112,7 @@ static void look_at_bursts(void *arg)
 	pl__elastic_start(true);
 	EXPECT_EQ(0, pl_runtime_set_workers(2));
 	look_at_burst(&now, true);
+	let_one_run();
 	/* Many wait when a look comes, and are gone at the next. */
 	EXPECT_FALSE(look_at_burst(&now, true));
 	EXPECT_FALSE(look_at_burst(&now, false));
@@ -137,20 +122,191 @@ static void look_at_bursts(void *arg)
 	EXPECT_EQ(2, nr_active());
 	EXPECT_EQ(1, changes().raised_waits);
 	EXPECT_EQ(1, changes().active_raised);
-	/* In that time one worker could have had as much of a processor. */
-	EXPECT_FALSE(pl__elastic_look(now + 50 * NSEC_PER_MSEC, true));
+}
+
+/* At first, by another target, and after a pause. */
+static void look_at_all(void *arg)
+{
+	uint64_t now = pl_now();
+
+	(void)arg;
+	pl__elastic_start(true);
+	EXPECT_EQ(0, pl_runtime_set_workers(4));
+	EXPECT_EQ(4, nr_active());
+	EXPECT_EQ(0, pl_runtime_set_workers(2));
+	EXPECT_EQ(2, nr_active());
+	EXPECT_EQ(0, changes().active_raised);
+	EXPECT_EQ(0, changes().active_lowered);
+	pl__elastic_look(now, false);
+	let_one_run();
+	pl__elastic_look(now += 90 * NSEC_PER_MSEC, false);
 	EXPECT_EQ(1, nr_active());
-	EXPECT_EQ(1, changes().lowered_trial);
-	EXPECT_EQ(1, changes().active_lowered);
+	pl__elastic_look(now + 110 * NSEC_PER_MSEC, false);
+	EXPECT_EQ(2, nr_active());
+	EXPECT_EQ(1, changes().raised_back);
 }
 
 /* Without sysmon, so that there are no other looks. */
-TEST_F(elastic, tasks_that_wait_at_one_look_need_no_worker)
+static void start_unwatched(uint32_t nr)
 {
 	setenv("PARKLOT_WATCH", "0", 1);
-	start_with(1, 2);
+	start_with(nr, 4);
 	unsetenv("PARKLOT_WATCH");
+}
+
+TEST_F(elastic, tasks_that_wait_at_one_look_need_no_worker)
+{
+	start_unwatched(1);
 	run_in_task(look_at_bursts, NULL);
+}
+
+TEST_F(elastic, all_are_to_run_at_first_and_after_a_pause)
+{
+	start_unwatched(1);
+	run_in_task(look_at_all, NULL);
+}
+
+/* ---- trials ---- */
+
+#define LOAD_NS		(2 * NSEC_PER_MSEC)
+
+struct trial {
+	int	taken, waiting;		/* at each look, with as many as may */
+	int	fewer_taken, fewer_waiting;	/* with half of these */
+	bool	are_fewer_kept;
+};
+
+static const struct trial trials[] = {
+	/* As many tasks, which wait no longer. */
+	{ .taken = 400, .fewer_taken = 400, .are_fewer_kept = true },
+	{ .taken = 400, .fewer_taken = 600, .are_fewer_kept = true },
+	{ .taken = 400, .fewer_taken = 300, .are_fewer_kept = false },
+	/* More tasks, though each waits for longer. */
+	{ .taken = 400, .waiting = 1, .fewer_taken = 600, .fewer_waiting = 9,
+	  .are_fewer_kept = true },
+	{ .taken = 400, .waiting = 1, .fewer_taken = 400, .fewer_waiting = 9,
+	  .are_fewer_kept = false },
+	{ .taken = 400, .waiting = 9, .fewer_taken = 400, .fewer_waiting = 9,
+	  .are_fewer_kept = true },
+};
+
+/*
+ * Four may run, and the number is one, two or four; but the caller's worker is
+ * alone, so that what it queues waits.  What it uses for real does not count.
+ */
+static void begin_alone(void)
+{
+	pl__rt.cfg.max_workers = 4;
+	pl__elastic_start(true);
+	EXPECT_EQ(0, pl_runtime_set_workers(4));
+	EXPECT_EQ(4, nr_active());
+	pl__rt.cfg.max_workers = 1;
+	store_relaxed(&pl__self()->tid, 0);
+}
+
+/* So many wait while the number is looked at, and have been taken since. */
+static void look_at_load(uint64_t *now, int taken, int waiting)
+{
+	int i;
+
+	for (i = 0; i < waiting; i++)
+		spawn(count, NULL);
+	counter_add(&pl__rt.workers[0]->stat.switches, (uint64_t)taken);
+	pl__elastic_look(*now += LOAD_NS, waiting);
+	while (pl__deque_len(&pl__self()->deque))
+		pl_yield();
+}
+
+/* Until the trial is over that begins soon. */
+static void look_at_trial(void *arg)
+{
+	const struct trial *t = arg;
+	uint64_t now = pl_now();
+	uint32_t nr;
+	int i;
+
+	begin_alone();
+	for (i = 0; i < 1000 && nr_active() == 4; i++)
+		look_at_load(&now, t->taken, t->waiting);
+	EXPECT_EQ(2, nr_active());
+	EXPECT_EQ(1, changes().lowered_trial);
+	for (nr = 2; nr == 2; nr = nr_active())
+		look_at_load(&now, t->fewer_taken, t->fewer_waiting);
+	if (t->are_fewer_kept) {
+		EXPECT_EQ(1, nr);
+		EXPECT_EQ(2, changes().lowered_trial);
+	} else {
+		EXPECT_EQ(4, nr);
+		EXPECT_EQ(1, changes().raised_back);
+	}
+}
+
+TEST_F(elastic, fewer_are_kept_that_do_as_well)
+{
+	size_t i;
+
+	start_unwatched(1);
+	for (i = 0; i < ARRAY_SIZE(trials); i++)
+		run_in_task(look_at_trial, (void *)&trials[i]);
+}
+
+/* Each time the verdict against fewer holds for longer. */
+static void look_at_refusals(void *arg)
+{
+	uint64_t now = pl_now(), since[4];
+	int i;
+
+	(void)arg;
+	begin_alone();
+	for (i = 0; i < 4; i++) {
+		since[i] = now;
+		while (nr_active() == 4)
+			look_at_load(&now, 400, 0);
+		since[i] = now - since[i];
+		while (nr_active() < 4)
+			look_at_load(&now, 100, 0);
+	}
+	EXPECT_EQ(4, changes().raised_back);
+	EXPECT_LE(2 * since[1], since[2]);
+	EXPECT_LE(2 * since[2], since[3]);
+}
+
+TEST_F(elastic, fewer_are_tried_less_often_that_do_worse)
+{
+	start_unwatched(1);
+	run_in_task(look_at_refusals, NULL);
+}
+
+/* More are tried where tasks wait, and stay if these take more of them. */
+static void look_at_more(void *arg)
+{
+	uint64_t now = pl_now();
+
+	(void)arg;
+	begin_alone();
+	/* One is content with tasks that wait for long. */
+	while (nr_active() > 1)
+		look_at_load(&now, 600 / (int)nr_active(), 50);
+	while (!changes().raised_trial)
+		look_at_load(&now, 600, 50);
+	EXPECT_EQ(2, nr_active());
+	EXPECT_EQ(0, changes().raised_waits);
+	while (nr_active() == 2)
+		look_at_load(&now, 300, 50);
+	EXPECT_EQ(1, nr_active());
+	EXPECT_EQ(1, changes().lowered_back);
+	while (changes().raised_trial == 1)
+		look_at_load(&now, 600, 50);
+	while (nr_active() == 2)
+		look_at_load(&now, 900, 50);
+	EXPECT_EQ(4, nr_active());
+	EXPECT_EQ(1, changes().lowered_back);
+}
+
+TEST_F(elastic, more_are_kept_that_do_better)
+{
+	start_unwatched(1);
+	run_in_task(look_at_more, NULL);
 }
 
 /* ---- the target is the most ---- */
@@ -210,7 +366,9 @@ TEST_F(elastic, environment_overrides_the_configuration)
 	cfg.fixed_workers = 1;
 	set_env("PARKLOT_ELASTIC", 1);
 	ASSERT_EQ(0, pl_runtime_start(&cfg));
-	EXPECT_EQ(1, nr_active());
+	let_one_run();
+	let_meet(2);
+	EXPECT_LE(1, changes().active_raised);
 	EXPECT_EQ(0, pl_runtime_stop());
 	set_env("PARKLOT_ELASTIC", 2);
 	EXPECT_EQ(-EINVAL, pl_runtime_start(&cfg));
@@ -316,47 +474,19 @@ TEST_F_TIMEOUT(elastic, task_behind_one_that_computes_runs_beside_others, 120)
 	spawn(tick_on, NULL);
 	for (i = 0; i < NR_WAITS; i++) {
 		usleep(50 * 1000);
+		let_one_run();
 		join(spawn(wait_behind, &waits[i]));
 	}
 	may_go = 1;
 	qsort(waits, NR_WAITS, sizeof(waits[0]), by_size);
 	TH_LOG("ticks: median %d, most %d", waits[NR_WAITS / 2],
 	       waits[NR_WAITS - 1]);
+	EXPECT_LE(1, changes().raised_stuck);
 	EXPECT_GE(30, waits[NR_WAITS / 2]);
 	unsetenv("PARKLOT_STALL_US");
 }
 
-/* ---- batches ---- */
-
-static void meet_all(void *arg)
-{
-	(void)arg;
-	meet((void *)(uintptr_t)NR_WORKERS);
-}
-
-/* True: as many were to run when the call returned. */
-static bool is_raised_at_once(void (*fn)(void *arg))
-{
-	bool is_raised;
-
-	EXPECT_TRUE(UNTIL(nr_active() == 1));
-	nr_begun = nr_ran = 0;
-	EXPECT_EQ(NR_WORKERS,
-		  pl_spawn_many(NULL, NR_WORKERS, fn, NULL, NULL));
-	is_raised = pl__rt.active == NR_WORKERS;
-	EXPECT_TRUE(UNTIL(nr_ran == NR_WORKERS));
-	return is_raised;
-}
-
-TEST_F(elastic, batch_gets_the_workers_that_earlier_ones_needed)
-{
-	start_with(NR_WORKERS, 0);
-	EXPECT_TRUE(UNTIL(is_raised_at_once(meet_all)));
-	EXPECT_TRUE(UNTIL(is_raised_at_once(meet_all)));
-	EXPECT_TRUE(UNTIL((is_raised_at_once(meet_all),
-			   changes().raised_batch)));
-	EXPECT_TRUE(UNTIL(!is_raised_at_once(count)));
-}
+/* ---- looks ---- */
 
 /* Fewer run than may: the look after this one comes soon, if that is cheap. */
 TEST_F(elastic, looks_take_an_eighth_of_the_time_at_most)
@@ -367,6 +497,7 @@ TEST_F(elastic, looks_take_an_eighth_of_the_time_at_most)
 	ASSERT_EQ(0, pl_runtime_stop());
 	store_relaxed(&pl__rt.target, 2);
 	pl__elastic_start(true);
+	let_one_run();
 	pl__pace_start();
 	EXPECT_GE(200 * NSEC_PER_USEC, pl__pace_next(NSEC_PER_USEC, true));
 	EXPECT_LE(8 * 60 * NSEC_PER_USEC,
