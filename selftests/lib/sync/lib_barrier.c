@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The barrier: no user goes on before all have come, round after round.
+ * The barrier: no user goes on before all have come, round after round;
+ * lib_race.c has those that leave before.
  */
 #include "kselftest_harness.h"
 
@@ -9,7 +10,7 @@
 RT_FIXTURE(barrier)
 
 static struct pl_barrier barrier;
-static atomic_int nr_back, nr_ones, nr_waiting;
+static atomic_int nr_back, nr_ones;
 
 TEST_F(barrier, barrier_of_one_does_not_wait)
 {
@@ -113,76 +114,6 @@ TEST_F(barrier, any_of_many_tasks_complete_a_round)
 	}
 	EXPECT_EQ(33 * scaled(40), nr_ones);
 	EXPECT_EQ(99 * scaled(40), nr_back);
-}
-
-/* ---- a user that leaves does not count ---- */
-
-static void come_and_leave(void *arg)
-{
-	(void)arg;
-	nr_waiting = 1;
-	EXPECT_EQ(-EINTR, pl_barrier_wait(&barrier));
-	nr_waiting = 2;
-	EXPECT_EQ(-ECANCELED, pl_barrier_wait(&barrier));
-	EXPECT_EQ(-ECANCELED, pl_barrier_wait(&barrier));
-}
-
-TEST_F(barrier, interrupted_or_cancelled_task_has_not_arrived)
-{
-	uint32_t cls;
-	pl_task_t t, other;
-
-	EXPECT_EQ(0, pl_barrier_init(&barrier, 3));
-	for (cls = 0; cls <= PL_STACK_WORKER; cls++) {
-		nr_waiting = nr_back = 0;
-		other = spawn(meet_once, NULL);
-		ASSERT_TRUE(UNTIL(nr_waiters(&barrier.word) == 1));
-		t = spawn_as(cls, come_and_leave, NULL);
-		ASSERT_TRUE(UNTIL(nr_waiters(&barrier.word) == 2));
-		EXPECT_EQ(0, pl_interrupt(t));
-		ASSERT_TRUE(UNTIL(nr_waiting == 2));
-		EXPECT_EQ(0, pl_cancel(t));
-		join(t);
-		/* One waits, another came three times and left: two lack. */
-		t = spawn(meet_once, NULL);
-		ASSERT_TRUE(UNTIL(nr_waiters(&barrier.word) == 2));
-		EXPECT_EQ(0, nr_back);
-		EXPECT_EQ(1, pl_barrier_wait(&barrier));
-		join(other);
-		join(t);
-		EXPECT_EQ(0, nr_ones);
-	}
-}
-
-static void meet_too_late(void *arg)
-{
-	(void)arg;
-	/* The round was over before it ran again. */
-	EXPECT_EQ(0, pl_barrier_wait(&barrier));
-	EXPECT_EQ(-EINTR, pl_sleep_until(0));
-	EXPECT_EQ(0, pl_barrier_wait(&barrier));
-	EXPECT_EQ(-ECANCELED, pl_sleep_until(0));
-}
-
-static void end_it_and_come(void *arg)
-{
-	pl_task_t t = spawn(meet_too_late, arg);
-
-	ASSERT_TRUE(UNTIL(nr_waiters(&barrier.word) == 1));
-	EXPECT_EQ(0, pl_interrupt(t));
-	EXPECT_EQ(1, pl_barrier_wait(&barrier));
-	ASSERT_TRUE(UNTIL(nr_waiters(&barrier.word) == 1));
-	EXPECT_EQ(0, pl_cancel(t));
-	EXPECT_EQ(1, pl_barrier_wait(&barrier));
-	join(t);
-}
-
-TEST_F(barrier, interrupt_after_the_round_leaves_the_arrival)
-{
-	start_with(1, 1);
-	EXPECT_EQ(0, pl_barrier_init(&barrier, 2));
-	run_in_task(end_it_and_come, NULL);
-	EXPECT_EQ(2ULL << 32, barrier.state);
 }
 
 TEST_HARNESS_MAIN
