@@ -90,47 +90,4 @@ TEST_F(latch, last_done_releases_all)
 	EXPECT_EQ(-EINVAL, pl_latch_done(&latch));
 }
 
-/* Plain numbers: a sanitizer sees if the latch orders nothing. */
-static long result[64];
-
-static void work(void *arg)
-{
-	long *r = arg;
-
-	if (r - result > 2)
-		pl_yield();
-	*r = r - result;
-	EXPECT_EQ(0, pl_latch_done(&latch));
-}
-
-static void sum_up(void *arg)
-{
-	uint64_t end = pl_now() + stuck_ns() / 4;
-	int i, k, nr = *(int *)arg;
-	long sum;
-
-	/* Beside other programs rounds may take longer than a test has. */
-	for (i = 0; i < nr && pl_now() < end; i++) {
-		memset(result, 0, sizeof(result));
-		/* Counted up again once all have returned. */
-		for (k = 0; k < 64; k++) {
-			EXPECT_EQ(0, pl_latch_add(&latch, 1));
-			spawn_as(k % 16 == 7 ? PL_STACK_WORKER :
-				 PL_STACK_SMALL, work, &result[k]);
-		}
-		EXPECT_EQ(0, pl_latch_wait(&latch));
-		for (sum = 0, k = 0; k < 64; k++)
-			sum += result[k];
-		EXPECT_EQ(63 * 64 / 2, sum);
-	}
-}
-
-TEST_F(latch, writes_before_done_are_seen_after_the_wait)
-{
-	int nr = scaled(200);
-
-	run_in_task(sum_up, &nr);
-	sum_up(&nr);
-}
-
 TEST_HARNESS_MAIN
