@@ -189,10 +189,17 @@ static void take_locks(void *arg)
 /* It waits, and goes on to wait though it is interrupted and cancelled. */
 static void expect_patient(pl_task_t t, int nr)
 {
+	int i;
+
 	ASSERT_TRUE(UNTIL(nr_passed == nr));
 	ASSERT_TRUE(UNTIL(is_waiting(t)));
 	EXPECT_EQ(0, pl_interrupt(t));
 	EXPECT_EQ(0, pl_cancel(t));
+	/* Nor does a late wake of what lay there before end it. */
+	for (i = 0; i < 5; i++) {
+		wake_late(t);
+		ASSERT_TRUE(UNTIL(is_waiting(t)));
+	}
 	EXPECT_EQ(-ETIMEDOUT, pl_join_until(t, in_ms(1)));
 	EXPECT_EQ(nr, nr_passed);
 	ASSERT_TRUE(is_waiting(t));
@@ -227,6 +234,85 @@ TEST_F(scope_calls, locks_without_a_deadline_are_waited_for)
 		pl_mutex_lock(&locked);
 		pl_rwlock_wrlock(&rwlock);
 	}
+}
+
+#define NR_LOCKS	4
+
+static atomic_int nr_had, nr_given_up;
+static atomic_bool are_given;
+
+static void take_lock(int nth)
+{
+	switch (nth) {
+	case 0:
+		pl_mutex_lock(&locked);
+		pl_mutex_unlock(&locked);
+		break;
+	case 1:
+		pl_rwlock_rdlock(&rwlock);
+		pl_rwlock_rdunlock(&rwlock);
+		break;
+	case 2:
+		pl_rwlock_wrlock(&rwlock);
+		pl_rwlock_wrunlock(&rwlock);
+		break;
+	default:
+		pass_once(&may_pass);
+	}
+}
+
+static void take_lock_through_stop(void *arg)
+{
+	take_lock((int)(uintptr_t)arg);
+	EXPECT_TRUE(are_given);
+	EXPECT_EQ(-ECANCELED, pl_sleep_until(0));
+	nr_had++;
+}
+
+static void give_up_at_stop(void *arg)
+{
+	EXPECT_EQ(-ECANCELED, pl_rwlock_rdlock_until(&rwlock, PL_FOREVER));
+	nr_given_up++;
+	(void)arg;
+}
+
+/* Once those that may have given up. */
+static void give_locks_when_stopping(void *arg)
+{
+	EXPECT_EQ(-ECANCELED, pl_sleep_until(PL_FOREVER));
+	EXPECT_TRUE(UNTIL(nr_given_up == PL_STACK_WORKER + 1));
+	are_given = true;
+	pl_mutex_unlock(&locked);
+	pl_rwlock_wrunlock(&rwlock);
+	may_pass = true;
+	(void)arg;
+}
+
+TEST_F(scope_calls, locks_without_a_deadline_are_waited_for_in_the_stop)
+{
+	pl_task_t t;
+	uint32_t cls;
+	uintptr_t i;
+
+	spawn(pass_once, &may_pass);
+	ASSERT_TRUE(UNTIL(is_in_once));
+	for (cls = 0; cls <= PL_STACK_WORKER; cls++)
+		for (i = 0; i < NR_LOCKS; i++) {
+			t = spawn_as(cls, take_lock_through_stop, (void *)i);
+			ASSERT_TRUE(UNTIL(is_waiting(t)));
+		}
+	for (cls = 0; cls <= PL_STACK_WORKER; cls++) {
+		t = spawn_as(cls, give_up_at_stop, NULL);
+		ASSERT_TRUE(UNTIL(is_waiting(t)));
+	}
+	spawn(give_locks_when_stopping, NULL);
+	EXPECT_EQ(0, pl_sem_post(&none, 1));
+	EXPECT_EQ(0, pl_runtime_stop());
+	EXPECT_EQ((PL_STACK_WORKER + 1) * NR_LOCKS, nr_had);
+	/* As the fixture has them. */
+	sleeper = spawn(sleep_in_shield, &none);
+	pl_mutex_lock(&locked);
+	pl_rwlock_wrlock(&rwlock);
 }
 
 TEST_HARNESS_MAIN

@@ -9,7 +9,7 @@
 RT_FIXTURE(mutex)
 
 static struct pl_mutex mutex;
-static atomic_int nr_inside, nr_waiting, nr_back;
+static atomic_int nr_back;
 
 static void try_it_locked(void *arg)
 {
@@ -47,40 +47,6 @@ TEST_F(mutex, trylock_and_lock_until_return_in_time)
 	try_it_free(NULL);
 	run_in_task(try_it_free, NULL);
 	run_as(PL_STACK_WORKER, try_it_free, NULL);
-}
-
-static void lock_while_stopping(void *arg)
-{
-	(void)arg;
-	atomic_fetch_add(&nr_waiting, 1);
-	pl_mutex_lock(&mutex);
-	EXPECT_EQ(0, atomic_fetch_add(&nr_inside, 1));
-	atomic_fetch_sub(&nr_inside, 1);
-	pl_mutex_unlock(&mutex);
-	atomic_fetch_add(&nr_back, 1);
-}
-
-static void hold_until_stopping(void *arg)
-{
-	(void)arg;
-	pl_mutex_lock(&mutex);
-	atomic_fetch_add(&nr_waiting, 1);
-	EXPECT_EQ(-ECANCELED, pl_sleep_until(PL_FOREVER));
-	pl_yield();
-	pl_mutex_unlock(&mutex);
-}
-
-TEST_F(mutex, lock_holds_while_the_runtime_stops)
-{
-	int i;
-
-	spawn(hold_until_stopping, NULL);
-	ASSERT_TRUE(UNTIL(nr_waiting == 1));
-	for (i = 0; i < 20; i++)
-		spawn_as(i % 4, lock_while_stopping, NULL);
-	ASSERT_TRUE(UNTIL(nr_waiting == 21));
-	EXPECT_EQ(0, pl_runtime_stop());
-	EXPECT_EQ(20, nr_back);
 }
 
 /* ---- fairness ---- */

@@ -9,7 +9,7 @@
 RT_FIXTURE(once)
 
 static struct pl_once once, inner;
-static atomic_int nr_calls, nr_made, nr_waiting, nr_back, may_go;
+static atomic_int nr_calls, nr_made, nr_back, may_go;
 static long made;	/* by the function, plain */
 
 static void make(void *arg)
@@ -49,7 +49,6 @@ static void make_when_told(void *arg)
 
 static void make_or_wait(void *arg)
 {
-	atomic_fetch_add(&nr_waiting, 1);
 	EXPECT_EQ(0, pl_once(&once, make_when_told, arg));
 	EXPECT_EQ(7, made);
 	atomic_fetch_add(&nr_back, 1);
@@ -71,55 +70,6 @@ TEST_F(once, return_of_the_function_releases_all)
 	join(t[0]);
 	join(t[1]);
 	EXPECT_EQ(56, nr_back);
-	EXPECT_EQ(1, nr_calls);
-}
-
-TEST_F(once, late_wake_of_another_wait_releases_none)
-{
-	pl_task_t first = spawn(make_or_wait, (void *)7), t;
-	int i;
-
-	ASSERT_TRUE(UNTIL(once.word.value));
-	t = spawn(make_or_wait, (void *)7);
-	for (i = 0; i < 20; i++) {
-		ASSERT_TRUE(UNTIL(nr_waiters(&once.word) == 1));
-		wake_late(t);
-	}
-	EXPECT_EQ(-ETIMEDOUT, pl_join_until(t, in_ms(1)));
-	EXPECT_EQ(0, nr_back);
-	may_go = 1;
-	join(first);
-	join(t);
-	EXPECT_EQ(1, nr_calls);
-}
-
-/* ---- cancellation ---- */
-
-/* It is cancelled like all else, and is done nevertheless. */
-static void make_while_stopping(void *arg)
-{
-	may_go = 1;
-	EXPECT_EQ(-ECANCELED, pl_sleep_until(PL_FOREVER));
-	pl_yield();
-	make(arg);
-}
-
-static void once_while_stopping(void *arg)
-{
-	EXPECT_EQ(0, pl_once(&once, make_while_stopping, arg));
-	EXPECT_EQ(7, made);
-	atomic_fetch_add(&nr_back, 1);
-}
-
-TEST_F(once, once_holds_while_the_runtime_stops)
-{
-	int i;
-
-	for (i = 0; i < 20; i++)
-		spawn_as(i % 4, once_while_stopping, (void *)7);
-	ASSERT_TRUE(UNTIL(may_go));
-	EXPECT_EQ(0, pl_runtime_stop());
-	EXPECT_EQ(20, nr_back);
 	EXPECT_EQ(1, nr_calls);
 }
 

@@ -11,7 +11,7 @@
 
 RT_FIXTURE(rwlock)
 
-static atomic_int nr_waiting, nr_back;
+static atomic_int nr_back;
 
 /* ---- which of them get in together ---- */
 
@@ -440,83 +440,6 @@ TEST_F(rwlock, interrupt_after_the_hand_over_leaves_the_lock)
 	start_with(1, 1);
 	run_in_task(end_it_and_unlock, &lock);
 	run_in_task(end_it_and_unlock, NULL);
-}
-
-static void lock_whatever_comes(void *arg)
-{
-	atomic_fetch_add(&nr_waiting, 1);
-	if (arg)
-		pl_rwlock_wrlock(&lock);
-	else
-		pl_rwlock_rdlock(&lock);
-	atomic_fetch_add(&nr_back, 1);
-	/* What came meanwhile is left to the next call. */
-	EXPECT_EQ(pl_cancelled() ? -ECANCELED : -EINTR, pl_sleep_until(0));
-	if (arg)
-		pl_rwlock_wrunlock(&lock);
-	else
-		pl_rwlock_rdunlock(&lock);
-}
-
-static void hold_until_stopping(void *arg)
-{
-	pl_rwlock_wrlock(&lock);
-	nr_waiting = 1;
-	EXPECT_EQ(-ECANCELED, pl_sleep_until(PL_FOREVER));
-	EXPECT_TRUE(UNTIL(nr_back == *(int *)arg));
-	pl_rwlock_wrunlock(&lock);
-}
-
-static void lock_until_stopping(void *arg)
-{
-	(void)arg;
-	EXPECT_EQ(-ECANCELED, pl_rwlock_rdlock_until(&lock, PL_FOREVER));
-	EXPECT_EQ(-ECANCELED, pl_rwlock_wrlock_until(&lock, PL_FOREVER));
-	atomic_fetch_add(&nr_back, 1);
-}
-
-/* Those that can give up do, and those that cannot get it all the same. */
-TEST_F(rwlock, rwlock_holds_while_the_runtime_stops)
-{
-	int i, nr = 20;
-
-	spawn(hold_until_stopping, &nr);
-	ASSERT_TRUE(UNTIL(nr_waiting == 1));
-	for (i = 0; i < 20; i++) {
-		spawn_as(i % 4, lock_until_stopping, NULL);
-		spawn_as(i % 4, lock_whatever_comes, i % 3 ? NULL : &lock);
-	}
-	ASSERT_TRUE(UNTIL(nr_rw_queued(&lock) == 40));
-	EXPECT_EQ(0, pl_runtime_stop());
-	EXPECT_EQ(40, nr_back);
-	check_free();
-}
-
-static void read_until_and_note(void *arg)
-{
-	(void)arg;
-	EXPECT_EQ(0, pl_rwlock_rdlock_until(&lock, PL_FOREVER));
-	note('R');
-	pl_rwlock_rdunlock(&lock);
-}
-
-TEST_F(rwlock, late_wake_of_another_wait_admits_none)
-{
-	int i;
-
-	pl_rwlock_wrlock(&lock);
-	queue_up(read_until_and_note, 0);
-	queue_up(write_and_note, 1);
-	for (i = 0; i < 20; i++) {
-		wake_late(queued[i % 2]);
-		ASSERT_TRUE(UNTIL(atomic_load(&pl__task_slot(queued[i % 2])
-					      ->waiter.word)));
-	}
-	EXPECT_TRUE(has_noted(""));
-	EXPECT_EQ(2, nr_rw_queued(&lock));
-	pl_rwlock_wrunlock(&lock);
-	join_queued();
-	EXPECT_STREQ("R1w", journal);
 }
 
 TEST_HARNESS_MAIN
