@@ -96,24 +96,6 @@ TEST_F(rwlock, reader_keeps_writers_out)
 	check_free();
 }
 
-static atomic_int nr_readers;
-
-static void read_all_together(void *arg)
-{
-	pl_rwlock_rdlock(&lock);
-	atomic_fetch_add(&nr_readers, 1);
-	EXPECT_TRUE(UNTIL(nr_readers == *(int *)arg));
-	pl_rwlock_rdunlock(&lock);
-}
-
-TEST_F(rwlock, readers_share_the_lock)
-{
-	int nr = 24;
-
-	mixed_run(20, 4, read_all_together, &nr);
-	check_free();
-}
-
 static void look_often(void *arg)
 {
 	int i, nr = *(int *)arg;
@@ -266,30 +248,6 @@ static void read_in_a_stream(void *arg)
 	}
 }
 
-static void write_often(void *arg)
-{
-	int i, nr = *(int *)arg;
-
-	for (i = 0; i < nr; i++) {
-		pl_rwlock_wrlock(&lock);
-		atomic_fetch_add(&nr_back, 1);
-		pl_rwlock_wrunlock(&lock);
-	}
-}
-
-TEST_F(rwlock, endless_readers_admit_writers)
-{
-	static struct mixed m;
-	int nr = scaled(100);
-
-	mixed_start(&m, 4, 2, read_in_a_stream, NULL);
-	mixed_run(3, 1, write_often, &nr);
-	EXPECT_EQ(4 * nr, nr_back);
-	may_stop = 1;
-	mixed_join(&m);
-	check_free();
-}
-
 static void write_in_a_stream(void *arg)
 {
 	(void)arg;
@@ -298,6 +256,17 @@ static void write_in_a_stream(void *arg)
 		pl_rwlock_wrunlock(&lock);
 		/* With one worker the woken waiter needs it. */
 		pl_yield();
+	}
+}
+
+static void write_often(void *arg)
+{
+	int i, nr = *(int *)arg;
+
+	for (i = 0; i < nr; i++) {
+		pl_rwlock_wrlock(&lock);
+		atomic_fetch_add(&nr_back, 1);
+		pl_rwlock_wrunlock(&lock);
 	}
 }
 
@@ -312,17 +281,27 @@ static void read_often(void *arg)
 	}
 }
 
-TEST_F(rwlock, endless_writers_admit_readers)
+static void expect_admitted(void (*stream)(void *arg), void (*often)(void *arg))
 {
 	static struct mixed m;
 	int nr = scaled(100);
 
-	mixed_start(&m, 4, 2, write_in_a_stream, NULL);
-	mixed_run(3, 1, read_often, &nr);
+	mixed_start(&m, 4, 2, stream, NULL);
+	mixed_run(3, 1, often, &nr);
 	EXPECT_EQ(4 * nr, nr_back);
 	may_stop = 1;
 	mixed_join(&m);
 	check_free();
+}
+
+TEST_F(rwlock, endless_readers_admit_writers)
+{
+	expect_admitted(read_in_a_stream, write_often);
+}
+
+TEST_F(rwlock, endless_writers_admit_readers)
+{
+	expect_admitted(write_in_a_stream, read_often);
 }
 
 /* ---- giving up ---- */
