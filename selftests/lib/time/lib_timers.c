@@ -304,12 +304,6 @@ static void fire_volley(struct __test_metadata *_metadata, struct pl__timers *t,
 		in_ns *= 2;
 }
 
-TEST_F(timers, timers_across_buckets_fire_in_order_and_once)
-{
-	fire_volley(_metadata, self->t, 3000, NR_BUCKETS, 200 * MSEC,
-		    30 * MSEC);
-}
-
 TEST(timers_of_a_thousand_buckets_fire_in_order_and_once)
 {
 	struct pl__timers *t;

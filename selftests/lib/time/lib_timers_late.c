@@ -207,24 +207,13 @@ static void expect_short_delay(struct __test_metadata *_metadata,
 	EXPECT_TRUE(is_fired);
 }
 
+/* One chain, several, and in each bucket. */
 TEST_TIMED(endless_old_timers_delay_a_due_one_by_100_ms,
 	   "an event must come before a deadline")
 TEST_F(timers, endless_old_timers_delay_a_due_one_by_100_ms)
 {
 	expect_short_delay(_metadata, self->t, 1, 1);
-}
-
-TEST_TIMED(chains_of_old_timers_delay_a_due_one_by_100_ms,
-	   "an event must come before a deadline")
-TEST_F(timers, chains_of_old_timers_delay_a_due_one_by_100_ms)
-{
 	expect_short_delay(_metadata, self->t, NR_CHAINS, 1);
-}
-
-TEST_TIMED(old_timers_in_all_buckets_delay_by_100_ms,
-	   "an event must come before a deadline")
-TEST_F(timers, old_timers_in_all_buckets_delay_by_100_ms)
-{
 	expect_short_delay(_metadata, self->t, NR_CHAINS, NR_BUCKETS);
 }
 
