@@ -248,10 +248,4 @@ TEST_F(short_deadline, expired_waits_do_so_beside_a_busy_worker)
 	join(busy);
 }
 
-TEST_F(short_deadline, expired_waits_do_so_with_two_workers)
-{
-	start_with(2, 2);
-	try_all();
-}
-
 TEST_HARNESS_MAIN

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Sleeping: never too short, and what ends it before its time.
+ * Sleeping: what ends it before its time; lib_kept.c and lib_race.c have that
+ * it is never too short.
  */
 #include "kselftest_harness.h"
 
@@ -9,25 +10,6 @@
 RT_FIXTURE(sleep)
 
 #define FAR_NS		(3600 * NSEC_PER_SEC)
-
-static void sleep_not_early(void *arg)
-{
-	int i, nr = scaled(20);
-	uint64_t t;
-
-	(void)arg;
-	for (i = 0; i < nr; i++) {
-		t = pl_now();
-		EXPECT_EQ(0, pl_sleep(i * 100 * NSEC_PER_USEC));
-		EXPECT_LE(t + i * 100 * NSEC_PER_USEC, pl_now());
-	}
-}
-
-TEST_F(sleep, sleep_is_never_too_short)
-{
-	mixed_run(20, 2, sleep_not_early, NULL);
-	run_as(PL_STACK_WORKER, sleep_not_early, NULL);
-}
 
 static void sleep_in_the_past(void *arg)
 {
@@ -111,24 +93,6 @@ TEST_F(sleep, cancel_does_not_reach_the_next_task_of_the_slot)
 		run_in_task(is_not_cancelled, NULL);
 	}
 	EXPECT_FALSE(pl_cancelled());
-}
-
-static atomic_int nr_done;
-
-static void sleep_a_bit(void *arg)
-{
-	EXPECT_EQ(0, pl_sleep((uintptr_t)arg));
-	atomic_fetch_add(&nr_done, 1);
-}
-
-TEST_F(sleep, ten_thousand_sleepers_all_wake)
-{
-	int i, nr = scaled(10000);
-
-	for (i = 0; i < nr; i++)
-		spawn_as(PL_STACK_SMALL, sleep_a_bit,
-			 (void *)(uintptr_t)(i % 64 * NSEC_PER_MSEC));
-	EXPECT_TRUE(UNTIL(nr_done == nr));
 }
 
 TEST_HARNESS_MAIN

@@ -123,29 +123,19 @@ static void start_in_order(pthread_t *thread)
 	}
 }
 
-static void wake_in_order(struct pl_word *w)
+static void wake_in_order(void)
 {
 	int i;
 
 	for (i = 0; i < NR_ORDER; i++) {
-		ASSERT_EQ(1, pl_word_wake(w, 1));
+		ASSERT_EQ(1, pl_word_wake(&other, 1));
 		ASSERT_TRUE(UNTIL(nr_back == i + 1));
 	}
 	for (i = 0; i < NR_ORDER; i++)
 		EXPECT_EQ(i, place[i]);
 }
 
-TEST_F(word, wake_takes_the_longest_waiting_first)
-{
-	pthread_t thread[NR_ORDER / 4];
-	int i;
-
-	start_in_order(thread);
-	wake_in_order(&word);
-	for (i = 0; i < NR_ORDER / 4; i++)
-		pthread_join(thread[i], NULL);
-}
-
+/* And a wake takes the longest waiting first. */
 TEST_F(word, requeue_keeps_the_order)
 {
 	pthread_t thread[NR_ORDER / 4];
@@ -157,7 +147,7 @@ TEST_F(word, requeue_keeps_the_order)
 						NR_ORDER / 2));
 	EXPECT_EQ(NR_ORDER / 2, pl_word_requeue(&word, &other, 0, UINT32_MAX));
 	EXPECT_EQ(0, pl_word_wake(&word, UINT32_MAX));
-	wake_in_order(&other);
+	wake_in_order();
 	for (i = 0; i < NR_ORDER / 4; i++)
 		pthread_join(thread[i], NULL);
 }
