@@ -127,25 +127,6 @@ static void regs_entry(void *arg)
 		regs_step(&r->ctx, r->back, &r->seed, &r->nr_bad);
 }
 
-TEST(callee_saved_registers_survive)
-{
-	struct regs_ctx r = { .seed = 12345 };
-	uint64_t seed = 678910, nr_bad = 0;
-	void *stack = stack_new();
-	struct pl__ctx self;
-	int i;
-
-	pl__ctx_thread(&self);
-	r.back = &self;
-	pl__ctx_init(&r.ctx, stack, STACK_SIZE, regs_entry, &r);
-	for (i = 0; i < 10000; i++)
-		regs_step(&self, &r.ctx, &seed, &nr_bad);
-	EXPECT_EQ(0, nr_bad);
-	EXPECT_EQ(0, r.nr_bad);
-	pl__ctx_fini(&r.ctx);
-	stack_free(stack);
-}
-
 /* Two threads resume the same context in turn, each from a stack of its own. */
 struct regs_relay {
 	struct regs_ctx		r;
