@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Spawning many, spawning quietly, and spawning trees of tasks; what runs when,
- * and on which thread.
+ * Spawning many, and spawning quietly; what runs when, and on which thread.
  */
 #include "kselftest_harness.h"
 
@@ -307,42 +306,6 @@ TEST_F(spawn, flush_of_nothing_returns_0)
 	EXPECT_EQ(0, pl_flush());
 	run_in_task(count, NULL);
 	EXPECT_EQ(0, pl_flush());
-}
-
-/* ---- trees ---- */
-
-struct sky {
-	long	first, size, sum;
-};
-
-static void skynet(void *arg)
-{
-	struct sky *s = arg, child[10];
-	pl_task_t t[10];
-	int i;
-
-	if (s->size == 1) {
-		s->sum = s->first;
-		return;
-	}
-	s->sum = 0;
-	for (i = 0; i < 10; i++) {
-		child[i].size = s->size / 10;
-		child[i].first = s->first + i * child[i].size;
-		t[i] = spawn_as(PL_STACK_SMALL, skynet, &child[i]);
-	}
-	for (i = 0; i < 10; i++) {
-		join(t[i]);
-		s->sum += child[i].sum;
-	}
-}
-
-TEST_F(spawn, tree_of_skynet_adds_up)
-{
-	struct sky s = { .size = scaled(100) < 100 ? 1000 : 100000 };
-
-	run_as(PL_STACK_SMALL, skynet, &s);
-	EXPECT_EQ(s.size * (s.size - 1) / 2, s.sum);
 }
 
 /* ---- fairness ---- */

@@ -10,8 +10,6 @@
 
 RT_FIXTURE(handle)
 
-static pl_task_t handle[20000];
-
 static void no_task_is_invalid(void *arg)
 {
 	(void)arg;
@@ -71,33 +69,6 @@ TEST_F(handle, invented_handle_is_of_no_task)
 		run_in_task(look_at_invented, &invented[i]);
 	}
 	look_at_invented(&next);
-}
-
-static int compare_handles(const void *a, const void *b)
-{
-	pl_task_t x = *(const pl_task_t *)a, y = *(const pl_task_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-static void spawn_one_after_the_other(void *arg)
-{
-	int i, nr = *(int *)arg;
-
-	for (i = 0; i < nr; i++) {
-		handle[i] = spawn(nothing, NULL);
-		join(handle[i]);
-	}
-}
-
-TEST_F(handle, reused_slot_has_another_handle)
-{
-	int i, nr = scaled(20000);
-
-	run_in_task(spawn_one_after_the_other, &nr);
-	qsort(handle, nr, sizeof(*handle), compare_handles);
-	for (i = 1; i < nr; i++)
-		EXPECT_NE(handle[i - 1], handle[i]);
 }
 
 /* As if the slot of @h, which is free, had been used 2^31 times less one. */

@@ -57,65 +57,6 @@ TEST_F(task, each_of_100000_tasks_runs_once)
 		EXPECT_EQ(1, ran[i]);
 }
 
-static void spawn_loosely(void *arg)
-{
-	int i, nr = *(int *)arg;
-
-	for (i = 0; i < nr; i++)
-		ASSERT_EQ(0, pl_spawn(NULL, count, NULL, NULL));
-}
-
-TEST_F(task, million_tasks_in_a_loop_run)
-{
-	int nr = scaled(RT_INJECT ? 50000 : 1000000);
-
-	run_in_task(spawn_loosely, &nr);
-	EXPECT_TRUE(UNTIL_NO_MORE(nr_ran == nr, (uint64_t)nr_ran));
-}
-
-struct gate {
-	struct pl_word	word;
-	atomic_int	nr_waiting, nr_through;
-	pl_task_t	task;
-};
-
-static void wait_at_gate(void *arg)
-{
-	struct gate *g = arg;
-
-	atomic_fetch_add(&g->nr_waiting, 1);
-	while (!atomic_load(&g->word.value))
-		pl_word_wait(&g->word, 0, PL_FOREVER);
-	atomic_fetch_add(&g->nr_through, 1);
-}
-
-static void open_gate(struct gate *g)
-{
-	atomic_store(&g->word.value, 1);
-	pl_word_wake(&g->word, UINT32_MAX);
-}
-
-static void join_task_of_gate(void *arg)
-{
-	struct gate *g = arg;
-
-	atomic_fetch_add(&g->nr_waiting, 1);
-	EXPECT_EQ(0, pl_join(g->task));
-	EXPECT_EQ(1, atomic_load(&g->word.value));
-}
-
-TEST_F(task, task_is_joined_by_many_at_a_time)
-{
-	static struct mixed m;
-	struct gate g = { 0 };
-
-	g.task = spawn(wait_at_gate, &g);
-	mixed_start(&m, 100, 4, join_task_of_gate, &g);
-	ASSERT_TRUE(UNTIL(g.nr_waiting == 105));
-	open_gate(&g);
-	mixed_join(&m);
-}
-
 TEST_F(task, task_is_joined_any_number_of_times)
 {
 	pl_task_t t = spawn(nothing, NULL);
@@ -289,19 +230,6 @@ TEST_F(task, bad_arguments_are_refused)
 	run_in_task(spawn_badly, NULL);
 	EXPECT_EQ(nr + 1, rt_stat().tasks_spawned);
 	EXPECT_EQ(0, nr_ran);
-}
-
-TEST_F(task, larger_options_are_accepted)
-{
-	struct {
-		struct pl_spawn_opts	opts;
-		uint64_t		later[8];
-	} big = { .opts.size = sizeof(big) };
-	pl_task_t t;
-
-	ASSERT_EQ(0, pl_spawn(&t, count, NULL, &big.opts));
-	join(t);
-	EXPECT_EQ(1, nr_ran);
 }
 
 /* ---- names and stacks ---- */
