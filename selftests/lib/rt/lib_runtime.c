@@ -81,6 +81,7 @@ TEST_F(runtime, bad_fields_are_refused)
 	REFUSED(stack_size[PL_STACK_LARGE], SIZE_MAX);
 	REFUSED(min_workers, UINT32_MAX);
 	REFUSED(fixed_workers, 2);
+	REFUSED(pin_workers, 2);
 	REFUSED(reserved, 1);
 	EXPECT_EQ(0, nr_threads_named("pl-"));
 	EXPECT_EQ(0, pl_runtime_start(NULL));

@@ -215,24 +215,6 @@ static uint64_t nr_mapped(void)
 	return nr;
 }
 
-static void start_use_stop_often(int nr)
-{
-	while (nr--)
-		start_use_stop();
-}
-
-TEST_F(stop, stop_leaves_no_thread_or_descriptor)
-{
-	int fds;
-
-	set_env("PARKLOT_WORKERS", 2);
-	start_use_stop_often(2);
-	fds = nr_entries("/proc/self/fd");
-	start_use_stop_often(scaled(50));
-	EXPECT_TRUE(UNTIL(nr_threads_named("pl-") == 0));
-	EXPECT_EQ(fds, nr_entries("/proc/self/fd"));
-}
-
 static void start_both_use_stop_often(int nr)
 {
 	struct pl_config cfg = PL_CONFIG_INIT;

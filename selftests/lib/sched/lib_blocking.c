@@ -504,11 +504,6 @@ TEST_F(blocking, thread_that_is_no_worker_only_calls)
 	EXPECT_EQ(PL_BACKEND_AUTO, pl_runtime_backend());
 }
 
-TEST_F(blocking, null_function_is_refused)
-{
-	EXPECT_EQ(-EINVAL, pl_blocking(NULL, NULL));
-}
-
 TEST_F(blocking, urgent_task_that_is_to_block_is_refused)
 {
 	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;

@@ -139,14 +139,6 @@ TEST_F(pin, environment_overrides_the_configuration)
 	unsetenv("PARKLOT_PIN");
 }
 
-TEST_F(pin, field_of_another_value_is_refused)
-{
-	struct pl_config cfg = PL_CONFIG_INIT;
-
-	cfg.pin_workers = 2;
-	EXPECT_EQ(-EINVAL, pl_runtime_start(&cfg));
-}
-
 /* A pinned worker may run on one CPU alone, the process on all. */
 static void set_default_target(void *arg)
 {
