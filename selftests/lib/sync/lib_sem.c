@@ -78,29 +78,6 @@ TEST_F(sem, post_releases_as_many_waiters)
 
 static int order[50];
 
-static void wait_in_order(void *arg)
-{
-	EXPECT_EQ(0, pl_sem_wait(&sem));
-	order[nr_back] = (int)(uintptr_t)arg;
-	atomic_fetch_add(&nr_back, 1);
-}
-
-TEST_F(sem, post_releases_the_longest_waiting)
-{
-	int i;
-
-	for (i = 0; i < 50; i++) {
-		spawn_as(i % 10 == 9 ? PL_STACK_WORKER : PL_STACK_SMALL,
-			 wait_in_order, (void *)(uintptr_t)i);
-		ASSERT_TRUE(UNTIL(nr_waiters(&sem.word) == i + 1));
-	}
-	for (i = 0; i < 50; i++) {
-		EXPECT_EQ(0, pl_sem_post(&sem, 1));
-		ASSERT_TRUE(UNTIL(nr_back == i + 1));
-		EXPECT_EQ(i, order[i]);
-	}
-}
-
 /*
  * On one worker: each post but the first finds no mark, since the woken waiter
  * has not run yet.
