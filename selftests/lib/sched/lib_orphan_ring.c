@@ -131,14 +131,6 @@ static void hold_up_with_io(void)
 	hold_up_in_read();
 }
 
-TEST_F(orphan_ring, io_completes_while_its_worker_is_in_read)
-{
-	hold_up_with_io();
-	write_to(NR_PAIRS);
-	join_waiting(NR_PAIRS, 1);
-	let_reader_go(0);
-}
-
 TEST_F(orphan_ring, io_completes_at_any_moment_of_the_block)
 {
 	hold_up_with_io();

@@ -417,24 +417,4 @@ TEST_F(scope, interrupt_stays_for_the_call_after)
 	run_in_task(interrupted_leave, NULL);
 }
 
-/* ---- races ---- */
-
-static void cancel_thousand(void *arg)
-{
-	struct pl_scope s = PL_SCOPE_INIT;
-	int i;
-
-	(void)arg;
-	EXPECT_EQ(0, pl_scope_enter(&s, in_ms(20), 0));
-	for (i = 0; i < 1000; i++)
-		if (pl_scope_spawn(&s, NULL, sleep_on, NULL, NULL))
-			break;
-	EXPECT_EQ(-ETIMEDOUT, pl_scope_leave(&s));
-}
-
-TEST_F(scope, deadline_cancels_a_thousand)
-{
-	by_each_owner(cancel_thousand, NULL);
-}
-
 TEST_HARNESS_MAIN
