@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Callers of each kind, and pairs of sockets; rt.h is included before this. */
+/*
+ * Callers of each kind, pairs of sockets, and the loopback interface; rt.h is
+ * included before this.
+ */
 #ifndef SELFTESTS_IO_H
 #define SELFTESTS_IO_H
 
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 static inline void run_as_each(void (*fn)(void *arg), void *arg)
@@ -27,6 +31,47 @@ static inline void close_pair(int fd[2])
 {
 	EXPECT_EQ(0, pl_close(fd[0]));
 	EXPECT_EQ(0, pl_close(fd[1]));
+}
+
+/* A socket of a free port; -1: there is no loopback interface. */
+static inline int bind_to_loopback(struct sockaddr_in *sin)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	socklen_t len = sizeof(*sin);
+
+	*sin = (struct sockaddr_in){ .sin_family = AF_INET };
+	sin->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	if (fd < 0 || bind(fd, (struct sockaddr *)sin, len)) {
+		close(fd);
+		return -1;
+	}
+	ASSERT_EQ(0, getsockname(fd, (struct sockaddr *)sin, &len));
+	return fd;
+}
+
+static inline int listen_on_loopback(struct sockaddr_in *sin)
+{
+	int fd = bind_to_loopback(sin);
+
+	if (fd >= 0)
+		ASSERT_EQ(0, listen(fd, 512));
+	return fd;
+}
+
+/* Two ends of a connection; false: there is no loopback interface. */
+static inline bool make_tcp_pair(int fd[2])
+{
+	struct sockaddr_in sin;
+	int l = listen_on_loopback(&sin);
+
+	if (l < 0)
+		return false;
+	fd[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	ASSERT_EQ(0, connect(fd[0], (struct sockaddr *)&sin, sizeof(sin)));
+	fd[1] = accept4(l, NULL, NULL, SOCK_CLOEXEC);
+	ASSERT_LE(0, fd[1]);
+	EXPECT_EQ(0, close(l));
+	return true;
 }
 
 #endif /* SELFTESTS_IO_H */

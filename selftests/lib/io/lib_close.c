@@ -9,7 +9,6 @@
 #include "io.h"
 #include "thread.h"
 
-#include <netinet/in.h>
 #include <poll.h>
 
 RT_IO_FIXTURE(close)
@@ -409,13 +408,11 @@ TEST_F(close, close_ends_each_kind_of_wait)
 
 TEST_F(close, close_ends_an_accept)
 {
-	struct sockaddr_in sin = { .sin_family = AF_INET };
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	struct sockaddr_in sin;
+	int fd = listen_on_loopback(&sin);
 
-	sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	if (fd < 0 || bind(fd, (struct sockaddr *)&sin, sizeof(sin)))
+	if (fd < 0)
 		SKIP(return, "no loopback interface");
-	ASSERT_EQ(0, listen(fd, 4));
 	close_as_it_waits(fd, wait_accept);
 }
 

@@ -15,13 +15,12 @@
 
 #include "manual_run.h"
 #include "rt.h"
+#include "io.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <netinet/in.h>
 #include <poll.h>
-#include <sys/socket.h>
 
 #define NR_CLIENTS	32
 #define NR_BATCHES_MAX	16	/* of slots, for as many as are ever alive */
@@ -198,20 +197,6 @@ static void accept_all(void *arg)
 	EXPECT_EQ(-ECANCELED, fd);
 }
 
-static int listen_anywhere(void)
-{
-	socklen_t len = sizeof(at);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	at = (struct sockaddr_in){ .sin_family = AF_INET };
-	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	ASSERT_LE(0, fd);
-	ASSERT_EQ(0, bind(fd, (struct sockaddr *)&at, len));
-	ASSERT_EQ(0, listen(fd, NR_CLIENTS));
-	ASSERT_EQ(0, getsockname(fd, (struct sockaddr *)&at, &len));
-	return fd;
-}
-
 /* ---- the clients ---- */
 
 /* Each from an address of its own: ports rest for a minute after use. */
@@ -374,7 +359,8 @@ static void soak(uint64_t end_ns, long nr, uint64_t seed)
 	if (told_workers)
 		start_with((uint32_t)told_workers, 0);
 	clients_init(&seed);
-	listener = listen_anywhere();
+	listener = listen_on_loopback(&at);
+	ASSERT_LE(0, listener);
 	acceptor = spawn(accept_all, &listener);
 	clients_start();
 	while (pl_now() < end_ns && nr_cancelled < nr)

@@ -10,7 +10,6 @@
 
 #include <fcntl.h>
 #include <liburing.h>
-#include <netinet/in.h>
 
 FIXTURE(io) { char unused; };
 RT_IO_VARIANTS(io)
@@ -159,39 +158,13 @@ TEST_F(io, own_sqe_is_submitted_and_waited_for)
 
 /* ---- TCP ---- */
 
-static int bind_to_loopback(struct sockaddr_in *sin)
-{
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	socklen_t len = sizeof(*sin);
-
-	ASSERT_LE(0, fd);
-	memset(sin, 0, sizeof(*sin));
-	sin->sin_family = AF_INET;
-	sin->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	ASSERT_EQ(0, bind(fd, (struct sockaddr *)sin, sizeof(*sin)));
-	ASSERT_EQ(0, getsockname(fd, (struct sockaddr *)sin, &len));
-	return fd;
-}
-
-static int listen_on_loopback(struct sockaddr_in *sin)
-{
-	int fd = bind_to_loopback(sin);
-
-	ASSERT_EQ(0, listen(fd, 512));
-	return fd;
-}
-
 static bool has_loopback(void)
 {
-	struct sockaddr_in sin = { .sin_family = AF_INET };
-	int ret, fd = socket(AF_INET, SOCK_STREAM, 0);
+	struct sockaddr_in sin;
+	int fd = bind_to_loopback(&sin);
 
-	if (fd < 0)
-		return false;
-	sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	ret = bind(fd, (struct sockaddr *)&sin, sizeof(sin));
 	close(fd);
-	return !ret;
+	return fd >= 0;
 }
 
 static void use_tcp(void *arg)

@@ -393,13 +393,6 @@ TEST_F(kinds, connect_waits_for_room_in_the_backlog)
 	run_as_each(connect_to_full, NULL);
 }
 
-struct connecting {
-	struct sockaddr_in sin;
-	int		fd;
-	int		expected;
-	atomic_int	nr_begun;
-};
-
 /* ---- the mode of a descriptor is its owner's ---- */
 
 static void use_blocking(void *arg)

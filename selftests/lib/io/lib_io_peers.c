@@ -6,11 +6,10 @@
 #include "kselftest_harness.h"
 
 #include "rt.h"
+#include "io.h"
 
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 
 static int nr_fds_at_first;
 
@@ -124,28 +123,13 @@ static int move_to_top(int fd)
 }
 
 /* False: there is no loopback interface. */
-static bool start_listening(void)
-{
-	socklen_t len = sizeof(address);
-
-	address.sin_family = AF_INET;
-	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	address.sin_port = 0;
-	listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (listener < 0 || bind(listener, (struct sockaddr *)&address, len)) {
-		close(listener);
-		return false;
-	}
-	listener = move_to_top(listener);
-	EXPECT_EQ(0, listen(listener, SOMAXCONN));
-	EXPECT_EQ(0, getsockname(listener, (struct sockaddr *)&address, &len));
-	return true;
-}
-
 static bool start_server(void)
 {
-	if (!start_listening())
+	listener = listen_on_loopback(&address);
+	if (listener < 0)
 		return false;
+	listener = move_to_top(listener);
+	EXPECT_EQ(0, listen(listener, SOMAXCONN));
 	acceptor = spawn(accept_all, NULL);
 	return true;
 }

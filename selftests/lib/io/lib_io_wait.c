@@ -6,13 +6,12 @@
 #include "kselftest_harness.h"
 
 #include "rt.h"
+#include "io.h"
 #include "io/io.h"
 
 #include <fcntl.h>
 #include <liburing.h>
-#include <netinet/in.h>
 #include <poll.h>
-#include <sys/socket.h>
 
 #include "forbid.h"
 
@@ -89,23 +88,6 @@ TEST_F(io_wait, multishots_are_refused)
 
 #define NR_SENDS	200
 
-static void connect_pair(int fd[2])
-{
-	struct sockaddr_in sin = { .sin_family = AF_INET };
-	int l = socket(AF_INET, SOCK_STREAM, 0);
-	socklen_t len = sizeof(sin);
-
-	sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	ASSERT_EQ(0, bind(l, (struct sockaddr *)&sin, sizeof(sin)));
-	ASSERT_EQ(0, listen(l, 1));
-	ASSERT_EQ(0, getsockname(l, (struct sockaddr *)&sin, &len));
-	fd[0] = socket(AF_INET, SOCK_STREAM, 0);
-	ASSERT_EQ(0, connect(fd[0], (struct sockaddr *)&sin, sizeof(sin)));
-	fd[1] = accept(l, NULL, NULL);
-	ASSERT_LE(0, fd[1]);
-	EXPECT_EQ(0, close(l));
-}
-
 static atomic_bool has_send_zc;
 
 /* The buffer is overwritten as soon as the call returns. */
@@ -135,7 +117,7 @@ static void send_many(void *arg)
 	int fd[2], i;
 
 	(void)arg;
-	connect_pair(fd);
+	ASSERT_TRUE(make_tcp_pair(fd));
 	for (i = 0; i < NR_SENDS; i++)
 		send_zc(fd, (char)('a' + i % 26));
 	EXPECT_EQ(0, pl_close(fd[0]));

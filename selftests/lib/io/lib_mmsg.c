@@ -6,8 +6,7 @@
 #include "kselftest_harness.h"
 
 #include "rt.h"
-
-#include <sys/socket.h>
+#include "io.h"
 
 RT_IO_FIXTURE(mmsg)
 
@@ -36,14 +35,11 @@ static void batch_init(struct batch *b)
 	}
 }
 
-static void run_as_each(void (*fn)(void *arg))
+static void send_as_each(void (*fn)(void *arg))
 {
-	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_DGRAM, 0, sockets));
-	run_in_task(fn, NULL);
-	run_as(PL_STACK_WORKER, fn, NULL);
-	fn(NULL);
-	EXPECT_EQ(0, pl_close(sockets[0]));
-	EXPECT_EQ(0, pl_close(sockets[1]));
+	make_pair_of(SOCK_DGRAM, sockets);
+	run_as_each(fn, NULL);
+	close_pair(sockets);
 }
 
 static void send_and_receive(void *arg)
@@ -66,7 +62,7 @@ static void send_and_receive(void *arg)
 
 TEST_F(mmsg, those_that_are_there_come_together)
 {
-	run_as_each(send_and_receive);
+	send_as_each(send_and_receive);
 }
 
 static void wait_not(void *arg)
@@ -89,7 +85,7 @@ static void wait_not(void *arg)
 
 TEST_F(mmsg, empty_socket_ends_it_at_once_or_at_the_deadline)
 {
-	run_as_each(wait_not);
+	send_as_each(wait_not);
 }
 
 /* Until a task waits in a call. */
@@ -131,7 +127,7 @@ static void receive_early(void *arg)
 
 TEST_F(mmsg, receiver_waits_for_the_first)
 {
-	run_as_each(receive_early);
+	send_as_each(receive_early);
 }
 
 /* Returns how many messages the socket took, until it took no more. */
@@ -189,7 +185,7 @@ static void send_to_full(void *arg)
 
 TEST_F(mmsg, sender_waits_until_the_peer_takes_the_first)
 {
-	run_as_each(send_to_full);
+	send_as_each(send_to_full);
 }
 
 static void receive_when_cancelled(void *arg)
@@ -206,11 +202,10 @@ static void receive_when_cancelled(void *arg)
 
 TEST_F(mmsg, cancelled_task_transfers_nothing)
 {
-	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_DGRAM, 0, sockets));
+	make_pair_of(SOCK_DGRAM, sockets);
 	run_in_task(receive_when_cancelled, NULL);
 	drain(1);
-	EXPECT_EQ(0, pl_close(sockets[0]));
-	EXPECT_EQ(0, pl_close(sockets[1]));
+	close_pair(sockets);
 }
 
 static bool had_turn;
@@ -241,12 +236,11 @@ static void send_until_turn(void *arg)
 
 TEST_F(mmsg, other_tasks_have_a_turn_between_calls_that_do_not_wait)
 {
-	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_DGRAM, 0, sockets));
+	make_pair_of(SOCK_DGRAM, sockets);
 	start_with(1, 1);
 	had_turn = false;
 	run_in_task(send_until_turn, NULL);
-	EXPECT_EQ(0, pl_close(sockets[0]));
-	EXPECT_EQ(0, pl_close(sockets[1]));
+	close_pair(sockets);
 }
 
 /* ---- a stream ---- */

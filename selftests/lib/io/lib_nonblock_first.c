@@ -8,8 +8,6 @@
 #include "rt.h"
 #include "io.h"
 
-#include <netinet/in.h>
-
 RT_IO_FIXTURE(nonblock_first)
 
 /* After so many calls that did not wait a task yields: lib/io/io.c. */
@@ -161,24 +159,6 @@ TEST_F(nonblock_first, full_buffer_is_followed_by_an_attempt)
 	/* The first of each pair. */
 	EXPECT_GE(NR_LONG, rt_stat().io_submitted);
 	close_pair(fd);
-}
-
-static bool make_tcp_pair(int fd[2])
-{
-	struct sockaddr_in sin = { .sin_family = AF_INET };
-	socklen_t len = sizeof(sin);
-	int l = socket(AF_INET, SOCK_STREAM, 0);
-
-	sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	if (l < 0 || bind(l, (struct sockaddr *)&sin, sizeof(sin)) ||
-	    listen(l, 1))
-		return false;
-	ASSERT_EQ(0, getsockname(l, (struct sockaddr *)&sin, &len));
-	fd[0] = socket(AF_INET, SOCK_STREAM, 0);
-	ASSERT_EQ(0, connect(fd[0], (struct sockaddr *)&sin, sizeof(sin)));
-	fd[1] = accept(l, NULL, NULL);
-	close(l);
-	return true;
 }
 
 static void receive_two(void *arg)

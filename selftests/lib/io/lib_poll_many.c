@@ -6,9 +6,9 @@
 #include "kselftest_harness.h"
 
 #include "rt.h"
+#include "io.h"
 
 #include <poll.h>
-#include <sys/socket.h>
 
 RT_IO_FIXTURE(poll_many)
 
@@ -21,25 +21,21 @@ static void open_pairs(int nr)
 	int i;
 
 	for (i = 0; i < nr; i++)
-		ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, pairs[i]));
+		make_pair(pairs[i]);
 }
 
 static void close_pairs(int nr)
 {
 	int i;
 
-	for (i = 0; i < nr; i++) {
-		EXPECT_EQ(0, pl_close(pairs[i][0]));
-		EXPECT_EQ(0, pl_close(pairs[i][1]));
-	}
+	for (i = 0; i < nr; i++)
+		close_pair(pairs[i]);
 }
 
-static void run_as_each(void (*fn)(void *arg))
+static void poll_as_each(void (*fn)(void *arg))
 {
 	open_pairs(3);
-	run_in_task(fn, NULL);
-	run_as(PL_STACK_WORKER, fn, NULL);
-	fn(NULL);
+	run_as_each(fn, NULL);
 	close_pairs(3);
 }
 
@@ -68,7 +64,7 @@ static void poll_ready(void *arg)
 
 TEST_F(poll_many, ready_descriptors_are_told)
 {
-	run_as_each(poll_ready);
+	poll_as_each(poll_ready);
 }
 
 static void poll_odd_ones(void *arg)
@@ -90,7 +86,7 @@ static void poll_odd_ones(void *arg)
 
 TEST_F(poll_many, file_is_ready_and_closed_descriptor_is_invalid)
 {
-	run_as_each(poll_odd_ones);
+	poll_as_each(poll_odd_ones);
 }
 
 static void send_late(void *arg)
@@ -143,12 +139,12 @@ static void poll_beside_file(void *arg)
 
 TEST_F(poll_many, file_without_the_events_does_not_end_the_wait)
 {
-	run_as_each(poll_beside_file);
+	poll_as_each(poll_beside_file);
 }
 
 TEST_F(poll_many, event_of_one_ends_the_wait)
 {
-	run_as_each(poll_until_sent);
+	poll_as_each(poll_until_sent);
 }
 
 static atomic_int nr_seen;

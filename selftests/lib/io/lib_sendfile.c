@@ -6,11 +6,10 @@
 #include "kselftest_harness.h"
 
 #include "rt.h"
+#include "io.h"
 
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <signal.h>
-#include <sys/socket.h>
 
 RT_IO_FIXTURE(sendfile)
 
@@ -47,7 +46,7 @@ static void close_all(void)
 	pl_close(sockets[1]);
 }
 
-static void run_as_each(void (*fn)(void *arg))
+static void send_as_each(void (*fn)(void *arg))
 {
 	open_all();
 	run_in_task(fn, NULL);
@@ -95,7 +94,7 @@ static void send_file(void *arg)
 
 TEST_F(sendfile, file_larger_than_the_socket_arrives_from_the_offset)
 {
-	run_as_each(send_file);
+	send_as_each(send_file);
 }
 
 static void send_from_position(void *arg)
@@ -113,7 +112,7 @@ static void send_from_position(void *arg)
 
 TEST_F(sendfile, without_an_offset_the_position_moves)
 {
-	run_as_each(send_from_position);
+	send_as_each(send_from_position);
 }
 
 static void send_when_cancelled(void *arg)
@@ -145,30 +144,7 @@ static void send_to_nobody(void *arg)
 /* Its default action would end the program. */
 TEST_F(sendfile, peer_that_has_gone_is_an_error_without_sigpipe)
 {
-	run_as_each(send_to_nobody);
-}
-
-/* A TCP socket of which the peer has gone; -1: no loopback interface. */
-static int half_of_a_tcp_pair(void)
-{
-	struct sockaddr_in sin = { .sin_family = AF_INET };
-	socklen_t len = sizeof(sin);
-	int l = socket(AF_INET, SOCK_STREAM, 0), fd, peer;
-
-	sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	ASSERT_EQ(0, bind(l, (struct sockaddr *)&sin, len));
-	ASSERT_EQ(0, listen(l, 1));
-	ASSERT_EQ(0, getsockname(l, (struct sockaddr *)&sin, &len));
-	fd = socket(AF_INET, SOCK_STREAM, 0);
-	if (connect(fd, (struct sockaddr *)&sin, len)) {
-		close(fd);
-		close(l);
-		return -1;
-	}
-	peer = accept(l, NULL, NULL);
-	EXPECT_EQ(0, close(peer));
-	EXPECT_EQ(0, close(l));
-	return fd;
+	send_as_each(send_to_nobody);
 }
 
 /* The kernel tells of the part that was sent, and by SIGPIPE of the rest. */
@@ -176,27 +152,28 @@ static void send_in_part(void *arg)
 {
 	sigset_t pending;
 	off_t offset = 0;
-	int i, fd;
+	int i, fd[2];
 
 	(void)arg;
 	for (i = 0; i < 20; i++) {
-		fd = half_of_a_tcp_pair();
-		EXPECT_NE(0, pl_sendfile(fd, file, &offset, FILE_SIZE));
+		ASSERT_TRUE(make_tcp_pair(fd));
+		EXPECT_EQ(0, close(fd[1]));
+		EXPECT_NE(0, pl_sendfile(fd[0], file, &offset, FILE_SIZE));
 		sigpending(&pending);
 		EXPECT_FALSE(sigismember(&pending, SIGPIPE));
-		EXPECT_EQ(0, pl_close(fd));
+		EXPECT_EQ(0, pl_close(fd[0]));
 		offset = 0;
 	}
 }
 
 TEST_F(sendfile, peer_that_goes_meanwhile_raises_no_sigpipe)
 {
-	int fd = half_of_a_tcp_pair();
+	int fd[2];
 
-	if (fd < 0)
+	if (!make_tcp_pair(fd))
 		SKIP(return, "no loopback interface");
-	close(fd);
-	run_as_each(send_in_part);
+	close_pair(fd);
+	send_as_each(send_in_part);
 }
 
 static void send_wrong(void *arg)
@@ -212,7 +189,7 @@ static void send_wrong(void *arg)
 
 TEST_F(sendfile, wrong_arguments_are_errors)
 {
-	run_as_each(send_wrong);
+	send_as_each(send_wrong);
 }
 
 /* Programs may share a pipe, and block on it. */
