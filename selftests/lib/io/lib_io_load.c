@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * I/O in a crowd: many connections at a time, workers that sleep for
- * completions and for tasks alike, and the runtime's end with I/O in flight.
+ * I/O in a crowd: many connections at a time, more requests than a ring has
+ * entries, and completions on busy workers and on several.
  */
 #include "kselftest_harness.h"
 
 #include "rt.h"
-#include "count.h"
 #include "io.h"
 
 #include <poll.h>
@@ -154,7 +153,7 @@ TEST_F(crowd, more_requests_than_ring_entries_complete)
 	close(fd[1]);
 }
 
-/* ---- one sleep for both ---- */
+/* ---- on a busy worker ---- */
 
 static atomic_int nr_begun;
 
@@ -164,74 +163,6 @@ static void read_one(void *arg)
 
 	atomic_fetch_add(&nr_begun, 1);
 	EXPECT_EQ(1, pl_read(*(int *)arg, &c, 1));
-	atomic_fetch_add(&nr_ran, 1);
-}
-
-TEST_F(crowd, spawn_wakes_a_worker_asleep_in_its_ring)
-{
-	int i, fd[2], nr = scaled(200);
-	pl_task_t t;
-
-	start_with(1, 1);
-	make_pair(fd);
-	t = spawn(read_one, &fd[0]);
-	ASSERT_TRUE(UNTIL(nr_begun == 1));
-	for (i = 0; i < nr; i++) {
-		if (i % 2)
-			ASSERT_TRUE(UNTIL(rt_stat().workers_parked == 1));
-		run_as(i % 4, count, NULL);
-	}
-	EXPECT_EQ(nr, nr_ran);
-	EXPECT_EQ(1, rt_stat().io_in_flight);
-	EXPECT_EQ(1, write(fd[1], "x", 1));
-	join(t);
-	close(fd[0]);
-	close(fd[1]);
-}
-
-TEST_F(crowd, data_wakes_a_worker_asleep_in_its_ring)
-{
-	int i, fd[2], nr = scaled(200);
-	pl_task_t t;
-
-	start_with(2, 0);
-	make_pair(fd);
-	for (i = 0; i < nr; i++) {
-		nr_begun = 0;
-		t = spawn_as(i % 4, read_one, &fd[0]);
-		ASSERT_TRUE(UNTIL(nr_begun == 1));
-		if (i % 2)
-			ASSERT_TRUE(UNTIL(rt_stat().io_in_flight == 1));
-		EXPECT_EQ(1, write(fd[1], "x", 1));
-		join(t);
-	}
-	EXPECT_EQ(nr, nr_ran);
-	close(fd[0]);
-	close(fd[1]);
-}
-
-static void read_by_deadline(void *arg)
-{
-	char c;
-
-	EXPECT_EQ(-ETIMEDOUT, pl_read_until(*(int *)arg, &c, 1,
-					    pl_now() + 300000));
-	atomic_fetch_add(&nr_ran, 1);
-}
-
-TEST_F(crowd, timer_wakes_a_worker_asleep_in_its_ring)
-{
-	int i, k, fd[2], nr = scaled(50);
-
-	start_with(1, 0);
-	make_pair(fd);
-	for (i = 1; i <= nr; i++) {
-		for (k = 0; k < 10; k++)
-			spawn_as(k % 4, read_by_deadline, &fd[0]);
-		ASSERT_TRUE(UNTIL(nr_ran == 10 * i));
-	}
-	close(fd[0]);
-	close(fd[1]);
 }
 
 /* A task that computes leaves what its worker's ring completed to come. */

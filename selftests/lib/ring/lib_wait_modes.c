@@ -16,6 +16,7 @@ FIXTURE(wait_mode) { char unused; };
 FIXTURE_VARIANT(wait_mode) { const char *io, *wait; };
 FIXTURE_VARIANT_ADD(wait_mode, eventfd) { .io = "auto", .wait = "eventfd" };
 FIXTURE_VARIANT_ADD(wait_mode, futex) { .io = "auto", .wait = "futex" };
+FIXTURE_VARIANT_ADD(wait_mode, epoll) { .io = "poll", .wait = "eventfd" };
 FIXTURE_VARIANT_ADD(wait_mode, park) { .io = "auto", .wait = "park" };
 FIXTURE_VARIANT_ADD(wait_mode, park_epoll) { .io = "poll", .wait = "park" };
 
