@@ -64,30 +64,6 @@ static pl_task_t close_under_reader(int fd[2])
 	return t;
 }
 
-static void close_own(void *arg)
-{
-	int fd[2];
-
-	(void)arg;
-	join(close_under_reader(fd));
-	EXPECT_EQ(0, pl_close(fd[1]));
-}
-
-static void run_on_one_worker(void (*fn)(void *arg), int nr)
-{
-	int i;
-
-	start_with(1, 1);
-	for (i = 0; i < nr; i++)
-		run_in_task(fn, NULL);
-	EXPECT_EQ(nr, nr_ended);
-}
-
-TEST_F(close, close_ends_a_wait_on_the_same_worker)
-{
-	run_on_one_worker(close_own, 5);
-}
-
 /* The read was not submitted yet, and the kernel finds files by number. */
 static void close_own_and_reuse(void *arg)
 {
@@ -109,7 +85,12 @@ static void close_own_and_reuse(void *arg)
 
 TEST_F(close, read_does_not_go_on_with_the_next_file_of_the_number)
 {
-	run_on_one_worker(close_own_and_reuse, 20);
+	int i;
+
+	start_with(1, 1);
+	for (i = 0; i < 20; i++)
+		run_in_task(close_own_and_reuse, NULL);
+	EXPECT_EQ(20, nr_ended);
 }
 
 /* What came may be told: where the kernel has the file, it reads that. */
