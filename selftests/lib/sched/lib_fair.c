@@ -21,30 +21,21 @@ static void storm_on_marks(void (*fn)(void *arg), int nr)
 	ASSERT_TRUE(UNTIL(!nr_storms && !nr_left));
 }
 
-static void expect_in_turn(void)
+FIXTURE(storm) { char unused; };
+FIXTURE_VARIANT(storm) { struct storm s; };
+FIXTURE_VARIANT_ADD(storm, spawns) { { spawn_next, 1 } };
+FIXTURE_VARIANT_ADD(storm, many_spawns) { { spawn_next, NR_YIELDERS } };
+FIXTURE_VARIANT_ADD(storm, urgent_ones) { { spawn_urgent, 1 } };
+FIXTURE_SETUP(storm) { rt_begin(_metadata); }
+FIXTURE_TEARDOWN(storm) { rt_end(); }
+
+TEST_F(storm, storm_runs_the_oldest_task_at_intervals)
 {
 	int i;
 
+	storm_on_marks(variant->s.fn, variant->s.nr);
 	for (i = 0; i < NR_MARKS; i++)
 		EXPECT_GE(EVERY * (i + 1), waited(&marks[i]));
-}
-
-TEST_F(fair, spawn_storm_runs_the_oldest_task_at_intervals)
-{
-	storm_on_marks(spawn_next, 1);
-	expect_in_turn();
-}
-
-TEST_F(fair, many_spawn_storms_run_the_oldest_task_at_intervals)
-{
-	storm_on_marks(spawn_next, NR_YIELDERS);
-	expect_in_turn();
-}
-
-TEST_F(fair, urgent_storm_runs_the_oldest_task_at_intervals)
-{
-	storm_on_marks(spawn_urgent, 1);
-	expect_in_turn();
 }
 
 TEST_F(fair, yield_storm_runs_all_earlier_tasks)
@@ -72,55 +63,46 @@ static void at_once_by_timer(struct mark *m)
 	ASSERT_EQ(0, pl_timer_add(NULL, pl_now(), wake_by_timer, m));
 }
 
+/* Once an inbox is looked at, then before what was ready then. */
+#define BESIDE_SPAWNS	(EVERY * (1 + 2 + 1))
+
+FIXTURE(woken) { char unused; };
+FIXTURE_VARIANT(woken)
+{
+	void		(*make_ready)(struct mark *m);
+	struct storm	s;
+	long		most;
+};
+
+#define WOKEN(name, ...) FIXTURE_VARIANT_ADD(woken, name) { __VA_ARGS__ };
+WOKEN(by_thread_beside_spawns, wake, { spawn_next, 2 }, BESIDE_SPAWNS)
+WOKEN(by_thread_beside_yields, wake, { yield_on, NR_YIELDERS },
+      2 * (NR_YIELDERS + 1))
+WOKEN(by_timer_beside_spawns, at_once_by_timer, { spawn_next, 2 },
+      BESIDE_SPAWNS)
+WOKEN(by_timer_beside_yields, at_once_by_timer, { yield_on, NR_YIELDERS },
+      2 * (NR_YIELDERS + 1))
+FIXTURE_SETUP(woken) { rt_begin(_metadata); }
+FIXTURE_TEARDOWN(woken) { rt_end(); }
+
 /*
- * The longest that one that parks again and again had to wait.  The last time
- * it ends the storm, perhaps before its waker has noted when it was ready.
+ * Parks again and again.  The last time it ends the storm, perhaps before its
+ * waker has noted when it was ready.
  */
-static long longest_of(struct storm *s, void (*make_ready)(struct mark *m))
+TEST_F(woken, task_woken_from_outside_runs_in_a_storm)
 {
 	int nr = scaled(200), i;
-	long most = 0;
 
 	begin(1, nr);
-	begin_storm(s->fn, s->nr);
+	begin_storm(variant->s.fn, variant->s.nr);
 	spawn(wait_again, &marks[0]);
 	for (i = 0; i < nr; i++) {
 		EXPECT_TRUE(UNTIL(nr_waiters(&marks[0].word) == 1));
-		make_ready(&marks[0]);
+		variant->make_ready(&marks[0]);
 		ASSERT_TRUE(UNTIL(marks[0].nr_runs == i + 1 && !nr_callbacks));
-		most = waited(&marks[0]) > most ? waited(&marks[0]) : most;
+		EXPECT_GE(variant->most, waited(&marks[0]));
 	}
 	ASSERT_TRUE(UNTIL(!nr_storms));
-	return most;
-}
-
-/* Once the inbox is looked at, then before what was ready then. */
-TEST_F(fair, task_woken_by_a_thread_runs_in_a_spawn_storm)
-{
-	struct storm s = { spawn_next, 2 };
-
-	EXPECT_GE(EVERY * (1 + 2 + 1), longest_of(&s, wake));
-}
-
-TEST_F(fair, task_woken_by_a_thread_runs_in_a_yield_storm)
-{
-	struct storm s = { yield_on, NR_YIELDERS };
-
-	EXPECT_GE(2 * (NR_YIELDERS + 1), longest_of(&s, wake));
-}
-
-TEST_F(fair, task_woken_by_a_timer_runs_in_a_spawn_storm)
-{
-	struct storm s = { spawn_next, 2 };
-
-	EXPECT_GE(EVERY * (1 + 2 + 1), longest_of(&s, at_once_by_timer));
-}
-
-TEST_F(fair, task_woken_by_a_timer_runs_in_a_yield_storm)
-{
-	struct storm s = { yield_on, NR_YIELDERS };
-
-	EXPECT_GE(2 * (NR_YIELDERS + 1), longest_of(&s, at_once_by_timer));
 }
 
 static void spawn_outside(struct mark *m)
@@ -139,7 +121,7 @@ TEST_F(fair, task_spawned_by_a_thread_runs_in_a_spawn_storm)
 	for (i = 0; i < nr; i++) {
 		spawn_outside(&marks[0]);
 		ASSERT_TRUE(UNTIL(marks[0].nr_runs == 1));
-		EXPECT_GE(EVERY * (1 + 2 + 1), waited(&marks[0]));
+		EXPECT_GE(BESIDE_SPAWNS, waited(&marks[0]));
 	}
 	ASSERT_TRUE(UNTIL(!nr_storms));
 }
@@ -181,7 +163,7 @@ TEST_F(fair, task_spawned_by_a_thread_does_not_wait_behind_a_long_one)
 					    &marks[i]));
 		pthread_join(thread, NULL);
 		ASSERT_TRUE(UNTIL(marks[i].nr_runs == 1));
-		EXPECT_GE(EVERY * (1 + 2 + 1), waited(&marks[i]));
+		EXPECT_GE(BESIDE_SPAWNS, waited(&marks[i]));
 	}
 	ASSERT_TRUE(UNTIL(!nr_storms));
 }
