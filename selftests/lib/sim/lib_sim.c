@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 
 /* Standard error of a run goes to a file, which is read back. */
-static char said[1 << 20];
+static char said[1 << 22];
 
 static int run_and_read(int (*run)(void (*fn)(void *arg), void *arg),
 			void (*fn)(void *arg), void *arg)
