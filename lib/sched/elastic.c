@@ -362,7 +362,10 @@ static void go_on(uint64_t now)
 
 /* ---- more at once ---- */
 
-/* It has tasks, and has taken none in @ns, as the one that it runs computes. */
+/*
+ * It has tasks, as at the look before, and has taken none in these @ns, as the
+ * one that it runs computes.
+ */
 static bool is_stuck(struct pl__worker *w, uint64_t ns)
 {
 	struct pl__sysmon_view *s = &w->sysmon;
@@ -370,12 +373,14 @@ static bool is_stuck(struct pl__worker *w, uint64_t ns)
 	uint64_t cpu_ns = s->elastic_look_ns;
 
 	s->elastic_tick = tick;
+	s->elastic_look_ns = 0;
 	if (load_relaxed(&w->duty) != PL__RUNS ||
 	    (pl__deque_empty(&w->deque) && pl__deque_empty(&w->events) &&
 	     load_relaxed(&w->ring_state) != PL__ORPHAN_READY))
 		return false;
 	s->elastic_look_ns = pl__tid_cpu_ns(load_relaxed(&w->tid));
-	return tick == before && (s->elastic_look_ns - cpu_ns) * 2 >= ns;
+	return tick == before && cpu_ns &&
+	       (s->elastic_look_ns - cpu_ns) * 2 >= ns;
 }
 
 static uint32_t nr_stuck(uint64_t ns)

@@ -166,6 +166,43 @@ TEST_F(elastic, all_are_to_run_at_first_and_after_a_pause)
 	run_in_task(look_at_all, NULL);
 }
 
+/* ---- behind a task that computes ---- */
+
+static void compute_us(uint64_t us)
+{
+	uint64_t end_ns = pl__thread_cpu_ns(pthread_self()) + us * 1000;
+
+	while (pl__thread_cpu_ns(pthread_self()) < end_ns)
+		;
+}
+
+static void look_behind(void *arg)
+{
+	uint64_t now = pl_now();
+
+	(void)arg;
+	pl__elastic_start(true);
+	EXPECT_EQ(0, pl_runtime_set_workers(2));
+	pl__elastic_look(now, false);
+	let_one_run();
+	EXPECT_FALSE(pl__elastic_look(now += NSEC_PER_MSEC, true));
+	EXPECT_FALSE(pl__elastic_look(now += NSEC_PER_MSEC, false));
+	/* Nothing waits meanwhile. */
+	compute_us(10000);
+	spawn(count, NULL);
+	EXPECT_FALSE(pl__elastic_look(now += 5 * NSEC_PER_MSEC, true));
+	EXPECT_EQ(1, nr_active());
+	compute_us(5000);
+	EXPECT_TRUE(pl__elastic_look(now + 5 * NSEC_PER_MSEC, true));
+	EXPECT_EQ(1, changes().raised_stuck);
+}
+
+TEST_F(elastic, tasks_wait_behind_one_that_computes_beside_them)
+{
+	start_unwatched(1);
+	run_in_task(look_behind, NULL);
+}
+
 /* ---- trials ---- */
 
 #define LOAD_NS		(2 * NSEC_PER_MSEC)
