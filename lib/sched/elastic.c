@@ -226,6 +226,13 @@ static bool takes_less(const struct elastic_work *a,
 	return x * 100 < y * LESS && (y - x) * (y - x) > 4 * var;
 }
 
+static void work_add(struct elastic_work *m, const struct elastic_look *l)
+{
+	m->ns += l->ns;
+	m->taken += l->taken;
+	m->waited_ns += (double)l->waiting * (double)l->ns;
+}
+
 /* How long a task waits, by Little's law. */
 static double wait_ns(const struct elastic_work *m)
 {
@@ -415,9 +422,7 @@ static bool is_wait_long(const struct elastic_look *l)
 	bool has_tried = has_tried_fewer(&longest_ns), is_long, was_long;
 	struct elastic_work *m = &elastic.recent;
 
-	m->ns += l->ns;
-	m->taken += l->taken;
-	m->waited_ns += (double)l->waiting * (double)l->ns;
+	work_add(m, l);
 	if (has_tried && m->ns < RECENT_NS)
 		return false;
 	taken = m->taken ? m->taken : 1;
@@ -494,9 +499,7 @@ bool pl__elastic_look(uint64_t now, bool has_work)
 		forget(now);
 		return has_work;
 	}
-	elastic.work.ns += l.ns;
-	elastic.work.taken += l.taken;
-	elastic.work.waited_ns += (double)l.waiting * (double)l.ns;
+	work_add(&elastic.work, &l);
 	if (has_work && elastic_grow(now, &l))
 		return true;
 	go_on(now);

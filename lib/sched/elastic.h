@@ -14,8 +14,8 @@
  *
  * It tries half as many where these could use as much processor time, and twice
  * as many where all is used, or tasks wait for 0.1 ms.  More are kept if they
- * take more tasks; or as many, these wait shorter, and fewer would not save an
- * eighth of the processor time.  A verdict holds for 20 ms, one against more
+ * take more tasks; or as many, these wait shorter, and fewer would not save 15
+ * percent of the processor time.  A verdict holds for 20 ms, one against more
  * for 0.3 s, and each of the same kind for four times as long, up to 2 s.
  * After 0.1 s with nothing to do all run again.
  *

@@ -211,6 +211,7 @@ struct trial {
 	int	taken, waiting;		/* at each look, with as many as may */
 	int	fewer_taken, fewer_waiting;	/* with half of these */
 	bool	are_fewer_kept;
+	uint64_t us, fewer_us;	/* of processor time, from look to look */
 };
 
 static const struct trial trials[] = {
@@ -225,6 +226,11 @@ static const struct trial trials[] = {
 	  .are_fewer_kept = false },
 	{ .taken = 400, .waiting = 9, .fewer_taken = 400, .fewer_waiting = 9,
 	  .are_fewer_kept = true },
+	/* As many, each for less processor time. */
+	{ .taken = 400, .waiting = 1, .fewer_taken = 400, .fewer_waiting = 9,
+	  .are_fewer_kept = true, .us = 1000, .fewer_us = 300 },
+	{ .taken = 400, .waiting = 1, .fewer_taken = 400, .fewer_waiting = 9,
+	  .are_fewer_kept = false, .us = 1000, .fewer_us = 1000 },
 };
 
 /*
@@ -263,12 +269,18 @@ static void look_at_trial(void *arg)
 	int i;
 
 	begin_alone();
-	for (i = 0; i < 1000 && nr_active() == 4; i++)
+	if (t->us)
+		store_relaxed(&pl__self()->tid, pl__thread_id());
+	for (i = 0; i < 1000 && nr_active() == 4; i++) {
+		compute_us(t->us);
 		look_at_load(&now, t->taken, t->waiting);
+	}
 	EXPECT_EQ(2, nr_active());
 	EXPECT_EQ(1, changes().lowered_trial);
-	for (nr = 2; nr == 2; nr = nr_active())
+	for (nr = 2; nr == 2; nr = nr_active()) {
+		compute_us(t->fewer_us);
 		look_at_load(&now, t->fewer_taken, t->fewer_waiting);
+	}
 	if (t->are_fewer_kept) {
 		EXPECT_EQ(1, nr);
 		EXPECT_EQ(2, changes().lowered_trial);
