@@ -7,7 +7,7 @@
 #include "rt.h"
 #include "blocked.h"
 #include "sched/elastic.h"
-#include "sched/rt.h"
+#include "sched/sched.h"
 #include "sched/sysmon_pace.h"
 
 #define NR_WORKERS	8
@@ -179,17 +179,22 @@ static void compute_us(uint64_t us)
 static void look_behind(void *arg)
 {
 	uint64_t now = pl_now();
+	struct pl__task *t;
 
 	(void)arg;
 	pl__elastic_start(true);
 	EXPECT_EQ(0, pl_runtime_set_workers(2));
 	pl__elastic_look(now, false);
 	let_one_run();
+	spawn(count, NULL);
 	EXPECT_FALSE(pl__elastic_look(now += NSEC_PER_MSEC, true));
-	EXPECT_FALSE(pl__elastic_look(now += NSEC_PER_MSEC, false));
+	/* Another takes that, and many more. */
+	t = pl__deque_steal(&pl__self()->deque);
+	counter_add(&pl__self()->stat.switches, 1000);
+	EXPECT_FALSE(pl__elastic_look(now += NSEC_PER_MSEC, true));
 	/* Nothing waits meanwhile. */
 	compute_us(10000);
-	spawn(count, NULL);
+	pl__queue_own(pl__self(), &pl__self()->deque, t);
 	EXPECT_FALSE(pl__elastic_look(now += 5 * NSEC_PER_MSEC, true));
 	EXPECT_EQ(1, nr_active());
 	compute_us(5000);
@@ -234,8 +239,8 @@ static const struct trial trials[] = {
 };
 
 /*
- * Four may run, and the number is one, two or four; but the caller's worker is
- * alone, so that what it queues waits.  What it uses for real does not count.
+ * Four may run, and seem to; but the caller's worker is alone, so that what it
+ * queues waits.  What it uses for real does not count.
  */
 static void begin_alone(void)
 {
@@ -244,7 +249,13 @@ static void begin_alone(void)
 	EXPECT_EQ(0, pl_runtime_set_workers(4));
 	EXPECT_EQ(4, nr_active());
 	pl__rt.cfg.max_workers = 1;
+	store_relaxed(&pl__rt.nr_alive, 4);
 	store_relaxed(&pl__self()->tid, 0);
+}
+
+static void end_alone(void)
+{
+	store_relaxed(&pl__rt.nr_alive, 1);
 }
 
 /* So many wait while the number is looked at, and have been taken since. */
@@ -288,6 +299,7 @@ static void look_at_trial(void *arg)
 		EXPECT_EQ(4, nr);
 		EXPECT_EQ(1, changes().raised_back);
 	}
+	end_alone();
 }
 
 TEST_F(elastic, fewer_are_kept_that_do_as_well)
@@ -318,12 +330,36 @@ static void look_at_refusals(void *arg)
 	EXPECT_EQ(4, changes().raised_back);
 	EXPECT_LE(2 * since[1], since[2]);
 	EXPECT_LE(2 * since[2], since[3]);
+	end_alone();
 }
 
 TEST_F(elastic, fewer_are_tried_less_often_that_do_worse)
 {
 	start_unwatched(1);
 	run_in_task(look_at_refusals, NULL);
+}
+
+/* It is over as soon as tasks wait for 1 ms. */
+static void look_at_failure(void *arg)
+{
+	uint64_t now = pl_now(), begin;
+
+	(void)arg;
+	begin_alone();
+	while (nr_active() == 4)
+		look_at_load(&now, 400, 0);
+	begin = now;
+	while (nr_active() < 4)
+		look_at_load(&now, 10, 100);
+	EXPECT_GE(2 * LOAD_NS, now - begin);
+	EXPECT_EQ(1, changes().raised_back);
+	end_alone();
+}
+
+TEST_F(elastic, trial_ends_early_where_tasks_wait)
+{
+	start_unwatched(1);
+	run_in_task(look_at_failure, NULL);
 }
 
 /* More are tried where tasks wait, and stay if these take more of them. */
@@ -350,6 +386,7 @@ static void look_at_more(void *arg)
 		look_at_load(&now, 900, 50);
 	EXPECT_EQ(4, nr_active());
 	EXPECT_EQ(1, changes().lowered_back);
+	end_alone();
 }
 
 TEST_F(elastic, more_are_kept_that_do_better)
