@@ -99,6 +99,15 @@ static double uniform(uint64_t *x)
 	return ((double)next_random(x) + 0.5) / (double)(1ULL << 53);
 }
 
+/* Of one of the tasks; with another seed of the simulation it is another. */
+static uint64_t chance_of(void *arg)
+{
+	uint64_t seed = (uint64_t)atoll(getenv("PARKLOT_SIM"));
+
+	return 0x9e3779b97f4a7c15ULL *
+	       ((uintptr_t)arg + 1 + (seed - 1) * NR_CONNECTIONS);
+}
+
 static uint64_t service_ns(uint64_t *x)
 {
 	if (uniform(x) < load->long_share)
@@ -130,7 +139,7 @@ static void note(uint64_t due_ns)
 
 static void serve(void *arg)
 {
-	uint64_t x = 0x9e3779b97f4a7c15ULL * ((uintptr_t)arg + 1);
+	uint64_t x = chance_of(arg);
 	uint64_t due = pl_now() + pause_ns(&x);
 
 	while (due < end_ns) {
@@ -172,7 +181,7 @@ static struct connection connections[NR_CONNECTIONS];
 static void answer(void *arg)
 {
 	struct connection *c = &connections[(uintptr_t)arg];
-	uint64_t x = 0x9e3779b97f4a7c15ULL * ((uintptr_t)arg + 1);
+	uint64_t x = chance_of(arg);
 	double share;
 	char byte;
 
