@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 #include "sched/background.h"
-#include "sched/relief.h"
-#include "sched/sysmon.h"
 #include "base/sys.h"
 
 void pl__background_begin(struct pl__task *t)
@@ -32,12 +30,8 @@ struct pl__task *pl__background_take(void)
 	struct pl__background *b = &pl__rt.background;
 	struct pl__link *l;
 
-	if (likely(!pl__background_nr()))
+	if (likely(!pl__background_nr()) || !pl__nr_may_compute())
 		return NULL;
-	if (!pl__nr_may_compute()) {
-		pl__sysmon_notify_compute();
-		return NULL;
-	}
 	pl__lock(&b->lock);
 	l = pl__fifo_take(&b->ready);
 	if (l) {

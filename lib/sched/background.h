@@ -44,7 +44,13 @@ static inline uint32_t pl__background_nr(void)
 /* Makes @t ready, which is one, without notifying. */
 void pl__background_put(struct pl__task *t);
 
-/* The oldest; NULL: there is none, or others compute. */
+/* Others compute, as many as may: none of those that wait is taken. */
+static inline bool pl__background_is_held(void)
+{
+	return unlikely(pl__background_nr()) && !pl__nr_may_compute();
+}
+
+/* The oldest; NULL: there is none, or they are held. */
 struct pl__task *pl__background_take(void);
 
 /* As pl__background_take(), if none has been taken for long. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 #include "sched/inbox.h"
 #include "base/inject.h"
-#include "sched/sched.h"
+#include "sched/ready.h"
 
 /* Fewer workers share one inbox; as many or more have one each. */
 #define WORKERS_MIN	8
@@ -31,14 +31,14 @@ static struct pl__link *reverse(struct pl__link *l)
  * Pushes the oldest first.  Between the inbox and the event queue no thief sees
  * the tasks; so the caller notifies afterwards, unless it is one, see inbox.h.
  */
-__pl_noinline void pl__inbox_drain_all_of(struct pl__worker *w,
+__pl_noinline bool pl__inbox_drain_all_of(struct pl__worker *w,
 					  struct pl__inbox *from)
 {
 	struct pl__link *newest = pl__inbox_take(from), *l, *next;
 	bool is_one;
 
 	if (!newest)
-		return;
+		return false;
 	is_one = !newest->next;
 	PL_INJECT("inbox-a");
 	/* [inbox-a] pairs with [inbox-b] in pl__work_anywhere(). */
@@ -46,8 +46,7 @@ __pl_noinline void pl__inbox_drain_all_of(struct pl__worker *w,
 		next = l->next;
 		pl__queue_event(w, container_of(l, struct pl__task, link));
 	}
-	if (!is_one)
-		pl__notify_one();
+	return !is_one;
 }
 
 /* As many as run look in all of them together. */
@@ -61,11 +60,12 @@ static uint32_t nr_in_turn(void)
 	return each < nr ? each : nr;
 }
 
-void pl__inboxes_drain_in_turn(struct pl__worker *w)
+bool pl__inboxes_drain_in_turn(struct pl__worker *w)
 {
+	bool several = pl__inbox_drain(w, pl__inbox_for_all());
 	uint32_t nr = nr_in_turn();
 
-	pl__inbox_drain(w, pl__inbox_for_all());
 	while (nr--)
-		pl__inbox_drain(w, pl__inbox_of(w->inbox_turn++));
+		several |= pl__inbox_drain(w, pl__inbox_of(w->inbox_turn++));
+	return several;
 }

@@ -51,35 +51,37 @@ static inline struct pl__inbox *pl__inbox_for_all(void)
 }
 
 /* The slow path of pl__inbox_drain(). */
-void pl__inbox_drain_all_of(struct pl__worker *w, struct pl__inbox *from);
+bool pl__inbox_drain_all_of(struct pl__worker *w, struct pl__inbox *from);
 
-/* Moves all of inbox @from to the events of @w, the caller. */
-static inline void pl__inbox_drain(struct pl__worker *w, struct pl__inbox *from)
+/*
+ * Moves all of inbox @from to the events of @w, the caller.  True: these are
+ * several, so the caller notifies.
+ */
+static inline bool pl__inbox_drain(struct pl__worker *w, struct pl__inbox *from)
 {
-	if (!pl__inbox_empty(from))
-		pl__inbox_drain_all_of(w, from);
+	return !pl__inbox_empty(from) && pl__inbox_drain_all_of(w, from);
 }
 
 /* As pl__inbox_drain(), of each; most runtimes have one. */
-static inline void pl__inboxes_drain(struct pl__worker *w)
+static inline bool pl__inboxes_drain(struct pl__worker *w)
 {
+	bool several = pl__inbox_drain(w, &pl__rt.inboxes[0].inbox);
 	uint32_t i;
 
-	pl__inbox_drain(w, &pl__rt.inboxes[0].inbox);
 	for (i = 1; unlikely(i < pl__rt.nr_inboxes); i++)
-		pl__inbox_drain(w, &pl__rt.inboxes[i].inbox);
+		several |= pl__inbox_drain(w, &pl__rt.inboxes[i].inbox);
+	return several;
 }
 
 /* As pl__inboxes_drain(), of some where they are many; the next time others. */
-void pl__inboxes_drain_in_turn(struct pl__worker *w);
+bool pl__inboxes_drain_in_turn(struct pl__worker *w);
 
 /* As pl__inboxes_drain(), by a worker that has tasks to run. */
-static inline void pl__inboxes_drain_some(struct pl__worker *w)
+static inline bool pl__inboxes_drain_some(struct pl__worker *w)
 {
 	if (unlikely(pl__rt.nr_inboxes > 1))
-		pl__inboxes_drain_in_turn(w);
-	else
-		pl__inbox_drain(w, pl__inbox_for_all());
+		return pl__inboxes_drain_in_turn(w);
+	return pl__inbox_drain(w, pl__inbox_for_all());
 }
 
 /*

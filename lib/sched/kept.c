@@ -3,6 +3,7 @@
 #include "base/inject.h"
 #include "base/sys.h"
 #include "sched/notify.h"
+#include "sched/ready.h"
 #include "sched/sysmon.h"
 
 #define SOON_NS		(5 * 1000 * 1000ULL)	/* others follow as soon */
@@ -62,8 +63,7 @@ uint64_t pl__kept_until(struct pl__worker *w)
 /* It takes a lone task next, unless others are to run. */
 static bool takes_next(struct pl__worker *w)
 {
-	return pl__deque_len(&w->deque) + pl__deque_len(&w->events) == 1 &&
-	       !load_relaxed(&w->is_spare) && !pl__is_surplus(w);
+	return pl__nr_queued(w) == 1 && !load_relaxed(&w->is_spare) && !pl__is_surplus(w);
 }
 
 void pl__kept_fire_slow(struct pl__worker *w)

@@ -44,16 +44,6 @@
 
 #include "sched/rt.h"
 
-/* How many more workers may compute for long. */
-static inline uint32_t pl__nr_may_compute(void)
-{
-	/* [relief-b] pairs with [relief-a] in pl__relief_recheck(). */
-	uint32_t limit = load_relaxed(&pl__rt.stalled_limit);
-	uint32_t nr = load_relaxed(&pl__rt.nr_stalled);
-
-	return nr < limit ? limit - nr : 0;
-}
-
 /* The caller lowered nr_stalled, or raised the limit: notifies if need be. */
 void pl__relief_recheck(void);
 

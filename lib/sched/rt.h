@@ -226,6 +226,16 @@ static inline uint32_t pl__nr_blocked(void)
 	       pl__crew_nr_blocked(&pl__rt.lots);
 }
 
+/* How many more workers may compute for long, see relief.h. */
+static inline uint32_t pl__nr_may_compute(void)
+{
+	/* [relief-b] pairs with [relief-a] in pl__relief_recheck(). */
+	uint32_t limit = load_relaxed(&pl__rt.stalled_limit);
+	uint32_t nr = load_relaxed(&pl__rt.nr_stalled);
+
+	return nr < limit ? limit - nr : 0;
+}
+
 static inline uint32_t pl__nr_not_running(void)
 {
 	return load_relaxed(&pl__rt.nr_idle) +

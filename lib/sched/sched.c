@@ -12,81 +12,9 @@
 
 /* ---- ready ---- */
 
-/* The inbox can always take what a full deque cannot. */
-static __pl_noinline void queue_own_slow(struct pl__worker *w,
-					 struct pl__deque *d,
-					 struct pl__task *t)
-{
-	if (!pl__deque_push(d, t))
-		pl__inbox_push(w->inbox, &t->link);
-}
-
-void pl__queue_own(struct pl__worker *w, struct pl__deque *d,
-		   struct pl__task *t)
-{
-	if (unlikely(!pl__deque_try_push(d, t)))
-		queue_own_slow(w, d, t);
-}
-
-/*
- * A thread sends all tasks that it makes ready to one inbox, so that their
- * order is kept and the cache line stays near.
- */
-static void queue_outside(struct pl__link *newest, struct pl__link *oldest)
-{
-	pl__inbox_push_list(pl__inbox_of(pl__self_number()), newest, oldest);
-}
-
-void pl__ready_quietly_by(struct pl__worker *w, struct pl__task *t)
-{
-	if (pl__is_background(t))
-		pl__background_put(t);
-	else
-		pl__queue_own(w, &w->deque, t);
-}
-
-void pl__ready_quietly(struct pl__task *t)
-{
-	struct pl__worker *w = pl__self();
-
-	if (pl__is_background(t))
-		pl__background_put(t);
-	else if (w)
-		pl__queue_own(w, &w->deque, t);
-	else
-		queue_outside(&t->link, &t->link);
-}
-
-static uint32_t event_mask_of(struct pl__worker *w)
-{
-	if (pl__deque_empty(&w->events))
-		return PL__NO_EVENTS;
-	return w->nr_events_ahead || load_relaxed(&pl__rt.nr_blocked) ||
-	       load_relaxed(&pl__rt.nr_crew_blocked) ||
-	       load_relaxed(&pl__rt.nr_stalled) ? 0 : PL__EVENT_EVERY - 1;
-}
-
-void pl__queue_event(struct pl__worker *w, struct pl__task *t)
-{
-	pl__queue_own(w, &w->events, t);
-	w->event_mask &= PL__EVENT_EVERY - 1;
-}
-
-void pl__ready_event(struct pl__task *t)
-{
-	struct pl__worker *w = pl__self();
-
-	if (pl__is_background(t))
-		pl__background_put(t);
-	else if (w)
-		pl__queue_event(w, t);
-	else
-		queue_outside(&t->link, &t->link);
-}
-
 void pl__ready_chain(struct pl__link *newest, struct pl__link *oldest)
 {
-	queue_outside(newest, oldest);
+	pl__ready_chain_quietly(newest, oldest);
 	pl__notify_one();
 }
 
@@ -106,20 +34,18 @@ void pl__ready(struct pl__task *t)
 static __pl_always_inline void look_around(struct pl__worker *w, bool has_task)
 {
 	uint32_t nr = 0;
+	bool several;
 
 	if (w->ring) {
 		w->is_reaping = true;
 		nr = has_task ? pl__ring_poll(w->ring) : pl__ring_reap(w->ring);
 		w->is_reaping = false;
 	}
-	if (has_task)
-		pl__inboxes_drain_some(w);
-	else
-		pl__inboxes_drain(w);
+	several = has_task ? pl__inboxes_drain_some(w) : pl__inboxes_drain(w);
 	pl__kept_fire(w);
 	if (w->event_mask != PL__NO_EVENTS)
-		w->event_mask = event_mask_of(w);
-	if (nr && pl__deque_len(&w->deque) + pl__deque_len(&w->events) > 1)
+		w->event_mask = pl__event_mask_of(w);
+	if (several || (nr && pl__nr_queued(w) > 1))
 		pl__notify_one();
 }
 
@@ -142,6 +68,8 @@ static __pl_noinline struct pl__task *next_of_others(struct pl__worker *w)
 		t = pl__background_take_overdue();
 	if (t)
 		return t;
+	if (pl__background_is_held())
+		pl__sysmon_notify_compute();
 	if (load_relaxed(&w->tick) % OTHERS_EVERY == 0 ||
 	    pl__has_surplus_workers() || pl__nr_blocked() ||
 	    load_relaxed(&pl__rt.nr_stalled) || load_relaxed(&pl__rt.nr_long))
@@ -186,18 +114,6 @@ static __pl_noinline void back_from_block(struct pl__worker *w)
 	run = take_back_block(w);
 	if (run != PL__RUN_SHORT && w->current)
 		w->current->score = pl__forecast_score(w->current->score, run);
-}
-
-struct pl__task *pl__next_event(struct pl__worker *w)
-{
-	struct pl__task *t = pl__deque_steal(&w->events);
-
-	if (!t)
-		w->nr_events_ahead = 0;
-	else if (w->nr_events_ahead)
-		w->nr_events_ahead--;
-	w->event_mask = event_mask_of(w);
-	return t;
 }
 
 /* A tick at which a task other than the newest of the deque may be due. */
@@ -304,6 +220,15 @@ struct pl__task *pl__next(struct pl__worker *w)
 	return next_ready(w);
 }
 
+struct pl__task *pl__next_background(void)
+{
+	struct pl__task *t = pl__background_take();
+
+	if (!t && pl__background_is_held())
+		pl__sysmon_notify_compute();
+	return t;
+}
+
 struct pl__task *pl__next_prepared(struct pl__worker *w)
 {
 	struct pl__task *t;
@@ -385,7 +310,7 @@ bool pl__switch_to(struct pl__task *t, bool quietly)
 static __pl_noinline void put_events_ahead(struct pl__worker *w)
 {
 	w->nr_events_ahead = pl__deque_len(&w->events);
-	w->event_mask = event_mask_of(w);
+	w->event_mask = pl__event_mask_of(w);
 }
 
 /* Its worker has nothing else, but is to have, if anything comes. */
@@ -409,7 +334,8 @@ void pl_yield(void)
 		pl__sched_yield();
 		return;
 	}
-	pl__inbox_drain(w, w->inbox);
+	if (pl__inbox_drain(w, w->inbox))
+		pl__notify_one();
 	w->nr_ahead_of_yield = pl__deque_len(&w->deque);
 	if (unlikely(w->event_mask != PL__NO_EVENTS))
 		put_events_ahead(w);
@@ -423,7 +349,7 @@ void pl_yield(void)
 	if (!next && !load_relaxed(&w->is_spare) && !pl__is_surplus(w)) {
 		next = pl__steal(w, false);
 		if (!next && pl__is_background(t))
-			next = pl__background_take();
+			next = pl__next_background();
 		if (next && !pl__task_prepare(w, next))
 			next = NULL;
 		if (!next && !is_to_be_set_aside(t))

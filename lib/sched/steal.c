@@ -29,39 +29,6 @@ static struct pl__worker *worker_of(uint32_t i)
 	return pl__rt.workers[i];
 }
 
-bool pl__work_anywhere(void)
-{
-	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
-
-	/* [inbox-b] pairs with [inbox-a] in inbox.c: a deque, then events. */
-	if (unlikely(pl__aside_nr()) || !pl__inboxes_empty())
-		return true;
-	PL_INJECT("inbox-b");
-	for (i = 0; i < nr; i++)
-		if (!pl__deque_empty(&worker_of(i)->deque) ||
-		    !pl__deque_empty(&worker_of(i)->events) ||
-		    load_relaxed(&worker_of(i)->ring_state) == PL__ORPHAN_READY)
-			return true;
-	return pl__background_nr() && pl__nr_may_compute();
-}
-
-static size_t nr_queued(struct pl__worker *w)
-{
-	return pl__deque_len(&w->deque) + pl__deque_len(&w->events);
-}
-
-uint32_t pl__nr_ready(void)
-{
-	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
-	size_t sum = pl__nr_may_compute() ? pl__background_nr() : 0;
-
-	if (!pl__inboxes_empty())
-		return UINT32_MAX;
-	for (i = 0; i < nr; i++)
-		sum += nr_queued(worker_of(i));
-	return sum < UINT32_MAX ? (uint32_t)sum : UINT32_MAX;
-}
-
 static uint32_t steal_next_random(struct pl__worker *w)
 {
 	w->rng ^= w->rng << 13;
@@ -112,7 +79,7 @@ static void steal_more(struct pl__worker *w, struct pl__worker *victim)
 
 size_t pl__nr_found(struct pl__worker *w)
 {
-	return w->has_left_half ? 2 * nr_queued(w) : nr_queued(w);
+	return w->has_left_half ? 2 * pl__nr_queued(w) : pl__nr_queued(w);
 }
 
 /* ---- lone tasks ---- */

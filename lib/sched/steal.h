@@ -20,18 +20,9 @@ struct pl__task *pl__steal(struct pl__worker *w, bool has_time);
 struct pl__task *pl__steal_from_stalled(struct pl__worker *w);
 
 /*
- * A task that may run now is in some worker's queue, or an orphaned ring is
- * ready.
- */
-bool pl__work_anywhere(void);
-
-/*
  * @w has searched and found a task: of how many more it knows.  These are in
  * its own queues; and as many in the victim's, if it took up to half of that.
  */
 size_t pl__nr_found(struct pl__worker *w);
-
-/* About how many such tasks wait in queues.  Those of an inbox may be any. */
-uint32_t pl__nr_ready(void);
 
 #endif /* PL_STEAL_H */

@@ -76,7 +76,7 @@ static struct pl__task *worker_take_background(struct pl__worker *w)
 
 	while (pl__background_nr() && !load_relaxed(&w->is_spare) &&
 	       !pl__is_surplus(w)) {
-		t = pl__background_take();
+		t = pl__next_background();
 		if (!t || !pl__aside_put(w, t))
 			break;
 		t = NULL;
