@@ -353,3 +353,57 @@ void pl__notify_all(void)
 	pl__full_barrier();
 	pl__notify_if_work();
 }
+
+/* ---- spares ---- */
+
+uint32_t pl__nr_arriving(void)
+{
+	uint32_t nr = load_relaxed(&pl__rt.nr_starting);
+	uint32_t in_hook = load_relaxed(&pl__rt.nr_in_hook);
+
+	return nr > in_hook ? nr - in_hook : 0;
+}
+
+static uint32_t aside_nr_awaited(void)
+{
+	return load_relaxed(&pl__rt.nr_searching) +
+	       load_relaxed(&pl__rt.nr_starting);
+}
+
+/* No other is started for those in their hook, but an idle one is woken. */
+static uint32_t aside_nr_due(void)
+{
+	return load_relaxed(&pl__rt.nr_searching) + pl__nr_arriving();
+}
+
+/*
+ * A start takes a processor; more of them at a time only delay each other, and
+ * the tasks that events made ready.
+ */
+uint32_t pl__nr_may_start(void)
+{
+	uint32_t nr = load_relaxed(&pl__rt.nr_starting), most;
+
+	most = pl__rt.nr_cpus < PL__ASIDE_STARTERS ? pl__rt.nr_cpus :
+						     PL__ASIDE_STARTERS;
+	return nr < most ? most - nr : 0;
+}
+
+void pl__aside_notify(struct pl__worker *w)
+{
+	uint32_t nr, due;
+
+	/* [aside-b] pairs with [aside-a] in worker.c, worker_park.c. */
+	pl__full_barrier();
+	PL_INJECT("aside-b");
+	nr = pl__aside_nr();
+	due = aside_nr_due();
+	if (nr > due)
+		pl__wake_idle(w, nr - due);
+	while (pl__aside_nr() > aside_nr_awaited() && pl__nr_may_start())
+		if (pl__worker_start_spare()) {
+			/* It tells if no spare is ever through. */
+			pl__sysmon_notify();
+			break;
+		}
+}

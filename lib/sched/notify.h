@@ -74,6 +74,9 @@
 /* A search that lasts so long is late; a look of sysmon's later at most. */
 #define PL__SEARCH_NS	(5 * 1000 * 1000ULL)
 
+/* Spares that are started at a time, at most: one for each processor. */
+#define PL__ASIDE_STARTERS	4
+
 /* The caller is about to search or to wake a searcher; false: there is one. */
 bool pl__search_begin(void);
 
@@ -145,5 +148,14 @@ void pl__stop_searching(struct pl__worker *w);
 
 /* Wakes all parked workers; each looks for a task, and parks again. */
 void pl__notify_all(void);
+
+/* How many more workers may start at a time now. */
+uint32_t pl__nr_may_start(void);
+
+/* Workers that start and are not in their hook, which may take long. */
+uint32_t pl__nr_arriving(void);
+
+/* Wakes or starts spares for tasks that are set aside, see spare.h. */
+void pl__aside_notify(struct pl__worker *w);
 
 #endif /* PL_NOTIFY_H */

@@ -16,10 +16,12 @@
 #define PL_SCHED_H
 
 #include "sched/aside.h"
+#include "sched/duty.h"
 #include "sched/notify.h"
 #include "sched/ready.h"
 #include "sched/retry.h"
 #include "sched/rt.h"
+#include "sched/spare.h"
 #include "sched/steal.h"
 #include "sched/sysmon.h"
 #include "sched/task.h"

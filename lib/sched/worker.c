@@ -113,71 +113,6 @@ static struct pl__task *worker_find_task(struct pl__worker *w)
 	return t;
 }
 
-/* ---- duty ---- */
-
-/*
- * The thread that takes BLOCKED or STALLED back lowers the counters, which went
- * up before.
- */
-void pl__duty_uncount(uint32_t duty)
-{
-	if (duty == PL__STALLED) {
-		atomic_fetch_sub(&pl__rt.nr_stalled, 1);
-		pl__relief_recheck();
-	} else if (duty == PL__BLOCKED) {
-		atomic_fetch_sub(&pl__rt.nr_seen, 1);
-		atomic_fetch_sub(&pl__rt.nr_blocked, 1);
-	}
-}
-
-bool pl__unblocked(struct pl__worker *w)
-{
-	uint32_t duty = load_relaxed(&w->duty);
-
-	if (likely(duty != PL__BLOCKED && duty != PL__STALLED))
-		return false;
-	/* [duty-b] pairs with [duty-a] in sysmon.c and relief.c. */
-	if (!atomic_compare_exchange_strong(&w->duty, &duty, PL__RUNS))
-		return false;
-	pl__duty_uncount(duty);
-	return duty == PL__BLOCKED;
-}
-
-/*
- * The crew counts the worker as idle until it runs, even if it sleeps
- * elsewhere.
- */
-static void crew_set_idle(struct pl__worker *w, bool is_idle)
-{
-	_Atomic uint32_t *crew_word = load_relaxed(&w->crew_word);
-
-	if (crew_word)
-		store_relaxed(crew_word, is_idle);
-}
-
-void pl__worker_leaves(struct pl__worker *w, enum pl__duty duty)
-{
-	crew_set_idle(w, true);
-	/*
-	 * [duty-b] pairs with [duty-a] in sysmon.c: otherwise the worker would
-	 * be counted as blocked twice.
-	 */
-	pl__duty_uncount(atomic_exchange(&w->duty, duty));
-}
-
-static bool has_io(struct pl__worker *w)
-{
-	return w->ring && pl__ring_is_busy(w->ring);
-}
-
-void pl__worker_runs(struct pl__worker *w)
-{
-	crew_set_idle(w, false);
-	store_release(&w->duty, PL__RUNS);
-	if (has_io(w) || pl__is_keeping(w))
-		pl__sysmon_notify_io();
-}
-
 /* ---- spinning ---- */
 
 /*
@@ -266,7 +201,7 @@ static void count_busy(struct pl__worker *w)
 		pl__spare_begin(w);
 		/* It is about to block, and wakes sysmon for I/O only. */
 		pl__kept_give_up(w);
-		if (has_io(w))
+		if (pl__has_io(w))
 			pl__sysmon_notify_io();
 	} else {
 		pl__worker_runs(w);

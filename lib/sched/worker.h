@@ -198,17 +198,4 @@ struct pl__bell *pl__sleep_bell(struct pl__worker *w);
 bool pl__sleep(struct pl__worker *w, struct pl__parker *s,
 	       uint64_t deadline_ns);
 
-/* The worker leaves PL__RUNS for @duty, and returns to PL__RUNS. */
-void pl__worker_leaves(struct pl__worker *w, enum pl__duty duty);
-void pl__worker_runs(struct pl__worker *w);
-
-/*
- * The worker has a next task, or does something else than it was marked for:
- * takes BLOCKED or STALLED back.  True: it was BLOCKED.
- */
-bool pl__unblocked(struct pl__worker *w);
-
-/* The caller has taken @duty back: lowers its counters. */
-void pl__duty_uncount(uint32_t duty);
-
 #endif /* PL_WORKER_H */

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+#include "sched/duty.h"
+#include "sched/aside.h"
+#include "sched/kept.h"
+#include "sched/relief.h"
+#include "sched/sysmon.h"
+#include "base/inject.h"
+
+/*
+ * The thread that takes BLOCKED or STALLED back lowers the counters, which went
+ * up before.
+ */
+void pl__duty_uncount(uint32_t duty)
+{
+	if (duty == PL__STALLED) {
+		atomic_fetch_sub(&pl__rt.nr_stalled, 1);
+		pl__relief_recheck();
+	} else if (duty == PL__BLOCKED) {
+		atomic_fetch_sub(&pl__rt.nr_seen, 1);
+		atomic_fetch_sub(&pl__rt.nr_blocked, 1);
+	}
+}
+
+bool pl__unblocked(struct pl__worker *w)
+{
+	uint32_t duty = load_relaxed(&w->duty);
+
+	if (likely(duty != PL__BLOCKED && duty != PL__STALLED))
+		return false;
+	/* [duty-b] pairs with [duty-a] in sysmon.c and relief.c. */
+	if (!atomic_compare_exchange_strong(&w->duty, &duty, PL__RUNS))
+		return false;
+	pl__duty_uncount(duty);
+	return duty == PL__BLOCKED;
+}
+
+/*
+ * The crew counts the worker as idle until it runs, even if it sleeps
+ * elsewhere.
+ */
+static void crew_set_idle(struct pl__worker *w, bool is_idle)
+{
+	_Atomic uint32_t *crew_word = load_relaxed(&w->crew_word);
+
+	if (crew_word)
+		store_relaxed(crew_word, is_idle);
+}
+
+void pl__worker_leaves(struct pl__worker *w, enum pl__duty duty)
+{
+	crew_set_idle(w, true);
+	/*
+	 * [duty-b] pairs with [duty-a] in sysmon.c: otherwise the worker would
+	 * be counted as blocked twice.
+	 */
+	pl__duty_uncount(atomic_exchange(&w->duty, duty));
+}
+
+void pl__worker_runs(struct pl__worker *w)
+{
+	crew_set_idle(w, false);
+	store_release(&w->duty, PL__RUNS);
+	if (pl__has_io(w) || pl__is_keeping(w))
+		pl__sysmon_notify_io();
+}
+
+/* ---- spares ---- */
+
+void pl__spare_begin(struct pl__worker *w)
+{
+	_Atomic uint32_t *crew_word = load_relaxed(&w->crew_word);
+
+	store_relaxed(&w->is_spare, true);
+	if (crew_word)
+		store_relaxed(crew_word, 1);
+	atomic_fetch_add(&pl__rt.nr_blocked, 1);
+	atomic_fetch_add(&pl__rt.nr_seen, 1);
+	/* [duty-b] pairs with [duty-a] in sysmon.c and relief.c. */
+	pl__duty_uncount(atomic_exchange(&w->duty, PL__BLOCKED));
+}
+
+void pl__spare_end(struct pl__worker *w)
+{
+	_Atomic uint32_t *crew_word = load_relaxed(&w->crew_word);
+
+	store_relaxed(&w->is_spare, false);
+	pl__unblocked(w);
+	if (crew_word)
+		store_relaxed(crew_word, 0);
+}
+
+void pl__spare_begin_to_compute(struct pl__worker *w)
+{
+	/* [duty-b] pairs with [duty-a] in sysmon.c and relief.c. */
+	pl__duty_uncount(atomic_exchange(&w->duty, PL__STALLED));
+}
+
+bool pl__spare_stop_to_compute(struct pl__worker *w)
+{
+	uint32_t duty = PL__STALLED;
+
+	if (load_relaxed(&w->duty) != PL__STALLED)
+		return false;
+	pl__aside_renew_compute();
+	atomic_fetch_add(&pl__rt.nr_blocked, 1);
+	atomic_fetch_add(&pl__rt.nr_seen, 1);
+	/* [duty-b] pairs with [duty-a] in sysmon.c and relief.c. */
+	if (atomic_compare_exchange_strong(&w->duty, &duty, PL__BLOCKED))
+		atomic_fetch_sub(&pl__rt.nr_stalled, 1);
+	else
+		pl__duty_uncount(PL__BLOCKED);
+	/* [relief-a] pairs with [relief-b] in pl__nr_may_compute(). */
+	pl__full_barrier();
+	PL_INJECT("relief-a");
+	return true;
+}
