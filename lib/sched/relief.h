@@ -48,10 +48,10 @@
 void pl__relief_recheck(void);
 
 /*
- * sysmon: marks stalled workers; returns how many.  @has_work: tasks wait that
- * a worker may take.
+ * sysmon, at each look: sets the limit.  @is_short: tasks wait, and workers
+ * that compute are why too few take them.
  */
-uint32_t pl__relief_scan(uint64_t now, bool has_work);
+void pl__relief_look(uint64_t now, bool is_short);
 
 /* sysmon: tasks wait until one more may compute, so it has to look on. */
 bool pl__relief_is_due(void);

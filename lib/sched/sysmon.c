@@ -65,6 +65,7 @@
 #include "sched/orphan_ring.h"
 #include "sched/relief.h"
 #include "sched/since.h"
+#include "sched/stalled.h"
 #include "sched/sysmon_asleep.h"
 #include "sched/sysmon_pace.h"
 #include "sched/sysmon_report.h"
@@ -308,76 +309,15 @@ static uint32_t sysmon_look_at_all(uint64_t now)
 
 /* ---- the thread ---- */
 
-/* Returns the old state; PL__SYSMON_OVER does not change any more. */
-static uint32_t sysmon_set_state(uint32_t word)
-{
-	uint32_t old = load_relaxed(&pl__rt.sysmon);
-
-	do {
-		if (old == word || old == PL__SYSMON_OVER)
-			break;
-	} while (!atomic_compare_exchange_weak(&pl__rt.sysmon, &old, word));
-	return old;
-}
-
-/*
- * The backlog follows sysmon's word.  Of two threads here, the one that stores
- * last has read the last word, or finds it changed and stores again.
- */
-static void crew_publish_backlog(void)
-{
-	uint32_t word;
-
-	if (!pl__rt.lots.nr_members)
-		return;
-	do {
-		word = atomic_load(&pl__rt.sysmon);
-		PL_INJECT("backlog");
-		pl__crew_set_backlog(&pl__rt.lots, word == PL__SYSMON_AWAKE);
-	} while (atomic_load(&pl__rt.sysmon) != word);
-}
-
-/* Returns the old state; if that was not AWAKE, sets the crew's backlog. */
-static uint32_t sysmon_set_awake(void)
-{
-	uint32_t old = sysmon_set_state(PL__SYSMON_AWAKE);
-
-	if (old != PL__SYSMON_AWAKE && old != PL__SYSMON_OVER)
-		crew_publish_backlog();
-	return old;
-}
-
-/* Sets AWAKE from another thread, and ends sysmon's sleep. */
-static uint32_t sysmon_wake(void)
-{
-	uint32_t old = sysmon_set_awake();
-
-	if (old == PL__SYSMON_ASLEEP)
-		pl__sysmon_end_sleep();
-	return old;
-}
-
-/*
- * From ASLEEP to NO_BACKLOG: sysmon has workers to look at, though no task
- * waits.
- */
-static bool sysmon_set_no_backlog(void)
-{
-	uint32_t asleep = PL__SYSMON_ASLEEP;
-
-	return atomic_compare_exchange_strong(&pl__rt.sysmon, &asleep,
-					      PL__SYSMON_NO_BACKLOG);
-}
-
 /* Sleeps until a task is queued without a notification, or a worker has I/O. */
 static void sleep_long(uint64_t now)
 {
 	uint64_t deadline_ns = pl__pace_last_look(now);
 
 	/* [sysmon-a] pairs with [sysmon-b] in pl__sysmon_notify(). */
-	if (sysmon_set_state(PL__SYSMON_ASLEEP) == PL__SYSMON_OVER)
+	if (pl__sysmon_set_state(PL__SYSMON_ASLEEP) == PL__SYSMON_OVER)
 		return;
-	crew_publish_backlog();
+	pl__crew_publish_backlog();
 	pl__full_barrier();
 	PL_INJECT("sysmon-a");
 	PL_INJECT("compute-a");
@@ -395,9 +335,9 @@ static void sleep_long(uint64_t now)
 	       pl__now_ns() < deadline_ns)
 		;
 	if (pl__work_anywhere())
-		sysmon_set_awake();
+		pl__sysmon_set_awake();
 	else
-		sysmon_set_no_backlog();
+		pl__sysmon_set_no_backlog();
 	sysmon.woken_ns = pl__now_ns();
 	pl__pace_wake(sysmon.woken_ns - now,
 		      load_relaxed(&pl__rt.sysmon) != PL__SYSMON_NO_BACKLOG);
@@ -466,7 +406,7 @@ static void sysmon_look(void)
 	pl__locations_follow(now);
 	pl__kept_look();
 	has_work = pl__work_anywhere();
-	nr_marked += pl__relief_scan(now, has_work);
+	nr_marked += pl__stalled_scan(now, has_work);
 	if (has_work) {
 		pl__pace_renew();
 		pl__search_check(now);
@@ -494,45 +434,6 @@ static void *sysmon_main(void *arg)
 	while (load_relaxed(&pl__rt.sysmon) != PL__SYSMON_OVER)
 		sysmon_look();
 	return arg;
-}
-
-bool pl__sysmon_notify_slow(void)
-{
-	uint32_t old;
-
-	/* Another worker may have taken what was queued. */
-	if (!pl__work_anywhere())
-		return false;
-	old = sysmon_wake();
-	return pl__rt.lots.nr_members &&
-	       (old == PL__SYSMON_NO_BACKLOG || old == PL__SYSMON_ASLEEP);
-}
-
-void pl__sysmon_kick(void)
-{
-	if (sysmon_set_no_backlog())
-		pl__sysmon_end_sleep();
-}
-
-bool pl__sysmon_clear_backlog(void)
-{
-	uint32_t awake = PL__SYSMON_AWAKE;
-
-	if (!pl__rt.lots.nr_members)
-		return false;
-	if (load_relaxed(&pl__rt.sysmon) != awake ||
-	    !atomic_compare_exchange_strong(&pl__rt.sysmon, &awake,
-					    PL__SYSMON_NO_BACKLOG))
-		return false;
-	/* [backlog-a] pairs with [backlog-b] in pl__sysmon_notify(). */
-	PL_INJECT("backlog-a");
-	crew_publish_backlog();
-	pl__full_barrier();
-	if (!pl__work_anywhere())
-		return false;
-	/* Sysmon may have gone to sleep before the task was queued. */
-	sysmon_wake();
-	return true;
 }
 
 int pl__sysmon_start(void)

@@ -13,8 +13,7 @@
  */
 bool pl__sysmon_sleep(uint32_t word, uint64_t deadline_ns);
 
-/* Ends sysmon's sleep, after its word has changed. */
-void pl__sysmon_end_sleep(void);
+/* While no sysmon runs. */
 void pl__sysmon_sleep_fini(void);
 
 #endif /* PL_SYSMON_SLEEP_H */
