@@ -2,8 +2,9 @@
 #include "sched/duty.h"
 #include "sched/aside.h"
 #include "sched/kept.h"
+#include "sched/pace.h"
 #include "sched/relief.h"
-#include "sched/sysmon.h"
+#include "sched/sysmon_wake.h"
 #include "base/inject.h"
 
 /*
@@ -62,6 +63,19 @@ void pl__worker_runs(struct pl__worker *w)
 	store_release(&w->duty, PL__RUNS);
 	if (pl__has_io(w) || pl__is_keeping(w))
 		pl__sysmon_notify_io();
+}
+
+/*
+ * Were the first to look the one that leaves, connections that two workers
+ * share would go to and fro, and never gather at one of them.
+ */
+bool pl__is_above_active(uint32_t index)
+{
+	uint32_t active = load_relaxed(&pl__rt.active), nr = 0, i;
+
+	for (i = 0; i < index && nr < active; i++)
+		nr += load_relaxed(&pl__rt.workers[i]->duty) == PL__RUNS;
+	return nr >= active;
 }
 
 /* ---- spares ---- */

@@ -2,7 +2,8 @@
 #include "sched/elastic.h"
 #include "base/probe.h"
 #include "base/sys.h"
-#include "sched/sched.h"
+#include "sched/notify.h"
+#include "sched/pace.h"
 
 #include <string.h>
 

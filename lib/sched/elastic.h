@@ -28,17 +28,6 @@
 
 #include "base/base.h"
 
-/* Why the number was changed; pl_runtime(3) has a counter of each. */
-enum pl__elastic_why {
-	PL__RAISED_WAITS,	/* tasks waited for long */
-	PL__RAISED_STUCK,	/* they waited behind one that computes */
-	PL__RAISED_TRIAL,	/* to see whether more do better */
-	PL__RAISED_BACK,	/* fewer did worse; or there was a pause */
-	PL__LOWERED_TRIAL,	/* to see whether fewer do as well */
-	PL__LOWERED_BACK,	/* more did no better */
-	PL__NR_ELASTIC_WHY
-};
-
 /*
  * While no sysmon and no worker runs, and there are lots: the number is the
  * target, and stays so unless it is elastic.

@@ -3,8 +3,9 @@
 #include "base/inject.h"
 #include "base/sys.h"
 #include "sched/notify.h"
+#include "sched/pace.h"
 #include "sched/ready.h"
-#include "sched/sysmon.h"
+#include "sched/sysmon_wake.h"
 
 #define SOON_NS		(5 * 1000 * 1000ULL)	/* others follow as soon */
 #define LATE_NS		(200 * 1000ULL)	/* of a worker that takes tasks */

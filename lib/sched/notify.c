@@ -2,7 +2,12 @@
 /*
  * notify: a worker is woken, or started, when tasks wait and too few run
  */
-#include "sched/sched.h"
+#include "sched/notify.h"
+#include "sched/aside.h"
+#include "sched/pace.h"
+#include "sched/ready.h"
+#include "sched/sysmon_wake.h"
+#include "sched/worker_thread.h"
 #include "base/inject.h"
 #include "base/probe.h"
 #include "base/sys.h"

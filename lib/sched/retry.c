@@ -3,10 +3,12 @@
  * retry: retries after a while what failed for want of memory or threads
  */
 #include "sched/retry.h"
-#include "sched/sched.h"
+#include "sched/notify.h"
 #include "base/sys.h"
 
 #define RETRY_NS	(10 * 1000 * 1000)
+
+void (*pl__retry_stacks)(void);
 
 static void retry_deferred(void);
 
@@ -27,8 +29,7 @@ static void retry_deferred(void)
 		pl__retry_later();
 		return;
 	}
-	if (load_relaxed(&pl__rt.stackless.nr))
-		pl__stacks_retry();
+	pl__retry_stacks();
 	pl__notify_if_work();
 	ns = pl__stacks_age(&pl__rt.stacks, pl__now_ns());
 	if (ns != UINT64_MAX)

@@ -13,4 +13,7 @@ void pl__retry_later(void);
 /* Also gives back stacks that no task uses: in @ns at the latest. */
 void pl__retry_deferred_in(uint64_t ns);
 
+/* Set by stack_wait.c: tasks may wait for memory for stacks. */
+extern void (*pl__retry_stacks)(void);
+
 #endif /* PL_RETRY_H */

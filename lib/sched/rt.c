@@ -22,16 +22,3 @@ void pl__rt_exit(void)
 {
 	atomic_fetch_sub(&pl__stripe()->inside, 1);
 }
-
-/*
- * Were the first to look the one that leaves, connections that two workers
- * share would go to and fro, and never gather at one of them.
- */
-bool pl__is_above_active(uint32_t index)
-{
-	uint32_t active = load_relaxed(&pl__rt.active), nr = 0, i;
-
-	for (i = 0; i < index && nr < active; i++)
-		nr += load_relaxed(&pl__rt.workers[i]->duty) == PL__RUNS;
-	return nr >= active;
-}

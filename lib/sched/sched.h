@@ -18,6 +18,7 @@
 #include "sched/aside.h"
 #include "sched/duty.h"
 #include "sched/notify.h"
+#include "sched/pace.h"
 #include "sched/ready.h"
 #include "sched/retry.h"
 #include "sched/rt.h"

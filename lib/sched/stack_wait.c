@@ -140,10 +140,14 @@ static bool retry_one(struct pl__task *t, uint32_t cls)
 	return st || may_stop_on_loop(cls);
 }
 
-void pl__stacks_retry(void)
+/* Allocates stacks for tasks that wait for one, as far as memory allows. */
+static void stacks_retry(void)
 {
 	struct pl__task *t;
 	uint32_t cls;
+
+	if (!load_relaxed(&pl__rt.stackless.nr))
+		return;
 
 	for (cls = 0; cls < PL__STACK_CLASSES; cls++) {
 		do {
@@ -163,4 +167,9 @@ void pl__task_put_stack(struct pl__worker *w, struct pl__stack *st)
 	pl__stack_put(&pl__rt.stacks, &w->stacks, st);
 	if (unlikely(load_relaxed(&pl__rt.stackless.nr)))
 		pl__stacks_share(w);
+}
+
+static void __attribute__((constructor)) stack_wait_hook_in(void)
+{
+	pl__retry_stacks = stacks_retry;
 }

@@ -10,9 +10,6 @@
 /* Gives the stacks in the cache of @w to tasks that wait for one. */
 void pl__stacks_share(struct pl__worker *w);
 
-/* Allocates stacks for tasks that wait for one, as far as memory allows. */
-void pl__stacks_retry(void);
-
 /* Gives @t a stack, if it has none; false: @t waits for one elsewhere. */
 bool pl__task_prepare(struct pl__worker *w, struct pl__task *t);
 

@@ -62,7 +62,7 @@
 #include "sched/elastic.h"
 #include "sched/kept.h"
 #include "sched/location.h"
-#include "sched/orphan_ring.h"
+#include "sched/orphan_watch.h"
 #include "sched/relief.h"
 #include "sched/since.h"
 #include "sched/stalled.h"

@@ -5,7 +5,7 @@
  * The table belongs to the process, not to the runtime: a handle of a runtime
  * that was stopped is found stale in the next one.
  */
-#include "sched/sched.h"
+#include "sched/rt.h"
 #include "base/atfork.h"
 
 #define NR_TASKS_MAX	(1U << 26)
@@ -96,49 +96,9 @@ struct pl__task *pl__current(void)
 	return w ? w->current : NULL;
 }
 
-static void thread_gone(void *arg)
-{
-	struct pl__task *t = arg;
-
-	pl__task_end_locals(t);
-	/*
-	 * Later destructors of the thread may wait again, and get a new slot.
-	 */
-	pl__self_set_thread(NULL, thread_gone);
-	pl__slab_free(&pl__rt.tasks, NULL, t);
-}
-
-/* An ordinary thread keeps the slot in which it waits until it ends. */
-struct pl__task *pl__thread_task(void)
-{
-	struct pl__task *t = pl__self_thread();
-
-	if (t)
-		return t;
-	if (pl__tasks_init())
-		return NULL;
-	t = pl__slab_alloc(&pl__rt.tasks, NULL);
-	if (!t)
-		return NULL;
-	if (pl__self_set_thread(t, thread_gone)) {
-		pl__slab_free(&pl__rt.tasks, NULL, t);
-		return NULL;
-	}
-	return t;
-}
-
 pl_task_t pl_self(void)
 {
 	struct pl__task *t = pl__current();
 
 	return t ? pl__task_handle(t) : 0;
-}
-
-void pl_exit(void)
-{
-	struct pl__task *t = pl__current();
-
-	if (t)
-		pl__task_exit(t);
-	pl__self_end_orphan();
 }

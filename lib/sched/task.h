@@ -121,12 +121,6 @@ static inline uint32_t pl__task_version(pl_task_t h)
 /* The task that the caller runs in; NULL outside of tasks. */
 struct pl__task *pl__current(void);
 
-/*
- * The slot in which the calling thread waits outside of a task; NULL: no
- * memory.
- */
-struct pl__task *pl__thread_task(void);
-
 /* What @t was spawned with, also before it runs; see spawn_sample.h. */
 void (*pl__task_fn(const struct pl__task *t))(void *arg);
 

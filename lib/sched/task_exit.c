@@ -185,3 +185,45 @@ void pl__task_exit(struct pl__task *t)
 	next = next_after(w, pl__task_end(w, t));
 	leave_last(w, t, next);
 }
+
+void pl_exit(void)
+{
+	struct pl__task *t = pl__current();
+
+	if (t)
+		pl__task_exit(t);
+	pl__self_end_orphan();
+}
+
+/* ---- ordinary threads ---- */
+
+static void thread_gone(void *arg)
+{
+	struct pl__task *t = arg;
+
+	pl__task_end_locals(t);
+	/*
+	 * Later destructors of the thread may wait again, and get a new slot.
+	 */
+	pl__self_set_thread(NULL, thread_gone);
+	pl__slab_free(&pl__rt.tasks, NULL, t);
+}
+
+/* An ordinary thread keeps the slot in which it waits until it ends. */
+struct pl__task *pl__thread_task(void)
+{
+	struct pl__task *t = pl__self_thread();
+
+	if (t)
+		return t;
+	if (pl__tasks_init())
+		return NULL;
+	t = pl__slab_alloc(&pl__rt.tasks, NULL);
+	if (!t)
+		return NULL;
+	if (pl__self_set_thread(t, thread_gone)) {
+		pl__slab_free(&pl__rt.tasks, NULL, t);
+		return NULL;
+	}
+	return t;
+}

@@ -32,4 +32,10 @@ void pl__task_take_back(void);
 void pl__task_free(void *t);
 void __attribute__((noreturn)) pl__task_exit(struct pl__task *t);
 
+/*
+ * The slot in which the calling thread waits outside of a task; NULL: no
+ * memory.
+ */
+struct pl__task *pl__thread_task(void);
+
 #endif /* PL_TASK_EXIT_H */

@@ -301,7 +301,7 @@ static void loop(struct pl__worker *w)
 	} while (t || idle(w));
 }
 
-void pl__worker_run(struct pl__worker *w)
+static void worker_run(struct pl__worker *w)
 {
 	bool is_spare = load_relaxed(&w->is_spare);
 
@@ -312,4 +312,9 @@ void pl__worker_run(struct pl__worker *w)
 			pl__spare_begin(w);
 	}
 	loop(w);
+}
+
+static void __attribute__((constructor)) worker_hook_in(void)
+{
+	pl__worker_run = worker_run;
 }

@@ -186,9 +186,6 @@ struct pl__worker {
 	struct pl__sysmon_view	sysmon __pl_cacheline;	/* W */
 } __pl_cacheline;
 
-/* Runs the worker in its thread until the runtime ends, or the worker. */
-void pl__worker_run(struct pl__worker *w);
-
 /*
  * Blocks a task on the worker's stack, or a thread that is no worker, until a
  * waker wakes @s (true) or @deadline_ns (false).  The caller has armed @s with

@@ -8,12 +8,18 @@
  */
 #include "sched/inbox.h"
 #include "sched/kept.h"
-#include "sched/orphan_ring.h"
 #include "sched/pin.h"
-#include "sched/sched.h"
+#include "sched/duty.h"
+#include "sched/notify.h"
+#include "sched/pace.h"
+#include "sched/ready.h"
+#include "sched/retry.h"
+#include "sched/worker_thread.h"
 #include "base/inject.h"
 #include "ring/ring.h"
 #include "base/sys.h"
+
+void (*pl__worker_run)(struct pl__worker *w);
 
 /* A task called pthread_exit(): neither it nor the tasks behind it ever end. */
 static void gone(void *arg)
@@ -314,9 +320,10 @@ bool pl__worker_end(struct pl__worker *w)
 	if (!pl__rt_enter())
 		return false;
 	pl__lock(&pl__rt.start_lock);
+	/* The kernel cancels the requests of a thread that ends. */
 	ends = nr_to_end() > pl__nr_blocked() +
 			     load_relaxed(&pl__rt.nr_stalled) &&
-	       !pl__orphan_ring_keeps(w);
+	       !load_relaxed(&w->nr_for_others);
 	if (ends) {
 		before = pl__rt.ended;
 		has_before = pl__rt.has_ended;
