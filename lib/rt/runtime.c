@@ -32,7 +32,7 @@
 #include "sched/elastic.h"
 #include "sched/kept.h"
 #include "sched/inbox.h"
-#include "sched/location.h"
+#include "sched/place.h"
 #include "sched/sysmon_sleep.h"
 #include "ring/ring.h"
 #include "debug/stat_export.h"
@@ -196,6 +196,7 @@ static int runtime_start(struct pl__rt *rt, const struct pl_config *cfg)
 	if (ret)
 		goto err_lots;
 	pl__wait_start(rt->timers);
+	pl__worker_run = pl__worker_loop;
 	pl__kept_start();
 	ret = pl__sysmon_start();
 	if (ret)

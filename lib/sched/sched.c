@@ -2,11 +2,12 @@
 #include "sched/background.h"
 #include "sched/inbox.h"
 #include "sched/kept.h"
-#include "sched/leave.h"
+#include "sched/sched.h"
 #include "base/inject.h"
 #include "base/probe.h"
 #include "ring/ring.h"
 #include "base/sys.h"
+#include "ctx/hook.h"
 
 #define OTHERS_EVERY	(32 * PL__FAIR_EVERY)
 
@@ -272,6 +273,24 @@ struct pl__ctx *pl__switch_prepare(struct pl__worker *w, struct pl__task *next,
 	}
 	w->current = next;
 	return &next->ctx;
+}
+
+void pl__leave_slow(struct pl__worker *w, struct pl__task *t,
+		    struct pl__task *next, void (*after)(void *arg), void *arg)
+{
+	int error = *w->errno_at;
+	struct pl__hook_states states;
+	struct pl__cxx cxx;
+
+	pl__hooks_save(&states);
+	pl__cxx_save(&cxx);
+	pl__stack_check(t->stack);
+	pl__ctx_switch(&t->ctx, pl__switch_prepare(w, next, after, arg));
+	w = pl__switch_finish();
+	pl__cxx_restore(&cxx);
+	pl__hooks_restore(&states);
+	/* A hook does not switch: this is the worker still. */
+	*w->errno_at = error;
 }
 
 void pl__run(struct pl__worker *w, struct pl__task *t)

@@ -30,6 +30,7 @@
 #include "sched/stack_wait.h"
 #include "sched/worker.h"
 #include "sched/worker_thread.h"
+#include "ctx/cxx.h"
 #include "ctx/self.h"
 #include "base/inject.h"
 
@@ -40,6 +41,9 @@ void pl__ready(struct pl__task *t);
  * For a thread that is no worker: makes a chain of links ready, newest first.
  */
 void pl__ready_chain(struct pl__link *newest, struct pl__link *oldest);
+
+/* The loop of @w, the caller, until the runtime ends, or the worker. */
+void pl__worker_loop(struct pl__worker *w);
 
 /* The next ready task of worker @w itself; NULL: none, or @w is surplus. */
 struct pl__task *pl__next(struct pl__worker *w);
@@ -71,5 +75,37 @@ struct pl__ctx *pl__switch_prepare(struct pl__worker *w, struct pl__task *next,
  * cannot switch away.
  */
 bool pl__switch_to(struct pl__task *t, bool quietly);
+
+/* Also saves the task's C++ exceptions, and calls the hooks. */
+void pl__leave_slow(struct pl__worker *w, struct pl__task *t,
+		    struct pl__task *next, void (*after)(void *arg), void *arg);
+
+/*
+ * Switches from @t, which runs on @w, and returns when a worker resumes @t.
+ * errno goes with the task.
+ */
+static inline void pl__leave(struct pl__worker *w, struct pl__task *t,
+			     struct pl__task *next, void (*after)(void *arg),
+			     void *arg)
+{
+	int error = *w->errno_at;
+
+	if (unlikely(pl__cxx_is_due())) {
+		pl__leave_slow(w, t, next, after, arg);
+		return;
+	}
+	pl__stack_check(t->stack);
+	pl__ctx_switch(&t->ctx, pl__switch_prepare(w, next, after, arg));
+	*pl__switch_finish()->errno_at = error;
+}
+
+/* Switches away; @after(@arg) arranges for a waker to make the caller ready. */
+static inline void pl__block(void (*after)(void *arg), void *arg)
+{
+	struct pl__worker *w = pl__self();
+	struct pl__task *t = w->current;
+
+	pl__leave(w, t, pl__next_prepared(w), after, arg);
+}
 
 #endif /* PL_SCHED_H */

@@ -11,11 +11,10 @@
  */
 #include "sched/background.h"
 #include "sched/inbox.h"
-#include "sched/location.h"
+#include "sched/place.h"
 #include "sched/orphan_ring.h"
 #include "sched/relief.h"
 #include "sched/sched.h"
-#include "sched/victim.h"
 #include "ring/ring.h"
 #include "base/inject.h"
 #include "base/sys.h"

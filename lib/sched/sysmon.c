@@ -61,7 +61,7 @@
 #include "sched/sched.h"
 #include "sched/elastic.h"
 #include "sched/kept.h"
-#include "sched/location.h"
+#include "sched/place.h"
 #include "sched/orphan_watch.h"
 #include "sched/relief.h"
 #include "sched/since.h"

@@ -186,13 +186,4 @@ struct pl__worker {
 	struct pl__sysmon_view	sysmon __pl_cacheline;	/* W */
 } __pl_cacheline;
 
-/*
- * Blocks a task on the worker's stack, or a thread that is no worker, until a
- * waker wakes @s (true) or @deadline_ns (false).  The caller has armed @s with
- * the bell that pl__sleep_bell() returns.
- */
-struct pl__bell *pl__sleep_bell(struct pl__worker *w);
-bool pl__sleep(struct pl__worker *w, struct pl__parker *s,
-	       uint64_t deadline_ns);
-
 #endif /* PL_WORKER_H */

@@ -94,7 +94,7 @@ static bool worker_park(struct pl__worker *w, uint32_t seq)
 		pl__sched_yield();
 	counter_inc(&w->stat.parks);
 	PL_PROBE1(park, w->index);
-	if (w->ring && pl__ring_is_busy(w->ring))
+	if (pl__has_io(w))
 		woken = pl__ring_way(w->ring) == PL_WAIT_PARK ?
 			worker_park_polling(w, seq) : park_in_ring(w, seq);
 	else
@@ -145,4 +145,52 @@ bool pl__worker_look_and_park(struct pl__worker *w, uint32_t seq)
 	if (was_searching)
 		w->is_searching = pl__search_begin();
 	return false;
+}
+
+/* ---- tasks on the worker's stack, and ordinary threads ---- */
+
+struct pl__bell *pl__sleep_bell(struct pl__worker *w)
+{
+	return w && pl__has_io(w) ? pl__ring_bell(w->ring) : NULL;
+}
+
+static bool sleep_in_ring(struct pl__worker *w, struct pl__parker *s,
+			  uint64_t deadline_ns)
+{
+	while (!pl__parker_is_woken(s)) {
+		pl__ring_wait(w->ring, deadline_ns);
+		pl__ring_poll(w->ring);
+		if (pl__now_ns() >= deadline_ns)
+			return pl__parker_is_woken(s);
+	}
+	return true;
+}
+
+static bool sleep_on_loop(struct pl__worker *w, struct pl__parker *s,
+			  uint64_t deadline_ns)
+{
+	if (load_relaxed(&s->state) > PL__PARKER_WOKEN)
+		return sleep_in_ring(w, s, deadline_ns);
+	return pl__parker_park(s, deadline_ns);
+}
+
+bool pl__sleep(struct pl__worker *w, struct pl__parker *s,
+	       uint64_t deadline_ns)
+{
+	bool woken;
+
+	if (!w)
+		return pl__parker_park(s, deadline_ns);
+	if (load_relaxed(&w->duty) == PL__IN_START_HOOK)
+		return sleep_on_loop(w, s, deadline_ns);
+
+	/* One worker less runs: another may have to take its place. */
+	pl__worker_leaves(w, PL__SLEEPS);
+	atomic_fetch_add(&pl__rt.nr_blocked, 1);
+	pl__full_barrier();
+	pl__notify_if_work();
+	woken = sleep_on_loop(w, s, deadline_ns);
+	pl__worker_runs(w);
+	atomic_fetch_sub(&pl__rt.nr_blocked, 1);
+	return woken;
 }

@@ -8,7 +8,7 @@
  */
 #include "sched/inbox.h"
 #include "sched/kept.h"
-#include "sched/pin.h"
+#include "sched/place.h"
 #include "sched/duty.h"
 #include "sched/notify.h"
 #include "sched/pace.h"

@@ -33,7 +33,7 @@ int pl__worker_start(bool is_searcher);
 /* Starts a spare, see aside.h; returns as pl__worker_start(). */
 int pl__worker_start_spare(void);
 
-/* Set by worker.c: runs @w, the caller, until the runtime ends, or the worker. */
+/* Set before the first: runs @w, the caller, until the runtime ends, or @w. */
 extern void (*pl__worker_run)(struct pl__worker *w);
 
 void pl__worker_join_all(void);

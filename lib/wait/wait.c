@@ -4,6 +4,7 @@
 #include "base/inject.h"
 #include "base/sys.h"
 #include "sched/background.h"
+#include "sched/worker_park.h"
 #include "wait/bucket.h"
 #include "wait/wait_lone.h"
 #include "wait/wait_timer.h"

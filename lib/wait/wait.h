@@ -43,7 +43,7 @@
 #define PL_WAIT_H
 
 #include "sched/wait_single.h"
-#include "sched/leave.h"
+#include "sched/sched.h"
 
 /* Flags: one enum pl__for, and PL__WAIT_UNINTERRUPTIBLE or not. */
 #define PL__WAIT_FOR			0xffU

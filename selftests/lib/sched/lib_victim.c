@@ -7,8 +7,7 @@
 
 #include "rt.h"
 
-#include "sched/location.h"
-#include "sched/victim.h"
+#include "sched/place.h"
 
 #include <sys/syscall.h>
 
