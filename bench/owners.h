@@ -14,8 +14,8 @@
 
 #include "ctx/self.h"
 #include "ring/ring.h"
-#include "sched/rt.h"
-#include "sched/task.h"
+#include "queue/rt.h"
+#include "queue/task.h"
 #include "time/timer_impl.h"
 #include "wait/wait.h"
 

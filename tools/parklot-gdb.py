@@ -108,7 +108,7 @@ def now_ms():
 def since(worker):
     """For how long it has been in its task, if the program noted that.
 
-    See lib/sched/since_note.h."""
+    See lib/watch/since_note.h."""
     w, now = runtime()["workers"][worker].dereference(), now_ms()
     note = number(w["sysmon"]["task_since"])
     # Workers are aligned to PL_CACHELINE.

@@ -4,7 +4,7 @@
  *
  * How many compute, and how many are blocked in which call: as /proc says of
  * their threads, at the time of the look; and since when.  The process notes
- * when it first saw a worker as it is (lib/sched/since.h), as far as it looks;
+ * when it first saw a worker as it is (lib/watch/since.h), as far as it looks;
  * so each look here is noted as well.
  */
 #ifndef TOOLS_RUNNING_H
@@ -12,7 +12,7 @@
 
 #include "debug/thread_state.h"
 #include "peek.h"
-#include "sched/since_note.h"
+#include "watch/since_note.h"
 
 #define NR_KINDS	64	/* calls that are told apart */
 #define NR_SHOWN	5	/* rows of calls; the rest is added up */

@@ -2,7 +2,7 @@
 /*
  * sys: system calls that return -errno
  *
- * Only this file uses errno, but for sched/sched.h, which keeps its value with
+ * Only this file uses errno, but for run/run.h, which keeps its value with
  * the task.  The compiler keeps its address across a stack switch, after which
  * it may be another thread's.
  */

@@ -5,7 +5,7 @@
  * The caller's struct keeps what was counted at its last call, so that each
  * caller has an interval of its own, and no call writes what workers use.
  */
-#include "sched/rt.h"
+#include "queue/rt.h"
 #include "ctx/self.h"
 #include "base/grown.h"
 #include "base/sys.h"

@@ -5,7 +5,7 @@
 #ifndef PL_STAT_H
 #define PL_STAT_H
 
-#include "sched/sched.h"
+#include "run/run.h"
 
 /*
  * Tasks spawned and ended since the process began.  A spawn that was undone

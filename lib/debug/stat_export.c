@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 #include "debug/stat_export.h"
 #include "ring/ring.h"
-#include "sched/sched.h"
+#include "run/run.h"
 #include "time/timer_impl.h"
 
 #define ENTRY(w, base, field, said, f) {				\

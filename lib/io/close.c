@@ -26,7 +26,7 @@
 #include "io/io_order.h"
 #include "base/inject.h"
 #include "ring/ring.h"
-#include "sched/sched.h"
+#include "run/run.h"
 #include "base/sys.h"
 
 #include "parklot.h"

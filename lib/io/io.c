@@ -21,8 +21,8 @@
 #include "io/refused.h"
 #include "ring/sync_op.h"
 #include "rt/spawn.h"
-#include "sched/background.h"
-#include "sched/notify.h"
+#include "queue/background.h"
+#include "pace/notify.h"
 #include "base/sys.h"
 
 #include <liburing.h>

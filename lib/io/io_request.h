@@ -6,7 +6,7 @@
 #define PL_IO_REQUEST_H
 
 #include "ring/request.h"
-#include "sched/sched.h"
+#include "run/run.h"
 #include "wait/wait_lone.h"
 
 #define PL__KERNEL_ERESTARTSYS	512

@@ -116,7 +116,7 @@ static inline void pl__stack_check(const struct pl__stack *st)
 }
 
 /*
- * Set by lib/sched, called in a signal handler: the stack that the thread runs
+ * Set by lib/queue, called in a signal handler: the stack that the thread runs
  * on, or NULL, with its task's name and handle.
  */
 typedef const struct pl__stack *(*pl__stack_running_fn)(const char **name,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 #include "rt/config.h"
 #include "rt/cpus.h"
-#include "sched/rt.h"
+#include "queue/rt.h"
 
 #include <signal.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 #include "rt/cpus.h"
 #include "base/sys.h"
-#include "sched/place.h"
+#include "queue/place.h"
 
 #include <string.h>
 

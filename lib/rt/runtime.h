@@ -5,7 +5,7 @@
 #ifndef PL_RUNTIME_H
 #define PL_RUNTIME_H
 
-#include "sched/sched.h"
+#include "run/run.h"
 
 /*
  * Lets the caller, an ordinary thread, use the runtime until pl__rt_exit(), and

@@ -8,8 +8,8 @@
 #include "rt/config.h"
 #include "rt/task_limit.h"
 #include "base/probe.h"
-#include "sched/background.h"
-#include "sched/spawn_sample.h"
+#include "queue/background.h"
+#include "queue/spawn_sample.h"
 #include "wait/wait.h"
 
 #include <string.h>

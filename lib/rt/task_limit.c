@@ -27,7 +27,7 @@
  */
 #include "rt/task_limit.h"
 #include "base/inject.h"
-#include "sched/task_exit.h"
+#include "run/task_exit.h"
 #include "wait/wait.h"
 
 static bool task_limit_take(struct pl__task_limit *l)

@@ -28,7 +28,7 @@
  * whether the scope is cancelled; a canceller notes the error, and then takes
  * the lock and cancels what is listed.  So no child escapes.
  */
-#include "sched/sched.h"
+#include "run/run.h"
 #include "base/atfork.h"
 #include "base/inject.h"
 #include "base/list.h"

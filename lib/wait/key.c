@@ -16,7 +16,7 @@
  * the next key's destructor then finds the version changed, and does not call
  * it.
  */
-#include "sched/sched.h"
+#include "run/run.h"
 #include "base/atfork.h"
 #include "base/inject.h"
 #include "base/sys.h"

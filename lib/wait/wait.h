@@ -42,8 +42,8 @@
 #ifndef PL_WAIT_H
 #define PL_WAIT_H
 
-#include "sched/wait_single.h"
-#include "sched/sched.h"
+#include "queue/wait_single.h"
+#include "run/run.h"
 
 /* Flags: one enum pl__for, and PL__WAIT_UNINTERRUPTIBLE or not. */
 #define PL__WAIT_FOR			0xffU

@@ -8,9 +8,9 @@
 #ifndef PL_WAIT_TIMER_H
 #define PL_WAIT_TIMER_H
 
-#include "sched/kept.h"
-#include "sched/task.h"
-#include "sched/worker.h"
+#include "pace/kept.h"
+#include "queue/task.h"
+#include "queue/worker.h"
 #include "time/timer.h"
 
 /* Called by the timer thread; @arg is that of pl__wait_timer_arg(). */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * idle_timeout: a surplus worker ends, and its slot is taken again
- * (lib/sched/worker_thread.h; pl__worker_end(), worker_give_up(),
+ * (lib/pace/worker_thread.h; pl__worker_end(), worker_give_up(),
  * worker_thread_end(), start_next() in worker_thread.c; idle() in worker.c;
  * park_in_lot() in worker_park.c; pl__sleep() in worker_sleep.c;
  * pl__notify_one(), notify_slow() in notify.c).

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * notify: an idle worker is woken, or one is started, while tasks wait
- * (lib/sched/notify.h; pl__notify_one(), notify_slow(), search_leave(),
+ * (lib/pace/notify.h; pl__notify_one(), notify_slow(), search_leave(),
  * pl__search_take_left() in notify.c; pl__inboxes_drain(); pl_yield() in
  * sched.c; worker_find_task(), idle() in worker.c;
  * pl__worker_look_and_park(), park_in_ring() in worker_park.c; start_next(),

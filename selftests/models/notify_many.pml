@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * notify_many: a submitter of several tasks wakes as many workers at once, each
- * of which counts as searching (lib/sched/notify.h; pl__notify_many(),
+ * of which counts as searching (lib/pace/notify.h; pl__notify_many(),
  * pl__wake_idle() in notify.c; pl__aside_notify() in aside.c). start_several()
  * has the same steps: those that it could not start are those not woken here.
  * So has a worker that found a task, and has more: pl__notify_found().

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * relief: tasks that compute for long are set aside while too many workers are
- * stalled, and run once they are not (lib/sched/relief.h's drawing;
+ * stalled, and run once they are not (lib/pace/relief.h's drawing;
  * pl__relief_recheck(), relief_mark(), relief_limit_raise() in relief.c;
  * pl__aside_take(), pl__spare_stop_to_compute() in aside.c;
  * pl__worker_look_and_park() in worker_park.c).

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * search: a search that lasts too long is taken over (lib/sched/notify.h;
+ * search: a search that lasts too long is taken over (lib/pace/notify.h;
  * pl__search_begin(), pl__search_end(), search_take_over(), notify_slow() in
  * notify.c).
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * surplus: a surplus worker parks although tasks wait, and is woken when too
- * few run (lib/sched/rt.h; pl__is_surplus(), pl__next() in sched.c;
+ * few run (lib/queue/rt.h; pl__is_surplus(), pl__next() in sched.c;
  * pl__notify_one() in notify.c; worker_find_task() in worker.c;
  * pl__worker_look_and_park() in worker_park.c; pl__sleep() in worker_sleep.c;
  * pl_runtime_set_workers(), set_active() in elastic.c).

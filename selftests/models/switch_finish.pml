@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * switch_finish: a task is made ready only once its registers are saved and
- * its stack is left (lib/sched/sched.h; pl__switch_prepare(),
+ * its stack is left (lib/run/run.h; pl__switch_prepare(),
  * pl__switch_finish() in sched.c; pl__task_free() in task_exit.c;
  * wait_link_after() in wait.c).
  *

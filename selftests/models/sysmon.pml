@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * sysmon: sysmon sees tasks that are queued while all workers are blocked in
- * the kernel, and notifies another worker (lib/sched/sysmon.c's drawings;
+ * the kernel, and notifies another worker (lib/watch/sysmon.c's drawings;
  * pl__notify_one(), notify_slow() in notify.c; pl__unblocked(),
  * pl__worker_leaves(), idle() in worker.c).
  *

@@ -7,7 +7,7 @@
 
 #include "rt.h"
 #include "count.h"
-#include "sched/spawn_sample.h"
+#include "queue/spawn_sample.h"
 
 RT_FIXTURE(queue_delay)
 

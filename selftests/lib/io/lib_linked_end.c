@@ -7,7 +7,7 @@
 
 #include "rt.h"
 #include "base/sys.h"
-#include "sched/sched.h"
+#include "run/run.h"
 #include "linked.h"
 
 #include "forbid.h"

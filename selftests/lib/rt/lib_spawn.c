@@ -6,7 +6,7 @@
 
 #include "rt.h"
 #include "count.h"
-#include "sched/sched.h"
+#include "run/run.h"
 
 RT_FIXTURE(spawn)
 

@@ -10,7 +10,7 @@
 #ifndef SELFTESTS_STRESS_BLOCK_H
 #define SELFTESTS_STRESS_BLOCK_H
 
-#include "sched/rt.h"
+#include "queue/rt.h"
 
 #include <fcntl.h>
 

@@ -10,7 +10,7 @@
 
 #include "parklot/sim.h"
 
-#include "sched/aside.h"
+#include "queue/aside.h"
 
 #define STALL_US	500
 #define STALL_NS	(STALL_US * NSEC_PER_USEC)

@@ -1,0 +1,544 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+#include "pace/elastic.h"
+#include "base/probe.h"
+#include "base/sys.h"
+#include "pace/notify.h"
+#include "pace/pace.h"
+
+#include <string.h>
+
+#define WAIT_NS		(100 * 1000ULL)	/* a task waits so long: too few run */
+#define FAIL_NS		(1000 * 1000ULL) /* the same where fewer are tried */
+#define RECENT_NS	(2 * 1000 * 1000ULL)	/* by the looks of so long */
+#define STUCK_NS	(40 * 1000ULL)	/* no task taken for so long: too few */
+#define INTERVAL_NS	(200 * 1000ULL)	/* of looks while tasks wait */
+#define MEASURING_NS	(500 * 1000ULL)	/* of those that measure */
+#define QUIET_NS	(2 * 1000 * 1000ULL)	/* of others */
+#define MEASURE_NS	(10 * 1000 * 1000ULL)
+#define EACH_NS		(50 * 1000ULL)	/* of that, for each worker */
+#define SETTLE_NS	(2 * 1000 * 1000ULL)	/* before a trial counts */
+#define GONE_NS		(100 * 1000 * 1000ULL)	/* void after such a sleep */
+#define REST_FIRST_NS	(20 * 1000 * 1000ULL)	/* a verdict holds */
+#define MORE_FIRST_NS	(300 * 1000 * 1000ULL)	/* the same against more */
+#define REST_LAST_NS	(2 * NSEC_PER_SEC)
+#define REST_TIMES	4
+
+/* Percent. */
+#define ALL		105	/* no more than all of fewer: may suffice */
+#define BUSY		80	/* so much of all: more may do more */
+#define LESS		97	/* of what others took: fewer */
+#define CHEAPER		85	/* of processor time for a task */
+
+/* Tasks wait longer: a quarter, and what a look does not tell from nothing. */
+#define LONGER		1.25
+#define CLOSE_NS	2000
+#define CLOSE_TASKS	0.25
+
+/* What the workers did in a while. */
+struct elastic_work {
+	uint64_t	ns;		/* its length */
+	uint64_t	taken;		/* tasks */
+	uint64_t	used_ns;	/* processor time, at the end */
+	double		waited_ns;	/* all tasks together, by the looks */
+};
+
+/* What has changed since the last look. */
+struct elastic_look {
+	uint64_t	ns;
+	uint64_t	waiting;	/* tasks, now */
+	uint64_t	taken;		/* tasks */
+};
+
+enum elastic_phase {
+	RESTS,
+	MEASURES,	/* what those that run do */
+	SETTLES,	/* another number runs, of which */
+	TRIES,		/* it measures what these do */
+};
+
+/* A verdict against fewer, or against more. */
+enum { AGAINST_FEWER, AGAINST_MORE, NR_VERDICTS };
+
+/* W: sysmon's thread, and while no sysmon runs. */
+static struct {
+	bool			is_on;
+	enum elastic_phase	phase;
+	uint64_t		until_ns;	/* of RESTS and SETTLES */
+	uint64_t		look_ns;	/* the last look */
+	uint64_t		look_taken;	/* tasks taken until then */
+	bool			has_waited;	/* tasks, at the last look */
+	struct elastic_work	recent;		/* a while for that */
+	struct elastic_work	work;		/* in this phase */
+	uint32_t		nr_before;	/* the trial */
+	struct elastic_work	before;		/* that trial, with those */
+	bool			have_fewer_won;	/* no cause for more if */
+	uint64_t		content_ns;	/* a task waits so long */
+	uint64_t		held_until[NR_VERDICTS];
+	uint64_t		hold_ns[NR_VERDICTS];	/* the next one */
+} elastic;
+
+static struct pl__lock lock;	/* to change pl__rt.active */
+
+static uint32_t nr_active(void)
+{
+	return load_relaxed(&pl__rt.active);
+}
+
+/* ---- what is seen ---- */
+
+uint32_t pl__nr_ticks(void)
+{
+	uint32_t nr = load_acquire(&pl__rt.nr_started), i, sum = 0;
+
+	for (i = 0; i < nr; i++)
+		sum += load_relaxed(&pl__rt.workers[i]->tick);
+	return sum;
+}
+
+/* May be one less than the last time. */
+static uint64_t nr_taken(void)
+{
+	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
+	struct pl__worker_stat *st;
+	uint64_t sum = 0;
+
+	for (i = 0; i < nr; i++) {
+		st = &pl__rt.workers[i]->stat;
+		sum += load_relaxed(&st->switches) - load_relaxed(&st->idles);
+	}
+	return sum;
+}
+
+static uint64_t nr_waiting(void)
+{
+	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
+	uint64_t sum = 0;
+
+	for (i = 0; i < nr; i++)
+		sum += pl__deque_len(&pl__rt.workers[i]->deque) +
+		       pl__deque_len(&pl__rt.workers[i]->events);
+	return sum ? sum : 1;
+}
+
+/*
+ * Processor time that the workers have used since the last call; but for those
+ * that compute for long, beside which others run.
+ */
+static uint64_t cpu_used(void)
+{
+	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
+	uint64_t sum = 0, ns;
+	struct pl__worker *w;
+	int tid;
+
+	for (i = 0; i < nr; i++) {
+		w = pl__rt.workers[i];
+		tid = load_relaxed(&w->tid);
+		ns = tid ? pl__tid_cpu_ns(tid) : 0;
+		if (ns > w->sysmon.elastic_cpu_ns &&
+		    load_relaxed(&w->duty) != PL__STALLED)
+			sum += ns - w->sysmon.elastic_cpu_ns;
+		w->sysmon.elastic_cpu_ns = ns;
+	}
+	return sum;
+}
+
+/* ---- the number ---- */
+
+/* The crew follows; the number is never above the target. */
+static void set_active_locked(uint32_t nr, int why)
+{
+	uint32_t old = nr_active(), most = load_relaxed(&pl__rt.target);
+
+	if (nr > most)
+		nr = most;
+	if (nr == old)
+		return;
+	atomic_store(&pl__rt.active, nr);
+	pl__crew_set(&pl__rt.lots, nr);
+	PL_PROBE3(active, old, nr, why);
+}
+
+static void set_active(uint32_t nr, enum pl__elastic_why why)
+{
+	uint32_t old;
+
+	pl__lock(&lock);
+	old = nr_active();
+	set_active_locked(nr, (int)why);
+	if (nr_active() != old)
+		counter_inc(&pl__rt.nr_changes[why]);
+	pl__unlock(&lock);
+}
+
+static void change_to(uint32_t nr, enum pl__elastic_why up,
+		      enum pl__elastic_why down)
+{
+	uint32_t old = nr_active();
+
+	set_active(nr, nr > old ? up : down);
+	if (nr <= old)
+		return;
+	pl__full_barrier();
+	pl__notify_many(nr - old);
+}
+
+/* ---- trials ---- */
+
+static void begin(enum elastic_phase phase, uint64_t until_ns)
+{
+	elastic.phase = phase;
+	elastic.until_ns = until_ns;
+	memset(&elastic.work, 0, sizeof(elastic.work));
+	if (phase == MEASURES || phase == TRIES)
+		cpu_used();
+}
+
+static void hold(int verdict, uint64_t now)
+{
+	uint64_t ns = elastic.hold_ns[verdict];
+
+	elastic.held_until[verdict] = now + ns;
+	ns *= REST_TIMES;
+	elastic.hold_ns[verdict] = ns < REST_LAST_NS ? ns : REST_LAST_NS;
+}
+
+/* Nothing was to do for a while: what comes may be another load.  All run. */
+static void forget(uint64_t now)
+{
+	elastic.have_fewer_won = false;
+	elastic.has_waited = false;
+	memset(elastic.held_until, 0, sizeof(elastic.held_until));
+	elastic.hold_ns[AGAINST_FEWER] = REST_FIRST_NS;
+	elastic.hold_ns[AGAINST_MORE] = MORE_FIRST_NS;
+	begin(RESTS, now + REST_FIRST_NS);
+	change_to(load_relaxed(&pl__rt.target), PL__RAISED_BACK,
+		  PL__LOWERED_BACK);
+}
+
+/* By two deviations of what comes by chance. */
+static bool takes_less(const struct elastic_work *a,
+		       const struct elastic_work *b)
+{
+	double x = (double)a->taken / (double)a->ns;
+	double y = (double)b->taken / (double)b->ns;
+	double var = x / (double)a->ns + y / (double)b->ns;
+
+	return x * 100 < y * LESS && (y - x) * (y - x) > 4 * var;
+}
+
+static void work_add(struct elastic_work *m, const struct elastic_look *l)
+{
+	m->ns += l->ns;
+	m->taken += l->taken;
+	m->waited_ns += (double)l->waiting * (double)l->ns;
+}
+
+/* How long a task waits, by Little's law. */
+static double wait_ns(const struct elastic_work *m)
+{
+	return m->taken ? m->waited_ns / (double)m->taken : 0;
+}
+
+/* How many wait at a time. */
+static double mean_waiting(const struct elastic_work *m)
+{
+	return m->waited_ns / (double)m->ns;
+}
+
+static bool waits_longer(const struct elastic_work *a,
+			 const struct elastic_work *b)
+{
+	return wait_ns(a) > wait_ns(b) * LONGER + CLOSE_NS ||
+	       mean_waiting(a) > mean_waiting(b) * LONGER + CLOSE_TASKS;
+}
+
+/* A task takes less processor time: caches are warm, and fewer are woken. */
+static bool is_cheaper(const struct elastic_work *a,
+		       const struct elastic_work *b)
+{
+	return (double)a->used_ns * (double)b->taken * 100 <
+	       (double)b->used_ns * (double)a->taken * CHEAPER;
+}
+
+/* As many workers as @more do better than fewer. */
+static bool are_more_better(const struct elastic_work *more,
+			    const struct elastic_work *fewer)
+{
+	if (takes_less(more, fewer))
+		return false;
+	return takes_less(fewer, more) ||
+	       (!is_cheaper(fewer, more) && waits_longer(fewer, more));
+}
+
+static bool is_trial_won(bool is_more)
+{
+	return is_more ? are_more_better(&elastic.work, &elastic.before) :
+			 !are_more_better(&elastic.before, &elastic.work);
+}
+
+static bool is_trial_of_fewer(void)
+{
+	return elastic.phase >= SETTLES && nr_active() < elastic.nr_before;
+}
+
+static void trial_end(uint64_t now, bool is_kept)
+{
+	bool is_more = !is_trial_of_fewer();
+
+	if (is_kept) {
+		elastic.have_fewer_won = !is_more;
+		elastic.content_ns = (uint64_t)wait_ns(&elastic.work);
+		hold(is_more ? AGAINST_FEWER : AGAINST_MORE, now);
+		begin(MEASURES, 0);
+	} else {
+		hold(is_more ? AGAINST_MORE : AGAINST_FEWER, now);
+		change_to(elastic.nr_before, PL__RAISED_BACK, PL__LOWERED_BACK);
+		begin(RESTS, now + REST_FIRST_NS);
+	}
+}
+
+/* How many would do if each were used to so many percent. */
+static uint32_t nr_enough(uint64_t used_ns, uint64_t ns, uint32_t percent)
+{
+	uint64_t each = ns * percent / 100;
+
+	return used_ns <= each ? 1 : (uint32_t)((used_ns + each - 1) / each);
+}
+
+static uint32_t nr_to_try(uint64_t now)
+{
+	uint32_t nr = nr_active(), most = load_relaxed(&pl__rt.target);
+	uint64_t used = elastic.work.used_ns, ns = elastic.work.ns;
+	uint32_t enough = nr_enough(used, ns, ALL);
+
+	if (enough < nr && now >= elastic.held_until[AGAINST_FEWER])
+		return enough > nr / 2 ? enough : nr / 2;
+	if (nr < most && now >= elastic.held_until[AGAINST_MORE] &&
+	    (used * 100 >= ns * nr * BUSY || wait_ns(&elastic.work) >= WAIT_NS))
+		return nr < most / 2 ? 2 * nr : most;
+	return nr;
+}
+
+static void trial_begin(uint64_t now)
+{
+	uint32_t nr;
+
+	elastic.work.used_ns = cpu_used();
+	nr = nr_to_try(now);
+	if (!elastic.work.taken || nr == nr_active()) {
+		begin(RESTS, now + REST_FIRST_NS);
+		return;
+	}
+	elastic.nr_before = nr_active();
+	elastic.before = elastic.work;
+	change_to(nr, PL__RAISED_TRIAL, PL__LOWERED_TRIAL);
+	begin(SETTLES, now + SETTLE_NS);
+}
+
+/* Reading the clocks of all workers takes a part of it that stays small. */
+static bool is_measured(void)
+{
+	uint64_t ns = load_relaxed(&pl__rt.nr_started) * EACH_NS;
+
+	return elastic.work.ns >= (ns > MEASURE_NS ? ns : MEASURE_NS);
+}
+
+static void go_on(uint64_t now)
+{
+	switch (elastic.phase) {
+	case RESTS:
+		if (now >= elastic.until_ns)
+			begin(MEASURES, 0);
+		break;
+	case MEASURES:
+		if (is_measured())
+			trial_begin(now);
+		break;
+	case SETTLES:
+		if (now >= elastic.until_ns)
+			begin(TRIES, 0);
+		break;
+	case TRIES:
+		if (!is_measured())
+			break;
+		elastic.work.used_ns = cpu_used();
+		trial_end(now, is_trial_won(!is_trial_of_fewer()));
+		break;
+	}
+}
+
+/* ---- more at once ---- */
+
+/*
+ * It has tasks, as at the look before, and has taken none in these @ns, as the
+ * one that it runs computes.
+ */
+static bool is_stuck(struct pl__worker *w, uint64_t ns)
+{
+	struct pl__sysmon_view *s = &w->sysmon;
+	uint32_t tick = load_relaxed(&w->tick), before = s->elastic_tick;
+	uint64_t cpu_ns = s->elastic_look_ns;
+
+	s->elastic_tick = tick;
+	s->elastic_look_ns = 0;
+	if (load_relaxed(&w->duty) != PL__RUNS ||
+	    (pl__deque_empty(&w->deque) && pl__deque_empty(&w->events) &&
+	     load_relaxed(&w->ring_state) != PL__ORPHAN_READY))
+		return false;
+	s->elastic_look_ns = pl__tid_cpu_ns(load_relaxed(&w->tid));
+	return tick == before && cpu_ns &&
+	       (s->elastic_look_ns - cpu_ns) * 2 >= ns;
+}
+
+static uint32_t nr_stuck(uint64_t ns)
+{
+	uint32_t nr = load_acquire(&pl__rt.nr_started), i, sum = 0;
+
+	for (i = 0; i < nr; i++)
+		sum += is_stuck(pl__rt.workers[i], ns);
+	return sum;
+}
+
+/* Trials decide on fewer, unless tasks wait for too long. */
+static bool has_tried_fewer(uint64_t *longest_ns)
+{
+	if (is_trial_of_fewer())
+		*longest_ns = FAIL_NS + 2 * (uint64_t)wait_ns(&elastic.before);
+	else if (elastic.have_fewer_won)
+		*longest_ns = FAIL_NS + 2 * elastic.content_ns;
+	else
+		return false;
+	return true;
+}
+
+/*
+ * Tasks wait for long, at two looks in a row: the first may come with the
+ * burst, all of which is run in a moment.  Where fewer were tried, by all looks
+ * of a while, as at each of these that worker may wait for a processor.
+ */
+static bool is_wait_long(const struct elastic_look *l)
+{
+	uint64_t longest_ns = WAIT_NS, taken;
+	bool has_tried = has_tried_fewer(&longest_ns), is_long, was_long;
+	struct elastic_work *m = &elastic.recent;
+
+	work_add(m, l);
+	if (has_tried && m->ns < RECENT_NS)
+		return false;
+	taken = m->taken ? m->taken : 1;
+	is_long = m->waited_ns >= (double)longest_ns * (double)taken;
+	memset(m, 0, sizeof(*m));
+	was_long = elastic.has_waited;
+	elastic.has_waited = is_long;
+	return is_long && (has_tried || was_long);
+}
+
+/* More are to run: tasks wait for long, or behind one that computes. */
+static uint32_t nr_more(const struct elastic_look *l, enum pl__elastic_why *why)
+{
+	uint32_t stuck = nr_stuck(l->ns), most = (uint32_t)l->waiting;
+
+	if (pl__is_short())
+		return 0;
+	*why = PL__RAISED_STUCK;
+	if (stuck && l->ns >= STUCK_NS)
+		return stuck;
+	if (!is_wait_long(l))
+		return 0;
+	*why = PL__RAISED_WAITS;
+	return nr_active() < most ? nr_active() : most;
+}
+
+static bool elastic_grow(uint64_t now, const struct elastic_look *l)
+{
+	uint32_t nr = nr_active(), most = load_relaxed(&pl__rt.target), more;
+	enum pl__elastic_why why;
+
+	if (nr >= most)
+		return false;
+	more = nr_more(l, &why);
+	if (!more)
+		return false;
+	elastic.has_waited = false;
+	if (is_trial_of_fewer()) {
+		trial_end(now, false);
+		return true;
+	}
+	begin(RESTS, now + REST_FIRST_NS);
+	change_to(more < most - nr ? nr + more : most, why, why);
+	return true;
+}
+
+/* ---- for sysmon ---- */
+
+static struct elastic_look look_at_workers(uint64_t now, bool has_work)
+{
+	uint64_t taken = nr_taken();
+	struct elastic_look l = {
+		.ns = now - elastic.look_ns,
+		.waiting = has_work ? nr_waiting() : 0,
+		.taken = taken - elastic.look_taken,
+	};
+
+	if ((int64_t)l.taken < 0)
+		l.taken = 0;
+	elastic.look_ns = now;
+	elastic.look_taken = taken;
+	return l;
+}
+
+bool pl__elastic_look(uint64_t now, bool has_work)
+{
+	struct elastic_look l;
+
+	if (!elastic.is_on)
+		return false;
+	l = look_at_workers(now, has_work);
+	elastic.has_waited &= has_work;
+	if (l.ns > GONE_NS) {
+		forget(now);
+		return has_work;
+	}
+	work_add(&elastic.work, &l);
+	if (has_work && elastic_grow(now, &l))
+		return true;
+	go_on(now);
+	return false;
+}
+
+uint64_t pl__elastic_interval(uint64_t ns, bool has_work)
+{
+	uint64_t most = QUIET_NS;
+
+	if (!elastic.is_on)
+		return ns;
+	if (has_work && !elastic.have_fewer_won &&
+	    nr_active() < load_relaxed(&pl__rt.target))
+		most = INTERVAL_NS;
+	else if (elastic.phase == MEASURES || elastic.phase == TRIES)
+		most = MEASURING_NS;
+	return ns < most ? ns : most;
+}
+
+void pl__elastic_follow(void)
+{
+	pl__lock(&lock);
+	set_active_locked(UINT32_MAX, PL__NR_ELASTIC_WHY);
+	pl__unlock(&lock);
+}
+
+void pl__elastic_start(bool is_elastic)
+{
+	int why;
+
+	memset(&elastic, 0, sizeof(elastic));
+	memset(&lock, 0, sizeof(lock));
+	elastic.is_on = is_elastic;
+	store_relaxed(&pl__rt.active, 0);
+	pl__lock(&lock);
+	set_active_locked(UINT32_MAX, PL__NR_ELASTIC_WHY);
+	pl__unlock(&lock);
+	for (why = 0; why < PL__NR_ELASTIC_WHY; why++)
+		store_relaxed(&pl__rt.nr_changes[why], 0);
+}

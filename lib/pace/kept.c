@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+#include "pace/kept.h"
+#include "base/inject.h"
+#include "base/sys.h"
+#include "pace/notify.h"
+#include "pace/pace.h"
+#include "queue/ready.h"
+#include "pace/sysmon_wake.h"
+
+#define SOON_NS		(5 * 1000 * 1000ULL)	/* others follow as soon */
+#define LATE_NS		(200 * 1000ULL)	/* of a worker that takes tasks */
+
+/* Those that have a bucket to themselves, among workers. */
+void pl__kept_start(void)
+{
+	uint32_t nr = pl__rt.cfg.nr_timer_buckets;
+
+	nr = nr > PL__NR_THREAD_BUCKETS ? nr - PL__NR_THREAD_BUCKETS : 0;
+	pl__rt.nr_keepers = pl__rt.has_sysmon ? nr : 0;
+}
+
+/*
+ * Sysmon sleeps.  It is woken for a deadline that comes soon, as most likely
+ * others follow: then it stays awake, while the timer thread would wake for
+ * each of them.
+ */
+static __pl_noinline void keep_unwatched(struct pl__worker *w)
+{
+	if (pl__kept_ns(w) < pl__now_ns() + SOON_NS)
+		pl__sysmon_kick();
+	else
+		pl__kept_give_up(w);
+}
+
+void pl__kept_list(struct pl__worker *w, struct pl__timer *timer)
+{
+	if (!load_relaxed(&w->may_keep) || w->index >= pl__rt.nr_keepers) {
+		pl__timer_list(pl__rt.timers, &w->timers, timer);
+		return;
+	}
+	if (!pl__timer_list_kept(pl__rt.timers, &w->timers, timer))
+		return;
+	/* [kept-b] pairs with [kept-a] in sysmon.c. */
+	pl__full_barrier();
+	PL_INJECT("kept-b");
+	if (load_relaxed(&pl__rt.sysmon) == PL__SYSMON_ASLEEP)
+		keep_unwatched(w);
+}
+
+static void kept_allow(struct pl__worker *w)
+{
+	store_relaxed(&w->may_keep, true);
+	pl__timers_make_room(pl__rt.timers, w->index);
+}
+
+uint64_t pl__kept_until(struct pl__worker *w)
+{
+	if (w->index >= pl__rt.nr_keepers)
+		return PL_FOREVER;
+	kept_allow(w);
+	return pl__kept_ns(w);
+}
+
+/* It takes a lone task next, unless others are to run. */
+static bool takes_next(struct pl__worker *w)
+{
+	return pl__nr_queued(w) == 1 && !load_relaxed(&w->is_spare) &&
+	       !pl__is_surplus(w);
+}
+
+void pl__kept_fire_slow(struct pl__worker *w)
+{
+	if (pl__timers_fire_kept(pl__rt.timers, w->index, &w->timers) &&
+	    !takes_next(w))
+		pl__notify_one();
+}
+
+static void tell_of(struct pl__worker *w)
+{
+	if (load_relaxed(&w->duty) == PL__IDLE || !pl__is_keeping(w))
+		return;
+	store_relaxed(&w->may_keep, false);
+	pl__timers_tell_kept(pl__rt.timers, w->index);
+}
+
+void pl__kept_tell(void)
+{
+	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
+
+	for (i = 0; i < nr; i++)
+		tell_of(pl__rt.workers[i]);
+}
+
+static bool has_taken_a_task(struct pl__worker *w)
+{
+	uint32_t tick = load_relaxed(&w->tick), before = w->sysmon.kept_tick;
+
+	w->sysmon.kept_tick = tick;
+	return tick != before;
+}
+
+/* A spare blocks, and does not look for events. */
+static void kept_look_at(struct pl__worker *w, uint64_t now)
+{
+	if (!has_taken_a_task(w) || pl__kept_ns(w) < now - LATE_NS)
+		tell_of(w);
+	else if (w->index < pl__rt.nr_keepers && !load_relaxed(&w->may_keep) &&
+		 load_relaxed(&w->duty) == PL__RUNS &&
+		 !load_relaxed(&w->is_spare))
+		kept_allow(w);
+}
+
+void pl__kept_look(void)
+{
+	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
+	uint64_t now = pl__now_ns();
+
+	for (i = 0; i < nr; i++)
+		kept_look_at(pl__rt.workers[i], now);
+}
+
+void pl__kept_give_up(struct pl__worker *w)
+{
+	if (pl__is_keeping(w))
+		pl__timers_tell_kept(pl__rt.timers, w->index);
+}

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * notify: a worker is woken, or started, when tasks wait and too few run
+ */
+#include "pace/notify.h"
+#include "queue/aside.h"
+#include "pace/pace.h"
+#include "queue/ready.h"
+#include "pace/sysmon_wake.h"
+#include "pace/worker_thread.h"
+#include "base/inject.h"
+#include "base/probe.h"
+#include "base/sys.h"
+
+/* An idle worker is asleep, or not idle any more, after fewer if it runs. */
+#define NOTIFY_TRIES	16
+
+/* Idle workers that one wakes which found more than it can run. */
+#define FAN		2
+
+/* How often others move the time at which a search began, at most. */
+#define SEARCH_MOVES	7ULL
+
+/* ---- the search ---- */
+
+static void search_began(void)
+{
+	store_relaxed(&pl__rt.search_ns, pl__now_ns() & ~SEARCH_MOVES);
+}
+
+bool pl__search_begin(void)
+{
+	uint32_t none = 0;
+
+	if (!atomic_compare_exchange_strong(&pl__rt.nr_searching, &none, 1))
+		return false;
+	search_began();
+	return true;
+}
+
+void pl__search_begin_more(uint32_t nr)
+{
+	if (!atomic_fetch_add(&pl__rt.nr_searching, nr))
+		search_began();
+}
+
+/* See [late-a] and [left-a] in notify.h: fewer may be left. */
+void pl__search_end(uint32_t nr)
+{
+	uint32_t old = load_relaxed(&pl__rt.nr_searching);
+
+	/* [late-b] pairs with [late-a] in search_take_over(). */
+	while (old && !atomic_compare_exchange_weak(&pl__rt.nr_searching, &old,
+						    old > nr ? old - nr : 0))
+		;
+	PL_INJECT("late-b");
+}
+
+/*
+ * True: the search was late, and nr_searching is 0 now.  The caller notifies,
+ * on behalf of all that left their tasks to the searcher.
+ */
+static bool search_take_over(uint64_t now)
+{
+	uint32_t nr = load_relaxed(&pl__rt.nr_searching);
+
+	/* Another thread may have begun to search after @now was read. */
+	if (!nr || (int64_t)(now - load_relaxed(&pl__rt.search_ns)) <
+		   (int64_t)PL__SEARCH_NS)
+		return false;
+	PL_INJECT("late-a");
+	/* [late-a] pairs with [late-b] in pl__search_end(). */
+	if (!atomic_compare_exchange_strong(&pl__rt.nr_searching, &nr, 0))
+		return false;
+	pl__full_barrier();
+	atomic_fetch_add(&pl__rt.nr_late_searches, 1);
+	return true;
+}
+
+void pl__search_check(uint64_t now)
+{
+	if (search_take_over(now) || load_relaxed(&pl__rt.is_search_left))
+		pl__notify_if_work();
+}
+
+/* False: the search was late, and sysmon sleeps, or there is none. */
+static __pl_noinline bool is_left_to_searcher(void)
+{
+	return (pl__rt.has_sysmon &&
+		load_relaxed(&pl__rt.sysmon) != PL__SYSMON_ASLEEP) ||
+	       !search_take_over(pl__now_ns());
+}
+
+/*
+ * Of many that were woken at once the last is not late yet; but it may be one
+ * that gets no processor while others go on to be woken.  So the low bits of
+ * search_ns count how often it was moved.  Another thread may have begun to
+ * search after @now was read.
+ */
+static void search_goes_on(uint64_t now)
+{
+	uint64_t old = load_relaxed(&pl__rt.search_ns);
+
+	if ((int64_t)(now - old) >= (int64_t)PL__SEARCH_NS / 2 &&
+	    (old & SEARCH_MOVES) != SEARCH_MOVES)
+		atomic_compare_exchange_strong(&pl__rt.search_ns, &old,
+					       (now & ~SEARCH_MOVES) |
+					       ((old & SEARCH_MOVES) + 1));
+}
+
+/*
+ *	searcher			submitter
+ *	nr_searching = 0	[search-a]	queue a task
+ *	full barrier			full barrier
+ *	look in every queue		if (nr_searching)	[search-b]
+ *						leave it to the searcher
+ *
+ * Invariant: no task is left to a worker that stopped searching before it
+ * looked.  Either the searcher finds the task or the submitter finds no
+ * searcher and notifies; otherwise the task waits although workers are idle.
+ */
+void pl__stop_searching(struct pl__worker *w)
+{
+	w->is_searching = false;
+	w->has_left_half = false;
+	/* [search-a] pairs with [search-b] in pl__notify_one(). */
+	pl__search_end(1);
+	if (unlikely(load_relaxed(&pl__rt.nr_searching)))
+		search_goes_on(pl__now_ns());
+	pl__full_barrier();
+	PL_INJECT("search-a");
+}
+
+void pl__search_take_left_slow(struct pl__worker *w)
+{
+	if (atomic_exchange(&pl__rt.is_search_left, false) && !w->is_searching)
+		w->is_searching = pl__search_begin();
+}
+
+/* ---- notifications ---- */
+
+/*
+ * With no worker idle one can only be started.  For that the number that is
+ * blocked in the crew at this moment does not matter; to read it costs a look
+ * at a cache line for each processor, at every spawn.
+ */
+static bool is_notify_due(void)
+{
+	return load_relaxed(&pl__rt.nr_idle) ? pl__is_short() :
+					       pl__is_start_due();
+}
+
+/* Returns how many of @nr it has woken. */
+static uint32_t notify_lot(struct pl__worker *w, uint32_t nr)
+{
+	uint32_t lot = w ? w->lot : pl__self_number() % pl__rt.cfg.nr_lots;
+	uint32_t woken = pl__lots_signal(&pl__rt.lots, lot, nr);
+
+	if (!woken)
+		return 0;
+	PL_PROBE1(wake, lot);
+	if (w)
+		counter_add(&w->stat.wakes, woken);
+	else
+		atomic_fetch_add(&pl__rt.wakes_outside, woken);
+	return woken;
+}
+
+/*
+ * Tasks were left to the caller, which counts as searching no more.  A worker
+ * that looked before they were queued looks again after the signal, or is
+ * woken.  False: no worker counts as idle any more, so the caller has to notify
+ * again.
+ */
+static bool search_leave(struct pl__worker *w)
+{
+	/* [left-a] pairs with [left-b] in pl__search_take_left(). */
+	atomic_store(&pl__rt.is_search_left, true);
+	PL_INJECT("left-a");
+	return notify_lot(w, 1) || atomic_load(&pl__rt.nr_idle);
+}
+
+/*
+ * No idle worker was asleep, or a start was refused since enough ran at that
+ * moment.  Another submitter may have left its task to this one meanwhile,
+ * which counted as the searcher; so recheck.
+ */
+static bool must_notify_again(uint32_t idle, int ret)
+{
+	return (idle || load_relaxed(&pl__rt.nr_idle) ||
+		(ret == -EBUSY && pl__is_start_due())) &&
+	       is_notify_due() && pl__work_anywhere();
+}
+
+/*
+ * Counts in nr_searching the worker that it wakes or starts.  If it wakes none,
+ * since the idle worker was not asleep yet, it stops searching and rechecks for
+ * tasks that others left to it, and for its own, since the idle worker may have
+ * found another task.  A worker that gets no processor may be idle and awake
+ * for long; so after a few tries the search is left to that.  A start that
+ * failed for want of memory is not retried here.
+ */
+static __pl_noinline void notify_slow(struct pl__worker *w)
+{
+	uint32_t idle, nr_tries = 0;
+	int ret;
+
+	/* A worker that counts as blocked may compute by now. */
+	if (load_relaxed(&pl__rt.nr_seen))
+		pl__sysmon_notify();
+	do {
+		if (!pl__search_begin())
+			return;
+		PL_INJECT("search-b");
+		idle = load_relaxed(&pl__rt.nr_idle);
+		if (idle)
+			ret = notify_lot(w, 1) ? 0 : -EAGAIN;
+		else
+			ret = pl__worker_start(true);
+		if (!ret)
+			return;
+		pl__search_end(1);
+		pl__full_barrier();
+	} while ((must_notify_again(idle, ret) &&
+		  (++nr_tries < NOTIFY_TRIES || !search_leave(w))) ||
+		 (pl__sysmon_notify() && is_notify_due()));
+}
+
+void pl__notify_one(void)
+{
+	/*
+	 * [idle-b] pairs with [idle-a], [search-b] with [search-a]; [idle-b]
+	 * also pairs with [end-a] in worker_thread.c.
+	 */
+	pl__full_barrier();
+	PL_INJECT("idle-b");
+	if (load_relaxed(&pl__rt.nr_searching) && is_left_to_searcher())
+		return;
+	if (is_notify_due() || (pl__sysmon_notify() && is_notify_due()))
+		notify_slow(pl__self());
+}
+
+void pl__wake_idle(struct pl__worker *w, uint32_t nr)
+{
+	uint32_t idle = load_relaxed(&pl__rt.nr_idle), woken;
+
+	if (nr > idle)
+		nr = idle;
+	if (!nr)
+		return;
+	pl__search_begin_more(nr);
+	woken = notify_lot(w, nr);
+	if (woken == nr)
+		return;
+	/* [search-a] pairs with [search-b] in pl__notify_one(). */
+	pl__search_end(nr - woken);
+	pl__full_barrier();
+	if (pl__work_anywhere())
+		pl__notify_one();
+}
+
+/* How many idle workers may run; those that search run soon. */
+static uint32_t nr_missing(void)
+{
+	uint32_t others = load_relaxed(&pl__rt.active) + pl__nr_not_running();
+	uint32_t nr = load_relaxed(&pl__rt.nr_alive) +
+		      load_relaxed(&pl__rt.nr_searching);
+
+	return others > nr ? others - nr : 0;
+}
+
+static __pl_noinline void notify_several(uint32_t nr)
+{
+	uint32_t missing;
+
+	/* [idle-b] pairs with [idle-a]: for nr_idle. */
+	pl__full_barrier();
+	PL_INJECT("idle-b");
+	missing = load_relaxed(&pl__rt.nr_idle) ? nr_missing() : 0;
+	pl__wake_idle(pl__self(), nr < missing ? nr : missing);
+}
+
+void pl__notify_many(uint32_t nr)
+{
+	if (nr > 1)
+		notify_several(nr);
+	pl__notify_one();
+}
+
+void pl__notify_if_work(void)
+{
+	if (!pl__work_anywhere())
+		return;
+	pl__notify_one();
+	if (unlikely(pl__aside_nr()))
+		pl__aside_notify(pl__self());
+}
+
+/* Workers that are to search will run, too; those that compute do. */
+static bool has_cpus_for(uint32_t nr)
+{
+	return pl__nr_running() + load_relaxed(&pl__rt.nr_stalled) +
+	       load_relaxed(&pl__rt.nr_searching) + nr <= pl__rt.nr_cpus;
+}
+
+void pl__notify_found(size_t nr)
+{
+	if (nr >= FAN && load_relaxed(&pl__rt.nr_idle) >= FAN &&
+	    nr_missing() >= FAN && has_cpus_for(FAN))
+		notify_several(FAN);
+	pl__notify_if_work();
+}
+
+/* Counts all in nr_searching first: the first to search leaves the rest. */
+static void start_several(uint32_t nr)
+{
+	uint32_t most = pl__nr_may_start(), i;
+
+	if (nr > most)
+		nr = most;
+	if (!nr || !pl__is_start_due())
+		return;
+	pl__search_begin_more(nr);
+	for (i = 0; i < nr && !pl__worker_start(true); i++)
+		;
+	/* The caller looks in every queue afterwards. */
+	pl__search_end(nr - i);
+	pl__full_barrier();
+}
+
+void pl__notify_missing(void)
+{
+	uint32_t nr = pl__nr_ready(), searching;
+
+	if (nr > 1)
+		notify_several(nr);
+	searching = load_relaxed(&pl__rt.nr_searching);
+	if (nr > 1 && nr > searching && !load_relaxed(&pl__rt.nr_idle))
+		start_several(nr - searching);
+	pl__full_barrier();
+	pl__notify_if_work();
+}
+
+/*
+ * Each woken worker counts in nr_searching; submitters that saw a searcher may
+ * have left their tasks to this one, too.  No worker parks meanwhile: otherwise
+ * some would be woken twice, and others not at all.
+ */
+void pl__notify_all(void)
+{
+	uint32_t nr = load_acquire(&pl__rt.nr_started);
+
+	atomic_fetch_add(&pl__rt.nr_notifying_all, 1);
+	pl__search_begin_more(nr);
+	nr -= pl__lots_signal(&pl__rt.lots, 0, nr);
+	pl__search_end(nr);
+	atomic_fetch_sub(&pl__rt.nr_notifying_all, 1);
+	pl__full_barrier();
+	pl__notify_if_work();
+}
+
+/* ---- spares ---- */
+
+uint32_t pl__nr_arriving(void)
+{
+	uint32_t nr = load_relaxed(&pl__rt.nr_starting);
+	uint32_t in_hook = load_relaxed(&pl__rt.nr_in_hook);
+
+	return nr > in_hook ? nr - in_hook : 0;
+}
+
+static uint32_t aside_nr_awaited(void)
+{
+	return load_relaxed(&pl__rt.nr_searching) +
+	       load_relaxed(&pl__rt.nr_starting);
+}
+
+/* No other is started for those in their hook, but an idle one is woken. */
+static uint32_t aside_nr_due(void)
+{
+	return load_relaxed(&pl__rt.nr_searching) + pl__nr_arriving();
+}
+
+/*
+ * A start takes a processor; more of them at a time only delay each other, and
+ * the tasks that events made ready.
+ */
+uint32_t pl__nr_may_start(void)
+{
+	uint32_t nr = load_relaxed(&pl__rt.nr_starting), most;
+
+	most = pl__rt.nr_cpus < PL__ASIDE_STARTERS ? pl__rt.nr_cpus :
+						     PL__ASIDE_STARTERS;
+	return nr < most ? most - nr : 0;
+}
+
+void pl__aside_notify(struct pl__worker *w)
+{
+	uint32_t nr, due;
+
+	/* [aside-b] pairs with [aside-a] in worker.c, worker_park.c. */
+	pl__full_barrier();
+	PL_INJECT("aside-b");
+	nr = pl__aside_nr();
+	due = aside_nr_due();
+	if (nr > due)
+		pl__wake_idle(w, nr - due);
+	while (pl__aside_nr() > aside_nr_awaited() && pl__nr_may_start())
+		if (pl__worker_start_spare()) {
+			/* It tells if no spare is ever through. */
+			pl__sysmon_notify();
+			break;
+		}
+}

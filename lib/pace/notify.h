@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+/*
+ * notify: an idle worker is made to run because there is work
+ *
+ *	idle worker			submitter
+ *	nr_idle++		[idle-a]	queue a task
+ *	nr_searching-- if it searched	full barrier	[idle-b]
+ *	full barrier			if (nr_searching) return
+ *	look in every queue		if (nr_idle) signal the lots
+ *	park
+ *
+ * Invariant: a task that waits while too few run has a worker notified for it,
+ * or a searcher.  Either the idle worker sees the task or the submitter sees
+ * nr_idle; otherwise the worker parks, the submitter wakes none, and the task
+ * waits.
+ *
+ * At most one worker searches; but a submitter of several tasks wakes as many
+ * workers at once, and then each of these does; and a worker that found a task
+ * and knows of two more wakes two.  A submitter that notifies raises
+ * nr_searching for the workers that it wakes, before that, and takes it down
+ * for those that did not sleep.  A submitter that sees a searcher does not
+ * notify; so a worker that stops searching rechecks every queue, and notifies
+ * again if there is more, on behalf of all submitters that left their tasks to
+ * it.
+ *
+ * The thread that is to search may not run: it waits for a processor behind
+ * other programs, its cgroup has used up its quota, or a debugger holds it.
+ * So a search that lasts PL__SEARCH_NS is taken over: by sysmon while that is
+ * awake, and else by the next submitter.  Of several searchers each that begins
+ * to run, and so looks in every queue, shows that the others are not late yet,
+ * for eight times as long at most.
+ *
+ *	late searcher			sysmon, or a submitter
+ *	n = nr_searching	[late-b]	n = nr_searching
+ *	if (n)				if (the search is late)
+ *		nr_searching: n to n - 1	nr_searching: n to 0	[late-a]
+ *	full barrier			full barrier
+ *	look in every queue		look in every queue, notify
+ *
+ * Invariant: nr_searching is at most the number of threads that will take it
+ * down and look in every queue afterwards.  Both sides change it by
+ * compare-and-swap, and neither takes down what the other has; otherwise it
+ * falls below 0, and is above 0 for good.  A late searcher does not know that
+ * it was taken over.  So it may take down what the next one counts, and two
+ * search for a moment.
+ *
+ * An idle worker that is not asleep cannot be woken.  Most likely it is about
+ * to park, and will see the task, or was woken by another.  It may stay so for
+ * long if it gets no processor, even because the submitter has it.  So after a
+ * few tries the submitter leaves its search to the next worker that is not idle
+ * any more; sysmon tries again at each look.
+ *
+ *	submitter			worker that was idle
+ *	nr_searching--			nr_idle--		[left-b]
+ *	is_search_left = true [left-a]	if (is_search_left)
+ *	signal the lots				is_search_left = false
+ *	if (none woken, nr_idle is 0)		nr_searching = 1, if it is 0
+ *		notify again		look in every queue
+ *
+ * Invariant: tasks that were left to the submitter have another searcher, or an
+ * idle worker that will be one.  Each side writes its own word before it reads
+ * the other's; otherwise the submitter relies on a worker that was idle, and
+ * that one takes one task and notifies for none of the others.  The signal
+ * comes after nr_searching went down: otherwise the worker may have looked
+ * before the last of these tasks was queued, and park.  A worker that is woken
+ * by it searches, but is not counted; see above.
+ */
+#ifndef PL_NOTIFY_H
+#define PL_NOTIFY_H
+
+#include "base/inject.h"
+#include "queue/rt.h"
+
+/* A search that lasts so long is late; a look of sysmon's later at most. */
+#define PL__SEARCH_NS	(5 * 1000 * 1000ULL)
+
+/* Spares that are started at a time, at most: one for each processor. */
+#define PL__ASIDE_STARTERS	4
+
+/* The caller is about to search or to wake a searcher; false: there is one. */
+bool pl__search_begin(void);
+
+/* As many workers as @nr are about to search, whether or not others do. */
+void pl__search_begin_more(uint32_t nr);
+
+/*
+ * As many as @nr that are counted do not search any more.  The caller issues a
+ * full barrier and looks in every queue afterwards.
+ */
+void pl__search_end(uint32_t nr);
+
+/* @w counts as idle no more: it searches, if a search was left to it. */
+void pl__search_take_left_slow(struct pl__worker *w);
+static inline void pl__search_take_left(struct pl__worker *w)
+{
+	PL_INJECT("left-b");
+	/* [left-b] pairs with [left-a] in search_leave(). */
+	if (unlikely(atomic_load(&pl__rt.is_search_left)))
+		pl__search_take_left_slow(w);
+}
+
+/*
+ * sysmon: tasks wait; notifies if those that are to search are late, or a
+ * search was left to a worker that is idle still.
+ */
+void pl__search_check(uint64_t now);
+
+/* Called after tasks were queued: notifies a worker, if too few run. */
+void pl__notify_one(void);
+
+/*
+ * Called after @nr tasks were queued: wakes as many idle workers at once, if so
+ * few run.  Others, such as have no thread yet, are notified one by one.
+ */
+void pl__notify_many(uint32_t nr);
+
+/*
+ * Called by a worker that found a task and has stopped searching: notifies for
+ * all others.  Knows of @nr; for two or more it wakes two idle workers, if
+ * processors are free for these, and so do they: n run after log2(n) wakes one
+ * after the other.  While that goes on the number of searchers may not fall to
+ * 0, so that a search may be taken over before it has lasted PL__SEARCH_NS.
+ */
+void pl__notify_found(size_t nr);
+
+/*
+ * @w, the caller or NULL, wakes up to @nr idle workers, each of which counts in
+ * nr_searching, and looks in every queue when it stops searching.
+ */
+struct pl__worker;
+void pl__wake_idle(struct pl__worker *w, uint32_t nr);
+
+/*
+ * Notifies if any task waits: others may have left more to the caller than it
+ * takes.
+ */
+void pl__notify_if_work(void);
+
+/*
+ * sysmon: several more workers may have to run.  Wakes as many idle ones at
+ * once as are missing and as there are ready tasks; where none is idle it
+ * starts some, each of which searches.
+ */
+void pl__notify_missing(void);
+
+/* The caller stops searching; it has to look in every queue afterwards. */
+void pl__stop_searching(struct pl__worker *w);
+
+/* Wakes all parked workers; each looks for a task, and parks again. */
+void pl__notify_all(void);
+
+/* How many more workers may start at a time now. */
+uint32_t pl__nr_may_start(void);
+
+/* Workers that start and are not in their hook, which may take long. */
+uint32_t pl__nr_arriving(void);
+
+/* Wakes or starts spares for tasks that are set aside, see spare.h. */
+void pl__aside_notify(struct pl__worker *w);
+
+#endif /* PL_NOTIFY_H */

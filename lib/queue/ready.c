@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+#include "queue/ready.h"
+#include "queue/aside.h"
+#include "queue/background.h"
+#include "queue/inbox.h"
+#include "base/inject.h"
+
+/* ---- the queues of a worker ---- */
+
+/* The inbox can always take what a full deque cannot. */
+static __pl_noinline void queue_own_slow(struct pl__worker *w,
+					 struct pl__deque *d,
+					 struct pl__task *t)
+{
+	if (!pl__deque_push(d, t))
+		pl__inbox_push(w->inbox, &t->link);
+}
+
+void pl__queue_own(struct pl__worker *w, struct pl__deque *d,
+		   struct pl__task *t)
+{
+	if (unlikely(!pl__deque_try_push(d, t)))
+		queue_own_slow(w, d, t);
+}
+
+uint32_t pl__event_mask_of(struct pl__worker *w)
+{
+	if (pl__deque_empty(&w->events))
+		return PL__NO_EVENTS;
+	return w->nr_events_ahead || load_relaxed(&pl__rt.nr_blocked) ||
+	       load_relaxed(&pl__rt.nr_crew_blocked) ||
+	       load_relaxed(&pl__rt.nr_stalled) ? 0 : PL__EVENT_EVERY - 1;
+}
+
+void pl__queue_event(struct pl__worker *w, struct pl__task *t)
+{
+	pl__queue_own(w, &w->events, t);
+	w->event_mask &= PL__EVENT_EVERY - 1;
+}
+
+struct pl__task *pl__next_event(struct pl__worker *w)
+{
+	struct pl__task *t = pl__deque_steal(&w->events);
+
+	if (!t)
+		w->nr_events_ahead = 0;
+	else if (w->nr_events_ahead)
+		w->nr_events_ahead--;
+	w->event_mask = pl__event_mask_of(w);
+	return t;
+}
+
+/* ---- a task is ready ---- */
+
+/*
+ * A thread sends all tasks that it makes ready to one inbox, so that their
+ * order is kept and the cache line stays near.
+ */
+void pl__ready_chain_quietly(struct pl__link *newest, struct pl__link *oldest)
+{
+	pl__inbox_push_list(pl__inbox_of(pl__self_number()), newest, oldest);
+}
+
+void pl__ready_quietly_by(struct pl__worker *w, struct pl__task *t)
+{
+	if (pl__is_background(t))
+		pl__background_put(t);
+	else
+		pl__queue_own(w, &w->deque, t);
+}
+
+void pl__ready_quietly(struct pl__task *t)
+{
+	struct pl__worker *w = pl__self();
+
+	if (pl__is_background(t))
+		pl__background_put(t);
+	else if (w)
+		pl__queue_own(w, &w->deque, t);
+	else
+		pl__ready_chain_quietly(&t->link, &t->link);
+}
+
+void pl__ready_event(struct pl__task *t)
+{
+	struct pl__worker *w = pl__self();
+
+	if (pl__is_background(t))
+		pl__background_put(t);
+	else if (w)
+		pl__queue_event(w, t);
+	else
+		pl__ready_chain_quietly(&t->link, &t->link);
+}
+
+/* ---- all that is ready ---- */
+
+bool pl__work_anywhere(void)
+{
+	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
+	struct pl__worker *w;
+
+	/* [inbox-b] pairs with [inbox-a] in inbox.c: a deque, then events. */
+	if (unlikely(pl__aside_nr()) || !pl__inboxes_empty())
+		return true;
+	PL_INJECT("inbox-b");
+	for (i = 0; i < nr; i++) {
+		w = pl__rt.workers[i];
+		if (!pl__deque_empty(&w->deque) ||
+		    !pl__deque_empty(&w->events) ||
+		    load_relaxed(&w->ring_state) == PL__ORPHAN_READY)
+			return true;
+	}
+	return pl__background_nr() && pl__nr_may_compute();
+}
+
+uint32_t pl__nr_ready(void)
+{
+	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
+	size_t sum = pl__nr_may_compute() ? pl__background_nr() : 0;
+
+	if (!pl__inboxes_empty())
+		return UINT32_MAX;
+	for (i = 0; i < nr; i++)
+		sum += pl__nr_queued(pl__rt.workers[i]);
+	return sum < UINT32_MAX ? (uint32_t)sum : UINT32_MAX;
+}

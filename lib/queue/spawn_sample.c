@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+#include "queue/spawn_sample.h"
+#include "ctx/self.h"
+#include "queue/background.h"
+
+/* Time between samples of a worker: with less the distance grows. */
+#define SAMPLES_NEAR_NS	(500 * 1000ULL)
+/* With more each spawn is sampled. */
+#define SAMPLES_FAR_NS	(5 * 1000 * 1000ULL)
+
+/* The first function of a task that was sampled. */
+static __pl_entry void spawn_sample_run(void *arg)
+{
+	struct pl__task *t = pl__current();
+
+	uint64_t ready_ns = t->waiter.ready_ns;
+
+	t->fn = t->sampled_fn;
+	t->locals = NULL;
+	if (load_relaxed(&pl__rt.sampled_ns) == ready_ns)
+		store_relaxed(&pl__rt.sampled_ns, 0);
+	pl__latency_hist_add(&pl__self()->spawn_latency, ready_ns);
+	t->fn(arg);
+}
+
+static void spawn_sample_at(struct pl__task *t, uint64_t now)
+{
+	uint64_t none = 0;
+
+	/* For how long a background task waits does not tell of the load. */
+	if (pl__is_background(t))
+		return;
+	if (!load_relaxed(&pl__rt.sampled_ns))
+		atomic_compare_exchange_strong(&pl__rt.sampled_ns, &none, now);
+	t->waiter.ready_ns = now;
+	t->sampled_fn = t->fn;
+	t->fn = spawn_sample_run;
+}
+
+void pl__spawn_sample(struct pl__task *t)
+{
+	spawn_sample_at(t, pl__now_ns());
+}
+
+void pl__spawn_sample_by(struct pl__worker *w, struct pl__task *t)
+{
+	uint64_t now = pl__now_ns(), past = now - w->sampled_ns;
+
+	if (past > SAMPLES_FAR_NS)
+		w->spawns_unsampled = 0;
+	else if (past < SAMPLES_NEAR_NS &&
+		 w->spawns_unsampled < PL__SAMPLE_MOST - 1)
+		w->spawns_unsampled = 2 * w->spawns_unsampled + 1;
+	w->sampled_ns = now;
+	w->spawns_to_sample = w->spawns_unsampled;
+	spawn_sample_at(t, now);
+}
+
+void (*pl__task_fn(const struct pl__task *t))(void *arg)
+{
+	return t->fn == spawn_sample_run ? t->sampled_fn : t->fn;
+}

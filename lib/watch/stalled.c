@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+#include "watch/stalled.h"
+#include "base/inject.h"
+#include "base/sys.h"
+#include "pace/relief.h"
+#include "pace/duty.h"
+#include "watch/sysmon.h"
+#include "watch/sysmon_asleep.h"
+
+#define CPU_PART	4	/* it sleeps if it used less than this part */
+#define LEARN_PART	4	/* of stall_ns used: it computes */
+
+/* ---- one worker ---- */
+
+static bool stalled_mark(struct pl__worker *w)
+{
+	uint32_t runs = PL__RUNS;
+
+	atomic_fetch_add(&pl__rt.nr_stalled, 1);
+	PL_INJECT("duty-a");
+	/* [duty-a] pairs with [duty-b] in worker.c. */
+	if (atomic_compare_exchange_strong(&w->duty, &runs, PL__STALLED)) {
+		counter_inc(&pl__rt.nr_stalls);
+		return true;
+	}
+	atomic_fetch_sub(&pl__rt.nr_stalled, 1);
+	pl__relief_recheck();
+	return false;
+}
+
+/* The worker has been in the same task for stall_ns. */
+static bool is_long_in_task(struct pl__worker *w, uint64_t now)
+{
+	struct pl__sysmon_view *s = &w->sysmon;
+	uint32_t tick = load_relaxed(&w->tick);
+
+	if (!s->relief_since_ns || s->relief_tick != tick) {
+		s->relief_since_ns = now;
+		s->relief_tick = tick;
+		s->relief_cpu_ns = 0;
+		return false;
+	}
+	if (!s->relief_cpu_ns)
+		s->relief_cpu_ns = pl__tid_cpu_ns(load_relaxed(&w->tid));
+	return now - s->relief_since_ns >= pl__rt.stall_ns;
+}
+
+/* Where it got no processor that says nothing of the task. */
+static bool is_to_be_learned(struct pl__worker *w)
+{
+	uint64_t cpu_ns = pl__tid_cpu_ns(load_relaxed(&w->tid));
+	uint64_t before = w->sysmon.relief_cpu_ns;
+
+	return cpu_ns > before &&
+	       cpu_ns - before >= pl__rt.stall_ns / LEARN_PART;
+}
+
+static void note_stalled(struct pl__worker *w, uint64_t now)
+{
+	w->sysmon.relief_tick = load_relaxed(&w->tick);
+	w->sysmon.relief_cpu_ns = pl__tid_cpu_ns(load_relaxed(&w->tid));
+	w->sysmon.relief_look_ns = now;
+}
+
+/*
+ * The task of a stalled worker has blocked: that is for others to count.  A
+ * spare was stalled before it began its task, so that is noted first.
+ */
+static void look_at_stalled(struct pl__worker *w, uint64_t now)
+{
+	struct pl__sysmon_view *s = &w->sysmon;
+	uint64_t cpu_ns = s->relief_cpu_ns, look_ns = s->relief_look_ns;
+	bool is_same = s->relief_tick == load_relaxed(&w->tick);
+
+	note_stalled(w, now);
+	if (!is_same ||
+	    (s->relief_cpu_ns - cpu_ns) * CPU_PART >= now - look_ns ||
+	    !pl__sysmon_is_asleep(w))
+		return;
+	s->relief_since_ns = now;
+	pl__unblocked(w);
+}
+
+/* ---- all of them ---- */
+
+struct stalled_look {
+	uint32_t	nr_going;	/* workers that take tasks */
+	uint32_t	nr_long;	/* stalled, not marked yet */
+};
+
+/*
+ * A worker that has slept in one task for as long is neither.  Of a crew, it
+ * stays PL__RUNS for us: the kernel counts it as blocked, and lets another run,
+ * which may be stalled by now.
+ */
+static void stalled_look_at_running(struct pl__worker *w, uint64_t now,
+				   struct stalled_look *look)
+{
+	if (!is_long_in_task(w, now)) {
+		look->nr_going++;
+	} else if (!pl__sysmon_is_asleep(w)) {
+		w->sysmon.is_long = true;
+		look->nr_long++;
+		if (is_to_be_learned(w))
+			pl__sysmon_learn(w, w->sysmon.relief_tick,
+					 PL__RUN_COMPUTES);
+	}
+}
+
+static void stalled_look_at(struct pl__worker *w, uint64_t now,
+			   struct stalled_look *look)
+{
+	w->sysmon.is_long = false;
+	switch (load_relaxed(&w->duty)) {
+	case PL__RUNS:
+		stalled_look_at_running(w, now, look);
+		break;
+	case PL__STALLED:
+		look_at_stalled(w, now);
+		break;
+	default:
+		w->sysmon.relief_since_ns = 0;
+	}
+}
+
+static bool can_relieve(void)
+{
+	return load_relaxed(&pl__rt.nr_idle) ||
+	       load_relaxed(&pl__rt.nr_alive) < pl__rt.cfg.max_workers;
+}
+
+static uint32_t stalled_mark_all(uint64_t now)
+{
+	uint32_t nr = load_acquire(&pl__rt.nr_started), i, nr_marked = 0;
+	struct pl__worker *w;
+
+	for (i = 0; i < nr && can_relieve() && pl__nr_may_compute(); i++) {
+		w = pl__rt.workers[i];
+		if (!w->sysmon.is_long || !stalled_mark(w))
+			continue;
+		note_stalled(w, now);
+		nr_marked++;
+	}
+	return nr_marked;
+}
+
+uint32_t pl__stalled_scan(uint64_t now, bool has_work)
+{
+	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
+	struct stalled_look look = { 0, 0 };
+	bool is_short;
+
+	for (i = 0; i < nr; i++)
+		stalled_look_at(pl__rt.workers[i], now, &look);
+	/* Where they get no relief, busy workers look at their queues. */
+	store_relaxed(&pl__rt.nr_long, look.nr_long);
+	/* A worker that starts is a relief that is under way. */
+	is_short = has_work && look.nr_long &&
+		   look.nr_going < load_relaxed(&pl__rt.active) &&
+		   !load_relaxed(&pl__rt.nr_starting);
+	pl__relief_look(now, is_short);
+	return is_short ? stalled_mark_all(now) : 0;
+}

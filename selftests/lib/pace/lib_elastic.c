@@ -1,0 +1,594 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * As many workers run as the load needs.
+ */
+#include "kselftest_harness.h"
+
+#include "rt.h"
+#include "blocked.h"
+#include "pace/elastic.h"
+#include "run/run.h"
+#include "watch/sysmon_pace.h"
+
+#define NR_WORKERS	8
+
+BLOCKED_FIXTURE(elastic)
+
+static uint32_t nr_active(void)
+{
+	return rt_stat().workers_active;
+}
+
+/* Each change has one reason. */
+static struct pl_stat changes(void)
+{
+	struct pl_stat st = rt_stat();
+
+	EXPECT_EQ(st.active_raised, st.raised_waits + st.raised_stuck +
+				    st.raised_trial + st.raised_back);
+	EXPECT_EQ(st.active_lowered, st.lowered_trial + st.lowered_back);
+	return st;
+}
+
+/* ---- more, and fewer again ---- */
+
+/* Keeps its worker until as many as @arg have begun, each on another. */
+static void meet(void *arg)
+{
+	int nr = (int)(uintptr_t)arg;
+
+	atomic_fetch_add(&nr_begun, 1);
+	EXPECT_TRUE(UNTIL_BUSY(nr_begun >= nr));
+	atomic_fetch_add(&nr_ran, 1);
+}
+
+static void let_meet(uint32_t nr)
+{
+	uint32_t i;
+
+	nr_begun = nr_ran = 0;
+	for (i = 0; i < nr; i++)
+		spawn(meet, (void *)(uintptr_t)nr);
+	EXPECT_TRUE(UNTIL(nr_ran == (int)nr));
+}
+
+/* As if a trial had won. */
+static void let_one_run(void)
+{
+	atomic_store(&pl__rt.active, 1);
+}
+
+TEST_F(elastic, as_many_run_as_compute)
+{
+	uint32_t nr;
+
+	start_with(NR_WORKERS, 0);
+	let_one_run();
+	for (nr = 2; nr <= NR_WORKERS; nr++)
+		let_meet(nr);
+}
+
+/* Tasks that end at once, but more of them than one worker takes in time. */
+static void spawn_on(void *arg)
+{
+	atomic_fetch_add(&nr_begun, 1);
+	if (!may_go)
+		EXPECT_EQ(0, pl_spawn(NULL, spawn_on, arg, NULL));
+	else
+		atomic_fetch_add(&nr_ran, 1);
+}
+
+TEST_F(elastic, more_run_while_tasks_wait)
+{
+	int i;
+
+	start_with(2, 0);
+	let_one_run();
+	for (i = 0; i < 10000; i++)
+		spawn(spawn_on, NULL);
+	EXPECT_TRUE(UNTIL_NO_MORE(nr_active() == 2, (uint64_t)nr_begun));
+	may_go = 1;
+	EXPECT_TRUE(UNTIL_NO_MORE(nr_ran == 10000, (uint64_t)nr_ran));
+}
+
+#define LOOK_NS		(200 * NSEC_PER_USEC)
+
+/* Takes as many tasks as will wait at a look, 0.2 ms after the last one. */
+static bool look_at_burst(uint64_t *now, bool has_work)
+{
+	int i;
+
+	pl_yield();
+	for (i = 0; has_work && i < 20; i++)
+		spawn(count, NULL);
+	return pl__elastic_look(*now += LOOK_NS, has_work);
+}
+
+static void look_at_bursts(void *arg)
+{
+	uint64_t now = pl_now();
+
+	(void)arg;
+	pl__elastic_start(true);
+	EXPECT_EQ(0, pl_runtime_set_workers(2));
+	look_at_burst(&now, true);
+	let_one_run();
+	/* Many wait when a look comes, and are gone at the next. */
+	EXPECT_FALSE(look_at_burst(&now, true));
+	EXPECT_FALSE(look_at_burst(&now, false));
+	EXPECT_FALSE(look_at_burst(&now, true));
+	EXPECT_EQ(1, nr_active());
+	EXPECT_TRUE(look_at_burst(&now, true));
+	EXPECT_EQ(2, nr_active());
+	EXPECT_EQ(1, changes().raised_waits);
+	EXPECT_EQ(1, changes().active_raised);
+}
+
+/* At first, by another target, and after a pause. */
+static void look_at_all(void *arg)
+{
+	uint64_t now = pl_now();
+
+	(void)arg;
+	pl__elastic_start(true);
+	EXPECT_EQ(0, pl_runtime_set_workers(4));
+	EXPECT_EQ(4, nr_active());
+	EXPECT_EQ(0, pl_runtime_set_workers(2));
+	EXPECT_EQ(2, nr_active());
+	EXPECT_EQ(0, changes().active_raised);
+	EXPECT_EQ(0, changes().active_lowered);
+	pl__elastic_look(now, false);
+	let_one_run();
+	pl__elastic_look(now += 90 * NSEC_PER_MSEC, false);
+	EXPECT_EQ(1, nr_active());
+	pl__elastic_look(now + 110 * NSEC_PER_MSEC, false);
+	EXPECT_EQ(2, nr_active());
+	EXPECT_EQ(1, changes().raised_back);
+}
+
+/* Without sysmon, so that there are no other looks. */
+static void start_unwatched(uint32_t nr)
+{
+	setenv("PARKLOT_WATCH", "0", 1);
+	start_with(nr, 4);
+	unsetenv("PARKLOT_WATCH");
+}
+
+TEST_F(elastic, tasks_that_wait_at_one_look_need_no_worker)
+{
+	start_unwatched(1);
+	run_in_task(look_at_bursts, NULL);
+}
+
+TEST_F(elastic, all_are_to_run_at_first_and_after_a_pause)
+{
+	start_unwatched(1);
+	run_in_task(look_at_all, NULL);
+}
+
+/* ---- behind a task that computes ---- */
+
+static void compute_us(uint64_t us)
+{
+	uint64_t end_ns = pl__thread_cpu_ns(pthread_self()) + us * 1000;
+
+	while (pl__thread_cpu_ns(pthread_self()) < end_ns)
+		;
+}
+
+static void look_behind(void *arg)
+{
+	uint64_t now = pl_now();
+	struct pl__task *t;
+
+	(void)arg;
+	pl__elastic_start(true);
+	EXPECT_EQ(0, pl_runtime_set_workers(2));
+	pl__elastic_look(now, false);
+	let_one_run();
+	spawn(count, NULL);
+	EXPECT_FALSE(pl__elastic_look(now += NSEC_PER_MSEC, true));
+	/* Another takes that, and many more. */
+	t = pl__deque_steal(&pl__self()->deque);
+	counter_add(&pl__self()->stat.switches, 1000);
+	EXPECT_FALSE(pl__elastic_look(now += NSEC_PER_MSEC, true));
+	/* Nothing waits meanwhile. */
+	compute_us(10000);
+	pl__queue_own(pl__self(), &pl__self()->deque, t);
+	EXPECT_FALSE(pl__elastic_look(now += 5 * NSEC_PER_MSEC, true));
+	EXPECT_EQ(1, nr_active());
+	compute_us(5000);
+	EXPECT_TRUE(pl__elastic_look(now + 5 * NSEC_PER_MSEC, true));
+	EXPECT_EQ(1, changes().raised_stuck);
+}
+
+TEST_F(elastic, tasks_wait_behind_one_that_computes_beside_them)
+{
+	start_unwatched(1);
+	run_in_task(look_behind, NULL);
+}
+
+/* ---- trials ---- */
+
+#define LOAD_NS		(2 * NSEC_PER_MSEC)
+
+struct trial {
+	int	taken, waiting;		/* at each look, with as many as may */
+	int	fewer_taken, fewer_waiting;	/* with half of these */
+	bool	are_fewer_kept;
+	uint64_t us, fewer_us;	/* of processor time, from look to look */
+};
+
+static const struct trial trials[] = {
+	/* As many tasks, which wait no longer. */
+	{ .taken = 400, .fewer_taken = 400, .are_fewer_kept = true },
+	{ .taken = 400, .fewer_taken = 600, .are_fewer_kept = true },
+	{ .taken = 400, .fewer_taken = 300, .are_fewer_kept = false },
+	/* More tasks, though each waits for longer. */
+	{ .taken = 400, .waiting = 1, .fewer_taken = 600, .fewer_waiting = 9,
+	  .are_fewer_kept = true },
+	{ .taken = 400, .waiting = 1, .fewer_taken = 400, .fewer_waiting = 9,
+	  .are_fewer_kept = false },
+	{ .taken = 400, .waiting = 9, .fewer_taken = 400, .fewer_waiting = 9,
+	  .are_fewer_kept = true },
+	/* As many, each for less processor time. */
+	{ .taken = 400, .waiting = 1, .fewer_taken = 400, .fewer_waiting = 9,
+	  .are_fewer_kept = true, .us = 1000, .fewer_us = 300 },
+	{ .taken = 400, .waiting = 1, .fewer_taken = 400, .fewer_waiting = 9,
+	  .are_fewer_kept = false, .us = 1000, .fewer_us = 1000 },
+};
+
+/*
+ * Four may run, and seem to; but the caller's worker is alone, so that what it
+ * queues waits.  What it uses for real does not count.
+ */
+static void begin_alone(void)
+{
+	pl__rt.cfg.max_workers = 4;
+	pl__elastic_start(true);
+	EXPECT_EQ(0, pl_runtime_set_workers(4));
+	EXPECT_EQ(4, nr_active());
+	pl__rt.cfg.max_workers = 1;
+	store_relaxed(&pl__rt.nr_alive, 4);
+	store_relaxed(&pl__self()->tid, 0);
+}
+
+static void end_alone(void)
+{
+	store_relaxed(&pl__rt.nr_alive, 1);
+}
+
+/* So many wait while the number is looked at, and have been taken since. */
+static void look_at_load(uint64_t *now, int taken, int waiting)
+{
+	int i;
+
+	for (i = 0; i < waiting; i++)
+		spawn(count, NULL);
+	counter_add(&pl__rt.workers[0]->stat.switches, (uint64_t)taken);
+	pl__elastic_look(*now += LOAD_NS, waiting);
+	while (pl__deque_len(&pl__self()->deque))
+		pl_yield();
+}
+
+/* Until the trial is over that begins soon. */
+static void look_at_trial(void *arg)
+{
+	const struct trial *t = arg;
+	uint64_t now = pl_now();
+	uint32_t nr;
+	int i;
+
+	begin_alone();
+	if (t->us)
+		store_relaxed(&pl__self()->tid, pl__thread_id());
+	for (i = 0; i < 1000 && nr_active() == 4; i++) {
+		compute_us(t->us);
+		look_at_load(&now, t->taken, t->waiting);
+	}
+	EXPECT_EQ(2, nr_active());
+	EXPECT_EQ(1, changes().lowered_trial);
+	for (nr = 2; nr == 2; nr = nr_active()) {
+		compute_us(t->fewer_us);
+		look_at_load(&now, t->fewer_taken, t->fewer_waiting);
+	}
+	if (t->are_fewer_kept) {
+		EXPECT_EQ(1, nr);
+		EXPECT_EQ(2, changes().lowered_trial);
+	} else {
+		EXPECT_EQ(4, nr);
+		EXPECT_EQ(1, changes().raised_back);
+	}
+	end_alone();
+}
+
+TEST_F(elastic, fewer_are_kept_that_do_as_well)
+{
+	size_t i;
+
+	start_unwatched(1);
+	for (i = 0; i < ARRAY_SIZE(trials); i++)
+		run_in_task(look_at_trial, (void *)&trials[i]);
+}
+
+/* Each time the verdict against fewer holds for longer. */
+static void look_at_refusals(void *arg)
+{
+	uint64_t now = pl_now(), since[4];
+	int i;
+
+	(void)arg;
+	begin_alone();
+	for (i = 0; i < 4; i++) {
+		since[i] = now;
+		while (nr_active() == 4)
+			look_at_load(&now, 400, 0);
+		since[i] = now - since[i];
+		while (nr_active() < 4)
+			look_at_load(&now, 100, 0);
+	}
+	EXPECT_EQ(4, changes().raised_back);
+	EXPECT_LE(2 * since[1], since[2]);
+	EXPECT_LE(2 * since[2], since[3]);
+	end_alone();
+}
+
+TEST_F(elastic, fewer_are_tried_less_often_that_do_worse)
+{
+	start_unwatched(1);
+	run_in_task(look_at_refusals, NULL);
+}
+
+/* It is over as soon as tasks wait for 1 ms. */
+static void look_at_failure(void *arg)
+{
+	uint64_t now = pl_now(), begin;
+
+	(void)arg;
+	begin_alone();
+	while (nr_active() == 4)
+		look_at_load(&now, 400, 0);
+	begin = now;
+	while (nr_active() < 4)
+		look_at_load(&now, 10, 100);
+	EXPECT_GE(2 * LOAD_NS, now - begin);
+	EXPECT_EQ(1, changes().raised_back);
+	end_alone();
+}
+
+TEST_F(elastic, trial_ends_early_where_tasks_wait)
+{
+	start_unwatched(1);
+	run_in_task(look_at_failure, NULL);
+}
+
+/* More are tried where tasks wait, and stay if these take more of them. */
+static void look_at_more(void *arg)
+{
+	uint64_t now = pl_now();
+
+	(void)arg;
+	begin_alone();
+	/* One is content with tasks that wait for long. */
+	while (nr_active() > 1)
+		look_at_load(&now, 600 / (int)nr_active(), 50);
+	while (!changes().raised_trial)
+		look_at_load(&now, 600, 50);
+	EXPECT_EQ(2, nr_active());
+	EXPECT_EQ(0, changes().raised_waits);
+	while (nr_active() == 2)
+		look_at_load(&now, 300, 50);
+	EXPECT_EQ(1, nr_active());
+	EXPECT_EQ(1, changes().lowered_back);
+	while (changes().raised_trial == 1)
+		look_at_load(&now, 600, 50);
+	while (nr_active() == 2)
+		look_at_load(&now, 900, 50);
+	EXPECT_EQ(4, nr_active());
+	EXPECT_EQ(1, changes().lowered_back);
+	end_alone();
+}
+
+TEST_F(elastic, more_are_kept_that_do_better)
+{
+	start_unwatched(1);
+	run_in_task(look_at_more, NULL);
+}
+
+/* ---- the target is the most ---- */
+
+static void set_target(uint32_t nr)
+{
+	EXPECT_EQ(0, pl_runtime_set_workers(nr));
+	EXPECT_GE(nr, nr_active());
+}
+
+TEST_F(elastic, number_is_within_a_target_that_changes)
+{
+	uint64_t seed = 11;
+	int i, k;
+
+	start_with(NR_WORKERS, 0);
+	for (i = 0; i < 2000; i++)
+		spawn(spawn_on, NULL);
+	for (i = 0; i < scaled(RT_INJECT ? 100 : 1000); i++) {
+		set_target((uint32_t)next_random(&seed) % NR_WORKERS + 1);
+		for (k = 0; k < 20; k++)
+			EXPECT_GE(pl__rt.target, nr_active());
+		breathe();
+	}
+	may_go = 1;
+	EXPECT_TRUE(UNTIL_NO_MORE(nr_ran == 2000, (uint64_t)nr_ran));
+	set_target(NR_WORKERS);
+	let_meet(NR_WORKERS);
+}
+
+TEST_F(elastic, fixed_number_is_the_target)
+{
+	struct pl_config cfg = PL_CONFIG_INIT;
+
+	unsetenv("PARKLOT_WORKERS");
+	cfg.nr_workers = NR_WORKERS;
+	cfg.fixed_workers = 1;
+	ASSERT_EQ(0, pl_runtime_start(&cfg));
+	EXPECT_EQ(NR_WORKERS, nr_active());
+	let_meet(NR_WORKERS);
+	EXPECT_EQ(0, pl_runtime_set_workers(3));
+	EXPECT_EQ(3, nr_active());
+	EXPECT_EQ(0, changes().active_raised);
+	EXPECT_EQ(0, changes().active_lowered);
+}
+
+TEST_F(elastic, environment_overrides_the_configuration)
+{
+	struct pl_config cfg = PL_CONFIG_INIT;
+
+	unsetenv("PARKLOT_WORKERS");
+	cfg.nr_workers = NR_WORKERS;
+	set_env("PARKLOT_ELASTIC", 0);
+	ASSERT_EQ(0, pl_runtime_start(&cfg));
+	EXPECT_EQ(NR_WORKERS, nr_active());
+	EXPECT_EQ(0, pl_runtime_stop());
+	cfg.fixed_workers = 1;
+	set_env("PARKLOT_ELASTIC", 1);
+	ASSERT_EQ(0, pl_runtime_start(&cfg));
+	let_one_run();
+	let_meet(2);
+	EXPECT_LE(1, changes().active_raised);
+	EXPECT_EQ(0, pl_runtime_stop());
+	set_env("PARKLOT_ELASTIC", 2);
+	EXPECT_EQ(-EINVAL, pl_runtime_start(&cfg));
+}
+
+/* ---- what a surplus worker leaves ---- */
+
+#define NR_LEFT		1000
+
+/* The other worker parks, or this one is found stalled: then it runs them. */
+static void yield_beside_another(void *arg)
+{
+	EXPECT_TRUE(UNTIL_BUSY(may_go && rt_stat().workers_parked));
+	spawn(yield_until_ran, arg);
+	yield_until_ran(arg);
+}
+
+static void fill_queue(void)
+{
+	int i;
+
+	for (i = 0; i < NR_LEFT; i++)
+		EXPECT_EQ(0, pl_spawn(NULL, count, NULL, NULL));
+	EXPECT_TRUE(UNTIL_BUSY(may_go));
+}
+
+/* The second worker will be surplus. */
+static void fill_queue_or_yield(void *arg)
+{
+	uint32_t index = pl__self()->index;
+
+	atomic_fetch_add(&nr_begun, 1);
+	EXPECT_TRUE(UNTIL_BUSY(nr_begun == 2));
+	if (index)
+		fill_queue();
+	else
+		yield_beside_another(arg);
+}
+
+/*
+ * The worker that stays is never idle: it has two tasks that yield.  One of 8
+ * that it takes is an event at least.
+ */
+TEST_F(elastic, tasks_of_a_surplus_worker_run_soon)
+{
+	start_fixed(2, 2);
+	spawn(fill_queue_or_yield, (void *)NR_LEFT);
+	spawn(fill_queue_or_yield, (void *)NR_LEFT);
+	ASSERT_TRUE(UNTIL(nr_begun == 2));
+	EXPECT_EQ(0, pl_runtime_set_workers(1));
+	may_go = 1;
+	EXPECT_TRUE(UNTIL_NO_MORE(nr_ran == NR_LEFT, (uint64_t)nr_yields));
+	EXPECT_GE(20 * NR_LEFT, nr_yields);
+}
+
+/* ---- behind a task that computes, while others take tasks ---- */
+
+#define NR_WAITS	20
+#define TICK_NS		NSEC_PER_MSEC
+
+static atomic_int nr_ticks;
+
+static void tick_on(void *arg)
+{
+	uint64_t end_ns;
+
+	(void)arg;
+	while (!may_go) {
+		for (end_ns = pl_now() + TICK_NS; pl_now() < end_ns;)
+			;
+		atomic_fetch_add(&nr_ticks, 1);
+		pl_yield();
+	}
+}
+
+/* Ticks until a task runs that is queued behind its spawner. */
+static void wait_behind(void *arg)
+{
+	int *out = arg, from = nr_ticks;
+
+	nr_ran = 0;
+	EXPECT_EQ(0, pl_spawn(NULL, count, NULL, NULL));
+	EXPECT_TRUE(UNTIL_BUSY(nr_ran));
+	*out = nr_ticks - from;
+}
+
+static int by_size(const void *a, const void *b)
+{
+	return *(const int *)a - *(const int *)b;
+}
+
+/*
+ * The others are never idle, and would come by only after some 100 ticks.  No
+ * relief comes.
+ */
+TEST_F_TIMEOUT(elastic, task_behind_one_that_computes_runs_beside_others, 120)
+{
+	int waits[NR_WAITS], i;
+
+	set_env("PARKLOT_STALL_US", 0);
+	start_with(4, 0);
+	spawn(tick_on, NULL);
+	spawn(tick_on, NULL);
+	for (i = 0; i < NR_WAITS; i++) {
+		usleep(50 * 1000);
+		let_one_run();
+		join(spawn(wait_behind, &waits[i]));
+	}
+	may_go = 1;
+	qsort(waits, NR_WAITS, sizeof(waits[0]), by_size);
+	TH_LOG("ticks: median %d, most %d", waits[NR_WAITS / 2],
+	       waits[NR_WAITS - 1]);
+	EXPECT_LE(1, changes().raised_stuck);
+	EXPECT_GE(30, waits[NR_WAITS / 2]);
+	unsetenv("PARKLOT_STALL_US");
+}
+
+/* ---- looks ---- */
+
+/* Fewer run than may: the look after this one comes soon, if that is cheap. */
+TEST_F(elastic, looks_take_an_eighth_of_the_time_at_most)
+{
+	/* Without a crew, which would have to be told. */
+	setenv("PARKLOT_BACKEND", "futex", 1);
+	start_with(2, 2);
+	ASSERT_EQ(0, pl_runtime_stop());
+	store_relaxed(&pl__rt.target, 2);
+	pl__elastic_start(true);
+	let_one_run();
+	pl__pace_start();
+	EXPECT_GE(200 * NSEC_PER_USEC, pl__pace_next(NSEC_PER_USEC, true));
+	EXPECT_LE(8 * 60 * NSEC_PER_USEC,
+		  pl__pace_next(60 * NSEC_PER_USEC, true));
+	EXPECT_GE(5 * NSEC_PER_MSEC, pl__pace_next(NSEC_PER_SEC, true));
+}
+
+TEST_HARNESS_MAIN
