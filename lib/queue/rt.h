@@ -131,7 +131,7 @@ struct pl__rt {
 	bool			has_sysmon;	/* R: sysmon runs */
 	uint32_t		nr_keepers; /* R: workers, by index: kept.h */
 	uint32_t		nr_inboxes;	/* R: inboxes in use */
-	/* R: cfg.max_workers of them, by index; workers write: location.h */
+	/* R: cfg.max_workers of them, by index; workers write: place.h */
 	_Atomic uint64_t	*locations;
 
 	_Atomic uint32_t	state __pl_cacheline;	/* enum pl__rt_state */
@@ -141,7 +141,7 @@ struct pl__rt {
 	_Atomic uint32_t	active;	/* workers meant to run: elastic.h */
 	_Atomic uint32_t	sysmon;		/* enum pl__sysmon_state */
 	_Atomic uint32_t	gates;		/* PL__GATE_* */
-	/* bits of enum pl__level; 0: flat; sysmon writes: location.h */
+	/* bits of enum pl__level; 0: flat; sysmon writes: place.h */
 	_Atomic uint32_t	levels;
 
 	_Atomic uint32_t	nr_idle __pl_cacheline;

@@ -115,7 +115,7 @@ struct pl__worker {
 	struct pl__inbox	*inbox;		/* I: in which it looks first */
 	_Atomic uint32_t	tick;		/* O writes: tasks taken */
 	_Atomic uint32_t	duty;		/* A: enum pl__duty */
-	/* O: ticks without these bits are an event's turn, see sched.c */
+	/* O: ticks without these bits are an event's turn, see ready.h */
 	uint32_t		event_mask;
 	uint32_t		nr_unsignalled;	/* O: spawned, not signalled */
 	/* O: tasks to take oldest first */

@@ -236,7 +236,7 @@ static struct pl__task *steal_from_any(struct pl__worker *w, struct lones *l)
 
 /*
  * Visits all other workers once, from a random one on, or the near ones first,
- * see victim.h; those with a lone task once more, if it finds nothing else.
+ * see place.h; those with a lone task once more, if it finds nothing else.
  */
 struct pl__task *pl__steal(struct pl__worker *w, bool has_time)
 {

@@ -18,7 +18,7 @@ static bool stalled_mark(struct pl__worker *w)
 
 	atomic_fetch_add(&pl__rt.nr_stalled, 1);
 	PL_INJECT("duty-a");
-	/* [duty-a] pairs with [duty-b] in worker.c. */
+	/* [duty-a] pairs with [duty-b] in duty.c. */
 	if (atomic_compare_exchange_strong(&w->duty, &runs, PL__STALLED)) {
 		counter_inc(&pl__rt.nr_stalls);
 		return true;

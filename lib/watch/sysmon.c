@@ -201,7 +201,7 @@ static bool mark_blocked(struct pl__worker *w, bool is_own)
 	atomic_fetch_add(&pl__rt.nr_seen, 1);
 	store_relaxed(&w->sysmon.is_own_wait, is_own);
 	PL_INJECT("duty-a");
-	/* [duty-a] pairs with [duty-b] in worker.c. */
+	/* [duty-a] pairs with [duty-b] in duty.c. */
 	if (atomic_compare_exchange_strong(&w->duty, &runs, PL__BLOCKED)) {
 		counter_inc(&pl__rt.nr_blocks);
 		if (!is_own)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * aside: a task that is set aside is taken by a worker that is woken or started
- * for it (lib/queue/aside.h; pl__aside_notify() in aside.c; count_idle() and
+ * for it (lib/run/spare.h; pl__aside_notify() in notify.c; count_idle() and
  * worker_started_to_run() in worker.c; pl__worker_look_and_park() in
  * worker_park.c).
  *

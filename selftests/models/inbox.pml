@@ -2,7 +2,7 @@
 /*
  * inbox: a worker takes the task that a thread has pushed, and does not notify
  * for it (lib/queue/inbox.h; pl__inbox_drain_all_of() in inbox.c; look_around()
- * in sched.c; pl__work_anywhere() in steal.c).
+ * in run.c; pl__work_anywhere() in ready.c).
  *
  * A worker that runs spawns a task, looks in the inbox, and then runs its own
  * task, for as long as the other one has not run.

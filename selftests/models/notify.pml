@@ -3,7 +3,7 @@
  * notify: an idle worker is woken, or one is started, while tasks wait
  * (lib/pace/notify.h; pl__notify_one(), notify_slow(), search_leave(),
  * pl__search_take_left() in notify.c; pl__inboxes_drain(); pl_yield() in
- * sched.c; worker_find_task(), idle() in worker.c;
+ * run.c; worker_find_task(), idle() in worker.c;
  * pl__worker_look_and_park(), park_in_ring() in worker_park.c; start_next(),
  * worker_main() in worker_thread.c).
  *

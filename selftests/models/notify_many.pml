@@ -2,7 +2,7 @@
 /*
  * notify_many: a submitter of several tasks wakes as many workers at once, each
  * of which counts as searching (lib/pace/notify.h; pl__notify_many(),
- * pl__wake_idle() in notify.c; pl__aside_notify() in aside.c). start_several()
+ * pl__wake_idle() and pl__aside_notify() in notify.c). start_several()
  * has the same steps: those that it could not start are those not woken here.
  * So has a worker that found a task, and has more: pl__notify_found().
  *

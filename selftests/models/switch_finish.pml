@@ -2,7 +2,7 @@
 /*
  * switch_finish: a task is made ready only once its registers are saved and
  * its stack is left (lib/run/run.h; pl__switch_prepare(),
- * pl__switch_finish() in sched.c; pl__task_free() in task_exit.c;
+ * pl__switch_finish() in run.c; pl__task_free() in task_exit.c;
  * wait_link_after() in wait.c).
  *
  * A task waits on a word on one worker and leaves for the worker's loop, which

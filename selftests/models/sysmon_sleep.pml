@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * sysmon_sleep: sysmon never sleeps while it has something to look after,
- * however its word is changed meanwhile (sysmon_set_state(), sysmon_wake(),
- * pl__sysmon_kick(), sleep_long(), pl__sysmon_clear_backlog(),
- * pl__sysmon_stop() in lib/watch/sysmon.c; pl__sysmon_notify(),
- * pl__sysmon_notify_io(), pl__sysmon_notify_compute() in sysmon.h).
+ * however its word is changed meanwhile (lib/pace/sysmon_wake.[ch];
+ * sleep_long(), pl__sysmon_stop() in sysmon.c).
  *
  * Only sysmon sees to a task that waits, and to a stalled worker with I/O.
  * is_stalled stands for one more as well: a task that is to compute when others
