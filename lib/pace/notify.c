@@ -137,6 +137,56 @@ void pl__search_take_left_slow(struct pl__worker *w)
 		w->is_searching = pl__search_begin();
 }
 
+/* ---- spares for tasks that are set aside ---- */
+
+uint32_t pl__nr_arriving(void)
+{
+	uint32_t nr = load_relaxed(&pl__rt.nr_starting);
+	uint32_t in_hook = load_relaxed(&pl__rt.nr_in_hook);
+
+	return nr > in_hook ? nr - in_hook : 0;
+}
+
+static uint32_t aside_nr_awaited(void)
+{
+	return load_relaxed(&pl__rt.nr_searching) +
+	       load_relaxed(&pl__rt.nr_starting);
+}
+
+/* No other is started for those in their hook, but an idle one is woken. */
+static uint32_t aside_nr_due(void)
+{
+	return load_relaxed(&pl__rt.nr_searching) + pl__nr_arriving();
+}
+
+/*
+ * A start takes a processor; more of them at a time only delay each other, and
+ * the tasks that events made ready.
+ */
+uint32_t pl__nr_may_start(void)
+{
+	uint32_t nr = load_relaxed(&pl__rt.nr_starting), most;
+
+	most = pl__rt.nr_cpus < PL__ASIDE_STARTERS ? pl__rt.nr_cpus :
+						     PL__ASIDE_STARTERS;
+	return nr < most ? most - nr : 0;
+}
+
+bool pl__is_spare_due(void)
+{
+	return pl__aside_nr() > aside_nr_awaited() && pl__nr_may_start();
+}
+
+static void start_spares(void)
+{
+	while (pl__is_spare_due())
+		if (pl__worker_start_spare()) {
+			/* It tells if no spare is ever through. */
+			pl__sysmon_notify();
+			break;
+		}
+}
+
 /* ---- notifications ---- */
 
 /*
@@ -192,6 +242,12 @@ static bool must_notify_again(uint32_t idle, int ret)
 	       is_notify_due() && pl__work_anywhere();
 }
 
+/* Others may have left such tasks to the caller, too, and idle workers park. */
+static bool must_wake_spare(void)
+{
+	return unlikely(pl__aside_nr()) && load_relaxed(&pl__rt.nr_idle);
+}
+
 /*
  * Counts in nr_searching the worker that it wakes or starts.  If it wakes none,
  * since the idle worker was not asleep yet, it stops searching and rechecks for
@@ -221,9 +277,11 @@ static __pl_noinline void notify_slow(struct pl__worker *w)
 			return;
 		pl__search_end(1);
 		pl__full_barrier();
-	} while ((must_notify_again(idle, ret) &&
+	} while (((must_notify_again(idle, ret) || must_wake_spare()) &&
 		  (++nr_tries < NOTIFY_TRIES || !search_leave(w))) ||
 		 (pl__sysmon_notify() && is_notify_due()));
+	if (unlikely(pl__aside_nr()))
+		start_spares();
 }
 
 void pl__notify_one(void)
@@ -257,6 +315,8 @@ void pl__wake_idle(struct pl__worker *w, uint32_t nr)
 	pl__full_barrier();
 	if (pl__work_anywhere())
 		pl__notify_one();
+	if (must_wake_spare())
+		notify_slow(w);
 }
 
 /* How many idle workers may run; those that search run soon. */
@@ -359,41 +419,6 @@ void pl__notify_all(void)
 	pl__notify_if_work();
 }
 
-/* ---- spares ---- */
-
-uint32_t pl__nr_arriving(void)
-{
-	uint32_t nr = load_relaxed(&pl__rt.nr_starting);
-	uint32_t in_hook = load_relaxed(&pl__rt.nr_in_hook);
-
-	return nr > in_hook ? nr - in_hook : 0;
-}
-
-static uint32_t aside_nr_awaited(void)
-{
-	return load_relaxed(&pl__rt.nr_searching) +
-	       load_relaxed(&pl__rt.nr_starting);
-}
-
-/* No other is started for those in their hook, but an idle one is woken. */
-static uint32_t aside_nr_due(void)
-{
-	return load_relaxed(&pl__rt.nr_searching) + pl__nr_arriving();
-}
-
-/*
- * A start takes a processor; more of them at a time only delay each other, and
- * the tasks that events made ready.
- */
-uint32_t pl__nr_may_start(void)
-{
-	uint32_t nr = load_relaxed(&pl__rt.nr_starting), most;
-
-	most = pl__rt.nr_cpus < PL__ASIDE_STARTERS ? pl__rt.nr_cpus :
-						     PL__ASIDE_STARTERS;
-	return nr < most ? most - nr : 0;
-}
-
 void pl__aside_notify(struct pl__worker *w)
 {
 	uint32_t nr, due;
@@ -405,10 +430,5 @@ void pl__aside_notify(struct pl__worker *w)
 	due = aside_nr_due();
 	if (nr > due)
 		pl__wake_idle(w, nr - due);
-	while (pl__aside_nr() > aside_nr_awaited() && pl__nr_may_start())
-		if (pl__worker_start_spare()) {
-			/* It tells if no spare is ever through. */
-			pl__sysmon_notify();
-			break;
-		}
+	start_spares();
 }

@@ -155,6 +155,9 @@ uint32_t pl__nr_may_start(void);
 /* Workers that start and are not in their hook, which may take long. */
 uint32_t pl__nr_arriving(void);
 
+/* A task that is set aside is left to no worker, and one may start. */
+bool pl__is_spare_due(void);
+
 /* Wakes or starts spares for tasks that are set aside, see spare.h. */
 void pl__aside_notify(struct pl__worker *w);
 

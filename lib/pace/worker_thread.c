@@ -198,7 +198,8 @@ static bool is_start_refused(enum start_as as)
 	/* A worker in reserve is started without a notification. */
 	if (as != START_SEARCHER)
 		return load_relaxed(&pl__rt.nr_alive) >=
-		       pl__rt.cfg.max_workers;
+			       pl__rt.cfg.max_workers ||
+		       (as == START_SPARE && !pl__is_spare_due());
 	crew_count_lower();
 	return !pl__is_start_due();
 }

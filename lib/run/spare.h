@@ -27,7 +27,8 @@
  * or started.  The submitter that finds an idle, searching or starting worker
  * leaves the task to it only if that worker looks in the queue later on: each
  * side writes its own word before it reads the other's.  Otherwise the task
- * waits although workers are idle.
+ * waits although workers are idle.  A thread that counts as the searcher while
+ * it notifies looks there, too, once it has woken none.
  *
  * A worker in its start hook starts, but is not waited for: an idle one is
  * woken beside it.

@@ -7,14 +7,16 @@
  *
  * No worker is alive but the submitter, which runs others; three may be started,
  * one or two at a time. One task at most blocks its worker, until each has
- * begun; so a task that nobody takes is a deadlock. Searchers are left out:
- * notify.pml has them.
+ * begun; so a task that nobody takes is a deadlock. Another thread counts as the
+ * searcher for a while, and wakes none: notify_slow(). Workers that search are
+ * left out: notify.pml has them.
  *
  * MUTANT 1: [aside-b] is left out: the task is seen late
  * MUTANT 2: [aside-a] is left out where a worker parks: nr_idle is seen late
  * MUTANT 3: a surplus worker parks without a look at what is set aside
  * MUTANT 4: a spare that has started does not notify
  * MUTANT 5: a spare that has started looks before it lowers nr_starting
+ * MUTANT 6: the thread that has woken none does not look at what is set aside
  */
 #ifndef MUTANT
 #define MUTANT 0
@@ -22,7 +24,7 @@
 #define NR_WORKERS	3
 #define NR_TASKS	3
 
-byte nr_aside, nr_idle, nr_starting, nr_begun, nr_alive;
+byte nr_aside, nr_idle, nr_starting, nr_searching, nr_begun, nr_alive;
 byte most_starting;		/* PL__ASIDE_STARTERS, or processors */
 byte late_aside, late_idle;
 bool is_blocking;		/* a task does, until the end */
@@ -38,7 +40,7 @@ inline aside_notify()
 	is_any_idle = (nr_idle > 0);
 	d_step {
 		if
-		:: seen > 0 && is_any_idle ->
+		:: seen > nr_searching && is_any_idle ->
 			if
 			:: listed[0] -> listed[0] = false; woken[0] = true;
 				seen--
@@ -54,8 +56,8 @@ inline aside_notify()
 	};
 	d_step {
 		do
-		:: seen > nr_starting && nr_starting < most_starting &&
-		   nr_alive < NR_WORKERS ->
+		:: seen > nr_searching + nr_starting &&
+		   nr_starting < most_starting && nr_alive < NR_WORKERS ->
 			nr_starting++;
 			started[nr_alive] = true;
 			nr_alive++
@@ -172,6 +174,19 @@ proctype submitter()
 	od
 }
 
+/* It has another task queued, and finds no worker asleep, or that enough run. */
+proctype notifier()
+{
+	byte seen;
+	bool is_any_idle;
+
+	nr_searching = 1;
+	nr_searching = 0;				/* [search-a] */
+#if MUTANT != 6
+	aside_notify()
+#endif
+}
+
 #if MUTANT == 1 || MUTANT == 2
 /* Late stores reach memory at any time. */
 active proctype memory()
@@ -194,6 +209,7 @@ init {
 		run worker(0);
 		run worker(1);
 		run worker(2);
-		run submitter()
+		run submitter();
+		run notifier()
 	}
 }
