@@ -238,7 +238,7 @@ part_vm-latency() {
 }
 
 part_vm-6.1-arm64() {
-	in_arm64 6.1-arm64 '/lib_(io|lot|migrate|mutex|spawn|stop|switch|task|word)$'
+	in_arm64 6.1-arm64 '/lib_(errno|io|lot|mutex|spawn|stop|switch|task|word)$'
 }
 
 # In the tree of 6.12, built by its lib.mk and run by its runner: all of them

@@ -159,7 +159,7 @@ static bool has_one_woken_two(void)
 __attribute__((noinline, no_sanitize_thread))
 static void set_nr_cpus(uint32_t nr)
 {
-	pl__rt.nr_cpus = nr;
+	pretend_nr_cpus(nr);
 }
 
 /* As on a machine with as many processors, and on one with two. */

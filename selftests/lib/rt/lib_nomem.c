@@ -314,11 +314,11 @@ static bool may_be_left_out(const struct pl__fault_site *site)
 	if (strstr(site->file, "stack.c") && strstr(site->call, "slot_size"))
 		return true;
 	/* Of a worker that has been blocked for a while; see lib_sysmon. */
-	if (strstr(site->file, "sysmon.c") &&
-	    (strstr(site->call, "open") || strstr(site->call, "status")))
+	if (strstr(site->file, "sysmon_asleep.c"))
 		return true;
 	/* The same, with I/O in flight; see lib_orphan_ring. */
-	if (strstr(site->file, "sysmon_sleep.c"))
+	if (strstr(site->file, "sysmon_sleep.c") ||
+	    strstr(site->file, "sysmon_wake.c"))
 		return true;
 	/* Where io_uring_enter() is forbidden; see lib_ring_failure. */
 	if (strstr(site->file, "uring_overflow.c"))

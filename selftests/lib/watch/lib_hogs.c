@@ -217,7 +217,7 @@ TEST_F(hogs, raised_target_lets_one_compute_that_was_set_aside)
 {
 	set_env("PARKLOT_STALL_US", 500 * 1000);
 	start_with(1, 16);
-	pl__rt.nr_cpus = 2;
+	pretend_nr_cpus(2);
 	pl__forecast_add(compute, PL__RUN_COMPUTES);
 	spawn(compute, NULL);
 	spawn(compute, NULL);

@@ -160,7 +160,7 @@ TEST_F(sysmon_many, as_many_workers_as_processors_are_started_at_once)
 	uint32_t nr_cpus = 3;
 
 	start_and_block(2 * NR_BLOCKED, 0, hold_start);
-	pl__rt.nr_cpus = nr_cpus;
+	pretend_nr_cpus(nr_cpus);
 	is_holding = 1;
 	search_for_long();
 	queue_at_once(count, 4 * NR_BLOCKED);
