@@ -373,10 +373,7 @@ static inline bool rt_has_sysmon(void)
 	return !s || strcmp(s, "0");
 }
 
-/*
- * Expects @nr threads; or more, if one was blocked for a while, as by the
- * kernel's lock of the address space, or stalled, or was expected to be.
- */
+/* Expects @nr threads; or more, if one was blocked, stalled, or a spare. */
 static inline void expect_workers(uint32_t nr)
 {
 	struct pl_stat st = rt_stat();
