@@ -5,8 +5,8 @@
  * worker_started_to_run() in worker.c; pl__worker_look_and_park() in
  * worker_park.c).
  *
- * No worker is alive but the submitter, which runs others; three may be started,
- * one or two at a time. One task at most blocks its worker, until each has
+ * No worker is alive but the submitter, which runs others; two may be started,
+ * one at a time or both. One task at most blocks its worker, until each has
  * begun; so a task that nobody takes is a deadlock. Another thread counts as the
  * searcher for a while, and wakes none: notify_slow(). Workers that search are
  * left out: notify.pml has them.
@@ -21,7 +21,7 @@
 #ifndef MUTANT
 #define MUTANT 0
 #endif
-#define NR_WORKERS	3
+#define NR_WORKERS	2
 #define NR_TASKS	3
 
 byte nr_aside, nr_idle, nr_starting, nr_searching, nr_begun, nr_alive;
@@ -46,10 +46,7 @@ inline aside_notify()
 				seen--
 			:: !listed[0] && listed[1] -> listed[1] = false;
 				woken[1] = true; seen--
-			:: !listed[0] && !listed[1] && listed[2] ->
-				listed[2] = false; woken[2] = true; seen--
-			:: else -> changed[0] = true; changed[1] = true;
-				changed[2] = true
+			:: else -> changed[0] = true; changed[1] = true
 			fi
 		:: else
 		fi
@@ -180,7 +177,6 @@ proctype notifier()
 	byte seen;
 	bool is_any_idle;
 
-	nr_searching = 1;
 	nr_searching = 0;				/* [search-a] */
 #if MUTANT != 6
 	aside_notify()
@@ -206,9 +202,9 @@ init {
 		:: most_starting = 1
 		:: most_starting = 2
 		fi;
+		nr_searching = 1;
 		run worker(0);
 		run worker(1);
-		run worker(2);
 		run submitter();
 		run notifier()
 	}
