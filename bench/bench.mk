@@ -11,13 +11,13 @@ GO_SRCS		:= $(wildcard bench/peers/go/*.go) bench/peers/go/go.mod
 .PHONY: peers
 peers: $(PEERS)
 
-$(O)/bench/peers/%: bench/peers/%.c $(wildcard bench/*.h) $(O)/flags
+$(O)/bench/peers/%: bench/peers/%.c $(wildcard bench/lib/*.h) $(O)/flags
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -o $@ $< $(LDFLAGS)
 
 # "make bench-peers" is run as it stands: optimised, whatever CFLAGS say.
-$(O)/bench/peers/%: bench/peers/%.cpp $(wildcard bench/*.h)
+$(O)/bench/peers/%: bench/peers/%.cpp $(wildcard bench/lib/*.h)
 	$(call say,CXX,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -std=gnu++17 -O2 -g -Wall -pthread -o $@ $< \

@@ -3,7 +3,7 @@
  * The hot paths, each so many times over, for bench/count to count their
  * instructions: on one worker, so that a count repeats
  */
-#include "task.h"
+#include "lib/task.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>

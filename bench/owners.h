@@ -21,7 +21,7 @@
 
 #include <malloc.h>
 
-#include "util.h"
+#include "lib/util.h"
 
 static inline char *put_hex(char *to, uintptr_t v)
 {

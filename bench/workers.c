@@ -12,7 +12,7 @@
 #include <sched.h>
 #include <sys/socket.h>
 
-#include "task.h"
+#include "lib/task.h"
 
 #define CASE_NS		(300 * NSEC_PER_MSEC)
 #define LINE		64

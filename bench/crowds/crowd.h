@@ -19,7 +19,7 @@
 
 #include <pthread.h>
 
-#include "../task.h"
+#include "../lib/task.h"
 
 #define CROWD_WORKERS	2
 #define CROWD_MOST	10000

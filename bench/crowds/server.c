@@ -9,8 +9,8 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "../listen.h"
-#include "../task.h"
+#include "../lib/listen.h"
+#include "../lib/task.h"
 
 #define NR_WORKERS	2
 #define MAX_WORKERS	1024

@@ -12,7 +12,7 @@
 #include <memory>
 #include <thread>
 
-#include "../util.h"
+#include "../lib/util.h"
 
 using boost::asio::ip::tcp;
 using boost::system::error_code;

@@ -8,7 +8,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "../listen.h"
+#include "../lib/listen.h"
 
 #define MAX_THREADS	64
 #define NR_EVENTS	64

@@ -4,7 +4,7 @@
  */
 #include <boost/context/detail/fcontext.hpp>
 
-#include "../bench.h"
+#include "../lib/bench.h"
 
 #define NR	5000000
 

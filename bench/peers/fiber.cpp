@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "../bench.h"
+#include "../lib/bench.h"
 
 #define STACK_SIZE	32768
 #define NR_YIELDS	2000000

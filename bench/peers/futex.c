@@ -8,8 +8,8 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-#include "../bench.h"
-#include "../parking.h"
+#include "../lib/bench.h"
+#include "../lib/parking.h"
 
 #define NR_WAKES	1500
 #define NR_WARM		50

@@ -7,7 +7,7 @@
 #include <sys/prctl.h>
 #include <sys/timerfd.h>
 
-#include "../trickle.h"
+#include "../lib/trickle.h"
 
 static int timer_open(void)
 {

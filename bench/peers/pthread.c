@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "../bench.h"
+#include "../lib/bench.h"
 
 #define NR_JOINED	5000
 #define NR_TRIPS	20000
