@@ -120,7 +120,7 @@ bench-baseline: ## what they take from now on
 	$(Q)scripts/part bench-baseline
 
 .PHONY: check-sharing
-check-sharing: ## hot paths write no cache lines of others: bench/sharing.tsv
+check-sharing: ## hot paths write no cache lines of others: bench/counts/sharing.tsv
 	$(Q)O='$(O)' scripts/check sharing
 
 # bench-yield bench-spawn bench-wake ...: one subject, RUNS=5 times.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * The memory of a process that runs tasks, by owner, for bench/sharing
+ * The memory of a process that runs tasks, by owner, for bench/counts/sharing
  *
  * Prints "range FIRST LAST OWNER NAME" for each: the addresses of its first
  * and last byte, 16 digits each.  OWNER is a worker by its number; "timer", the
@@ -21,7 +21,7 @@
 
 #include <malloc.h>
 
-#include "lib/util.h"
+#include "../lib/util.h"
 
 static inline char *put_hex(char *to, uintptr_t v)
 {

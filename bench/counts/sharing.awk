@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 #
-# Which memory a path of bench/lines wrote, from three files: its symbols by
+# Which memory a path of lines.c wrote, from three files: its symbols by
 # "nm -S", the owners that it printed, the trace of valgrind's lackey.  Prints by
 # tabs
 #

@@ -10,7 +10,7 @@
 #define BENCH_LINES_H
 
 #include "owners.h"
-#include "lib/task.h"
+#include "../lib/task.h"
 
 #include <fcntl.h>
 #include <unistd.h>

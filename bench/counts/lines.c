@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * The hot paths of one worker beside three others, for bench/sharing to see
- * which memory they write
+ * The hot paths of one worker beside three others, for bench/counts/sharing to
+ * see which memory they write
  *
  * The others are "idle", parked.  A path that makes a task ready among them wakes
  * one each time, so that the next round waits until it is parked again.  Such

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * The hot paths, each so many times over, for bench/count to count their
- * instructions: on one worker, so that a count repeats
+ * The hot paths, each so many times over, for bench/counts/count to count
+ * their instructions: on one worker, so that a count repeats
  */
-#include "lib/task.h"
+#include "../lib/task.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>
