@@ -57,7 +57,7 @@ bench-cliff: ## growth, and all subjects with 1, 2, 4, 8 workers: what jumps?
 bench-apps: ## httpd and kv beside nginx, Go and redis-server, and a chart
 	$(Q)scripts/setup bench-apps >&2
 	$(call measured_by,apps $(O)/bench/peers/go/peers)
-	$(Q)O='$(O)' bench/apps
+	$(Q)O='$(O)' bench/server/apps
 
 # For the guest, as check builds it.
 .PHONY: bench-vm
@@ -99,13 +99,13 @@ bench-hogs: ## a ticker, and a server, beside tasks that compute, and charts
 bench-echo: ## echo servers side by side, 1 to 1000 connections, and a chart
 	$(Q)scripts/setup bench >&2
 	$(call measured_by,examples benches peers)
-	$(Q)O='$(O)' bench/echo
+	$(Q)O='$(O)' bench/server/echo
 
 .PHONY: bench-server
 bench-server: ## a server at any load, beside epoll, Asio, Go, and a chart
 	$(Q)scripts/setup bench >&2
 	$(call measured_by,examples benches peers)
-	$(Q)O='$(O)' bench/server $(PARTS)
+	$(Q)O='$(O)' bench/server/server $(PARTS)
 
 # Of what gcc and make are enough for: it is to be run on machines of others.
 .PHONY: bench-scale

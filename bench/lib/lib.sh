@@ -56,7 +56,7 @@ server_of() {
 	parklot-*) echo "env PARKLOT_WORKERS=$nr $(server_of parklot "$us")" ;;
 	parklot)
 		if [[ -n $us ]]; then
-			echo "$O/bench/compute_server $us"
+			echo "$O/bench/server/compute_server $us"
 		else
 			echo "$O/examples/echo --port 0"
 		fi
@@ -123,7 +123,7 @@ load() {
 	local case=$1
 	shift
 
-	"$O/bench/echo_load" --addr "$addr" --pid "$server" \
+	"$O/bench/server/echo_load" --addr "$addr" --pid "$server" \
 		--threads "${LOAD_THREADS:-1}" "$@" \
 		>"$dir/load" 2>"$dir/err" || { cat "$dir/err" >&2; return 1; }
 	awk -F = -v case="$case" '

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "progress.h"
-#include "lib/util.h"
+#include "../lib/util.h"
 
 #define CONN_MAX_TOLD	10U	/* failures described; the rest is counted */
 

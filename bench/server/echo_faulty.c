@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "lib/listen.h"
+#include "../lib/listen.h"
 
 #define PIECE	4096
 

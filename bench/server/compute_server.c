@@ -5,8 +5,8 @@
  */
 #include <unistd.h>
 
-#include "lib/listen.h"
-#include "lib/task.h"
+#include "../lib/listen.h"
+#include "../lib/task.h"
 
 #define BUF_SIZE	4096
 

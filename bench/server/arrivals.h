@@ -9,7 +9,7 @@
 #ifndef BENCH_ARRIVALS_H
 #define BENCH_ARRIVALS_H
 
-#include "lib/util.h"
+#include "../lib/util.h"
 
 struct arrivals {
 	uint64_t seed;

@@ -2,7 +2,7 @@
 #
 # awk -f server.awk server.tsv: each target of a server beside the worst of the
 # fields that it is about.  server.tsv: "name subject metric/field median min
-# max unit [swings]" by tabs, as bench/server writes it.
+# max unit [swings]" by tabs, as bench/server/server writes it.
 
 BEGIN {
 	FS = "\t"

@@ -26,9 +26,9 @@
 #include "arrivals.h"
 #include "cost.h"
 #include "echo_conn.h"
-#include "lib/hist.h"
+#include "../lib/hist.h"
 #include "progress.h"
-#include "lib/util.h"
+#include "../lib/util.h"
 
 #define TICK_MS		100	/* how often a thread looks at the clock */
 #define SEED		1

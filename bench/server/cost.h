@@ -17,7 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "lib/util.h"
+#include "../lib/util.h"
 
 struct cost_thread {
 	pid_t tid;
