@@ -145,7 +145,7 @@ LIBRARY_OF	:= libpq:libpq sqlite:sqlite3
 CROWDS	:= $(filter-out $(foreach l,$(LIBRARY_OF),$(shell \
 			$(PKG_CONFIG) --exists $(lastword $(subst :, ,$(l))) \
 			2>/dev/null || echo %/$(firstword $(subst :, ,$(l))))), \
-		   $(call programs,bench/crowds/*.c))
+		   $(call programs,bench/crowd/*.c))
 
 MODULE_SRCS	:= Kbuild dkms.conf module include
 HEADERS		:= $(sort $(wildcard include/parklot/*.h include/parklot/*.hpp))
@@ -172,7 +172,7 @@ examples: $(EXAMPLES) ## examples/*
 apps: $(APPS) ## examples/*/*: servers, which need other libraries too
 app-tests: $(APP_TESTS) $(CXX_APP_TESTS) ## selftests/apps/*.c, *.cpp: libraries in tasks
 benches: $(BENCHES) ## bench/*, to be run by bench
-crowds: $(CROWDS) ## bench/crowds/*: for bench-blocked and bench-hogs
+crowds: $(CROWDS) ## bench/crowd/*: for bench-blocked and bench-hogs
 lib-tests: $(LIB_TESTS)
 mod-tests: $(MOD_TESTS)
 static-tests: $(STATIC_LIB_TESTS) $(STATIC_MOD_TESTS)
@@ -263,13 +263,13 @@ $(EXAMPLES) $(BENCHES) $(TOOLS): $(O)/%: $(O)/%.c.o $(LIB_A)
 	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(LIBURING_LIBS)
 
 # Each of those has the calls of one library.
-users_of	= $(foreach d,bench/crowds selftests/apps,\
+users_of	= $(foreach d,bench/crowd selftests/apps,\
 		   $(O)/$(d)/$(1) $(O)/$(d)/$(1).c.o)
 $(call users_of,libpq): LIBRARY := libpq
 $(call users_of,sqlite): LIBRARY := sqlite3
 $(call users_of,curl): LIBRARY := libcurl
 $(call users_of,gssapi): LIBRARY := mit-krb5-gssapi
-$(O)/bench/crowds/%.c.o $(O)/selftests/apps/%.c.o: override CPPFLAGS += \
+$(O)/bench/crowd/%.c.o $(O)/selftests/apps/%.c.o: override CPPFLAGS += \
 		   $(if $(LIBRARY),$(shell $(PKG_CONFIG) --cflags $(LIBRARY)))
 $(CROWDS) $(APP_TESTS): $(O)/%: $(O)/%.c.o $(LIB_A)
 	$(call say,LD,$@)

@@ -80,20 +80,20 @@ bench-blocked: ## tasks that block their workers: what others notice, and charts
 	$(call measured_by,examples benches crowds $(O)/bench/peers/go/peers)
 	$(Q)O='$(O)' bench/run blocked_burst blocked_workers
 	@echo
-	$(Q)O='$(O)' bench/crowd blocked $(CASES)
+	$(Q)O='$(O)' bench/crowd/crowd blocked $(CASES)
 
 .PHONY: bench-crowd-vm
 bench-crowd-vm: ## both on futexes, on the module, and threads, in virtual time: KERNELS=
 	$(Q)scripts/setup bench-vm >&2
 	$(call measured_by,O=$(O)/vm VARIANT=static WERROR=1 \
-		$(O)/vm/bench/crowds/usleep $(O)/vm/bench/crowds/compute)
-	$(Q)O='$(O)' bench/crowd-vm $(KERNELS)
+		$(O)/vm/bench/crowd/usleep $(O)/vm/bench/crowd/compute)
+	$(Q)O='$(O)' bench/crowd/crowd-vm $(KERNELS)
 
 .PHONY: bench-hogs
 bench-hogs: ## a ticker, and a server, beside tasks that compute, and charts
 	$(Q)scripts/setup bench >&2
 	$(call measured_by,benches crowds $(O)/bench/peers/go/peers)
-	$(Q)O='$(O)' bench/crowd hogs $(CASES)
+	$(Q)O='$(O)' bench/crowd/crowd hogs $(CASES)
 
 .PHONY: bench-echo
 bench-echo: ## echo servers side by side, 1 to 1000 connections, and a chart

@@ -49,7 +49,7 @@ server_of() {
 
 	case $1 in
 	crowd-go) echo "$O/bench/peers/go/peers crowd_server $us" ;;
-	crowd-*) echo "$O/bench/crowds/server $nr $us" ;;
+	crowd-*) echo "$O/bench/crowd/server $nr $us" ;;
 	parklot-fixed)
 		echo "env PARKLOT_ELASTIC=0 $(server_of parklot "$us")"
 		;;

@@ -143,7 +143,7 @@ func serveCrowd(nr int) {
 }
 
 // crowd is the case "usleep:number", "between:number" or "compute:number" of
-// bench/crowds.
+// bench/crowd.
 func crowd(name string) {
 	call, number, _ := strings.Cut(name, ":")
 	nr := whole(number)

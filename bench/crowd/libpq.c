@@ -2,7 +2,7 @@
 /*
  * A crowd of connections to PostgreSQL, in PQexec(): each waits 20 ms in the
  * server at a time, or increments a row of its own.  libpq's environment says
- * where the server is; bench/crowd starts one.
+ * where the server is; bench/crowd/crowd starts one.
  */
 #include <libpq-fe.h>
 

@@ -3,7 +3,7 @@
 # awk -v peers="parklot pthread go" -f crowd.awk crowd.tsv: a line for each
 # case and peer, beside it how many times the figure of threads that is; then
 # each target beside the worst of the cases that it is about.  crowd.tsv: "name
-# crowd metric/case median min max unit [swings]" by tabs, as bench/crowd
+# crowd metric/case median min max unit [swings]" by tabs, as bench/crowd/crowd
 # writes it.  -v us=NAME: our own among the peers, "parklot" if not said.
 
 BEGIN {
