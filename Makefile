@@ -129,7 +129,8 @@ MOD_TESTS	:= $(call tests,$(MOD_TEST_SRCS))
 STATIC_LIB_TESTS := $(patsubst $(O)/selftests/%,$(O)/static/%,$(LIB_TESTS))
 STATIC_MOD_TESTS := $(patsubst $(O)/selftests/%,$(O)/static/%,$(MOD_TESTS))
 EXAMPLES	:= $(call programs,examples/*.c)
-BENCHES		:= $(call programs,bench/*.c bench/counts/*.c bench/server/*.c)
+BENCHES		:= $(call programs,bench/*.c \
+		   $(patsubst %,bench/%/*.c,counts scale server))
 # Those of several files need other libraries too: "scripts/setup check".
 HTTPD		:= $(O)/examples/httpd/httpd
 HTTPSD		:= $(O)/examples/httpsd/httpsd

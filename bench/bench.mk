@@ -111,7 +111,7 @@ bench-server: ## a server at any load, beside epoll, Asio, Go, and a chart
 .PHONY: bench-scale
 bench-scale: ## 1 to all processors: a table, a chart, a form to send back
 	$(call measured_by,benches)
-	$(Q)O='$(O)' bench/scale-run $(SUBJECTS)
+	$(Q)O='$(O)' bench/scale/scale-run $(SUBJECTS)
 
 # Instructions, not time; in a build of its own, as check's part "bench".
 .PHONY: bench-check bench-baseline

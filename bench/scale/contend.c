@@ -6,7 +6,7 @@
  * cache lines on the way.  A line that another one wrote last has to be moved,
  * which takes TRANSFER ns, three times that from another socket; moves of one
  * line follow each other, and nobody else gets a line while its lock is held.
- * Costs, lines and paths are read from a file, see bench/scale:
+ * Costs, lines and paths are read from a file, see bench/scale/scale:
  *
  *	cost NAME NS
  *	line NAME COPIES WHICH HOLD_NS	COPIES 0: one a worker

@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 
-#include "lib/util.h"
+#include "../lib/util.h"
 
 #define COSTS_MAX	64
 #define LINES_MAX	32

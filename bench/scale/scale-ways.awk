@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 #
-# awk -f scale-ways.awk -v name=NAME [-v other=NAME] FILE: of what bench/contend
+# awk -f scale-ways.awk -v name=NAME [-v other=NAME] FILE: of what contend.c
 # printed, each line with a NAME before it: with how many workers at first less
 # than half is left of as many times one, what 64 and the most workers keep, and
 # what they lose their time to.  With another NAME, both side by side.

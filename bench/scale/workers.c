@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * What ever more workers do together, for bench/scale-run: trees of tasks,
+ * What ever more workers do together, for scale-run: trees of tasks,
  * yields, spawns by threads, timers, sleeps, sockets, and how long until all
  * of them run
  *
@@ -12,7 +12,7 @@
 #include <sched.h>
 #include <sys/socket.h>
 
-#include "lib/task.h"
+#include "../lib/task.h"
 
 #define CASE_NS		(300 * NSEC_PER_MSEC)
 #define LINE		64

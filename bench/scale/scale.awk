@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 #
-# awk -f scale.awk bench/scale.tsv docs/results/sharing.md COSTS: what
-# bench/contend reads, of the counts of a round, of what was measured with one
-# worker, and of what bench/scale.tsv adds to them.
+# awk -f scale.awk bench/scale/scale.tsv docs/results/sharing.md COSTS: what
+# contend.c reads, of the counts of a round, of what was measured with one
+# worker, and of what scale.tsv adds to them.
 
 function fail(words)
 {
-	print "bench/scale: " words | "cat >&2"
+	print "bench/scale/scale: " words | "cat >&2"
 	has_failed = 1
 	exit 2
 }
@@ -16,7 +16,7 @@ function line_named(name,	i)
 	for (i = 1; i <= nr_patterns; i++)
 		if (name ~ "^(" pattern[i] ")$")
 			return is[i]
-	fail("bench/scale.tsv has no line for '" name "'")
+	fail("bench/scale/scale.tsv has no line for '" name "'")
 }
 
 # add PATH HOW LIST ROUNDS: "NAME TIMES, NAME TIMES" of one round.
@@ -91,7 +91,7 @@ FILENAME == ARGV[3] {
 function cost(name, from, factor)
 {
 	if (!(from in least))
-		fail("no '" from "' in the costs: bench/scale --costs")
+		fail("no '" from "' in the costs: bench/scale/scale --costs")
 	print "cost", name, least[from] * factor
 }
 END {
@@ -112,7 +112,7 @@ END {
 	cost("timer", "timer_work", 1)
 	cost("echo", "echo_work", 1)
 	if (parks == "")
-		fail("no 'echo_parks:2' in the costs: bench/scale --costs")
+		fail("no 'echo_parks:2' in the costs: bench/scale/scale --costs")
 	print "cost echo_parks", parks
 	cost("foreign_work", "foreign_run", 1)
 	cost("foreign_spawn", "foreign_spawn", 1)
@@ -120,7 +120,7 @@ END {
 	cost("sleep_fire", "sleep_fire", 1)
 	cost("wake_call", "wake_call_p50", 1000)
 	if (ramp == "")
-		fail("no 'ramp:2' in the costs: bench/scale --costs")
+		fail("no 'ramp:2' in the costs: bench/scale/scale --costs")
 	wake = least["wake_call_p50"] * 1000
 	print "cost wake_run", (ramp > wake ? ramp - wake : 0)
 	printf "%s%s%s", visits, costs, ways
