@@ -129,8 +129,8 @@ MOD_TESTS	:= $(call tests,$(MOD_TEST_SRCS))
 STATIC_LIB_TESTS := $(patsubst $(O)/selftests/%,$(O)/static/%,$(LIB_TESTS))
 STATIC_MOD_TESTS := $(patsubst $(O)/selftests/%,$(O)/static/%,$(MOD_TESTS))
 EXAMPLES	:= $(call programs,examples/*.c)
-BENCHES		:= $(call programs,bench/*.c \
-		   $(patsubst %,bench/%/*.c,counts scale server))
+BENCHES		:= $(call programs,bench/crowd/blocked_*.c $(patsubst \
+		   %,bench/%/*.c,counts module paths scale server))
 # Those of several files need other libraries too: "scripts/setup check".
 HTTPD		:= $(O)/examples/httpd/httpd
 HTTPSD		:= $(O)/examples/httpsd/httpsd
@@ -146,7 +146,7 @@ LIBRARY_OF	:= libpq:libpq sqlite:sqlite3
 CROWDS	:= $(filter-out $(foreach l,$(LIBRARY_OF),$(shell \
 			$(PKG_CONFIG) --exists $(lastword $(subst :, ,$(l))) \
 			2>/dev/null || echo %/$(firstword $(subst :, ,$(l))))), \
-		   $(call programs,bench/crowd/*.c))
+		   $(filter-out $(BENCHES),$(call programs,bench/crowd/*.c)))
 
 MODULE_SRCS	:= Kbuild dkms.conf module include
 HEADERS		:= $(sort $(wildcard include/parklot/*.h include/parklot/*.hpp))
@@ -172,8 +172,8 @@ tools: $(TOOLS) ## what operators look at programs with
 examples: $(EXAMPLES) ## examples/*
 apps: $(APPS) ## examples/*/*: servers, which need other libraries too
 app-tests: $(APP_TESTS) $(CXX_APP_TESTS) ## selftests/apps/*.c, *.cpp: libraries in tasks
-benches: $(BENCHES) ## bench/*, to be run by bench
-crowds: $(CROWDS) ## bench/crowd/*: for bench-blocked and bench-hogs
+benches: $(BENCHES) ## bench/*/*, to be run by bench
+crowds: $(CROWDS) ## bench/crowd/*, for bench-blocked and bench-hogs
 lib-tests: $(LIB_TESTS)
 mod-tests: $(MOD_TESTS)
 static-tests: $(STATIC_LIB_TESTS) $(STATIC_MOD_TESTS)

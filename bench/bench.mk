@@ -42,7 +42,7 @@ bench: ## measure everything: $(O)/bench/results.tsv and charts
 bench-peers: ## the same in turn with futexes, epoll, Boost, Go
 	$(Q)scripts/setup bench >&2
 	$(call measured_by,examples benches peers)
-	$(Q)O='$(O)' bench/compare
+	$(Q)O='$(O)' bench/peers/compare
 
 .PHONY: bench-growth bench-cliff
 bench-growth: ## what one costs as they become more, and charts
@@ -51,7 +51,7 @@ bench-growth: ## what one costs as they become more, and charts
 	$(Q)O='$(O)' bench/run growth
 bench-cliff: ## growth, and all subjects with 1, 2, 4, 8 workers: what jumps?
 	$(call measured_by,examples benches)
-	$(Q)O='$(O)' bench/cliff
+	$(Q)O='$(O)' bench/scale/cliff
 
 .PHONY: bench-apps
 bench-apps: ## httpd and kv beside nginx, Go and redis-server, and a chart
@@ -64,15 +64,15 @@ bench-apps: ## httpd and kv beside nginx, Go and redis-server, and a chart
 bench-vm: ## the module against futex in virtual machines: KERNELS=
 	$(Q)scripts/setup bench-vm >&2
 	$(call measured_by,O=$(O)/vm VARIANT=static WERROR=1 \
-		$(O)/vm/bench/device $(O)/vm/bench/peers/futex)
-	$(Q)O='$(O)' bench/vm $(KERNELS)
+		$(O)/vm/bench/module/device $(O)/vm/bench/peers/futex)
+	$(Q)O='$(O)' bench/module/vm $(KERNELS)
 
 .PHONY: bench-backends
 bench-backends: ## the library on futexes and on the module, in instructions: KERNELS=
 	$(Q)scripts/setup bench-vm >&2
 	$(call measured_by,O=$(O)/vm VARIANT=static WERROR=1 \
-		$(O)/vm/bench/wake $(O)/vm/bench/blocked_burst)
-	$(Q)O='$(O)' bench/backends $(KERNELS)
+		$(O)/vm/bench/paths/wake $(O)/vm/bench/crowd/blocked_burst)
+	$(Q)O='$(O)' bench/module/backends $(KERNELS)
 
 .PHONY: bench-blocked
 bench-blocked: ## tasks that block their workers: what others notice, and charts

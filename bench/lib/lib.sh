@@ -142,6 +142,16 @@ load() {
 		}' "$dir/load"
 }
 
+# program_of_subject SUBJECT: ours.
+program_of_subject() {
+	case $1 in
+	blocked_*) echo "$O/bench/crowd/$1" ;;
+	device) echo "$O/bench/module/$1" ;;
+	growth) echo "$O/bench/scale/$1" ;;
+	*) echo "$O/bench/paths/$1" ;;
+	esac
+}
+
 # once PEER SUBJECT: one run; prints what came out, or nothing if that peer
 # does not do this.
 once() {
@@ -152,7 +162,7 @@ once() {
 		[[ -z $(server_of "$peer") ]] || serving "$peer" \
 			load '' --seconds "$ECHO_SECONDS"
 		;;
-	parklot:*) "$O/bench/$subject" --runs 1 ;;
+	parklot:*) "$(program_of_subject "$subject")" --runs 1 ;;
 	go:*) "$O/bench/peers/go/peers" "$subject" --runs 1 ;;
 	epoll:* | asio:*) ;;
 	*) "$O/bench/peers/$peer" "$subject" --runs 1 ;;

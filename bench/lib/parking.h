@@ -12,7 +12,7 @@
  *
  * Each figure is a median of single samples, less what it takes to look at the
  * clock; one in which not exactly those wanted were woken is taken again.
- * Where the clock counts instructions (bench/vm), so do they.
+ * Where the clock counts instructions (bench/module/vm), so do they.
  */
 #ifndef BENCH_PARKING_H
 #define BENCH_PARKING_H

@@ -6,7 +6,7 @@
  * It spawns as fast as it can until AHEAD_MAX are alive, and then goes on when
  * half of them have ended.
  */
-#include "lib/task.h"
+#include "../lib/task.h"
 
 #define NR_TASKS	100000
 #define AHEAD_MAX	1024

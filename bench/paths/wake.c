@@ -9,7 +9,7 @@
  */
 #include <sched.h>
 
-#include "lib/task.h"
+#include "../lib/task.h"
 
 #define NR_WAKES	1500
 #define NR_WARM		50

@@ -2,7 +2,7 @@
 /*
  * fib(27), a task for each call: 635621 tasks
  */
-#include "lib/task.h"
+#include "../lib/task.h"
 
 #define N	27
 #define ANSWER	196418

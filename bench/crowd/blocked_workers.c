@@ -5,7 +5,7 @@
  * of the throughput just before those began; with 0 that says how much chance
  * there is in it
  */
-#include "lib/task.h"
+#include "../lib/task.h"
 
 #define NR_WORKERS	2
 #define NR_TINY		10000U

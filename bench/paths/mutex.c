@@ -2,7 +2,7 @@
 /*
  * Eight tasks on two workers count under one mutex: time for each count
  */
-#include "lib/task.h"
+#include "../lib/task.h"
 
 #define NR_TASKS	8
 #define NR_COUNTS	250000		/* of each task */

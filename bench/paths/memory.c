@@ -4,8 +4,8 @@
  * of what all had is given back when they have ended, and how long meanwhile
  * the next task waits
  */
-#include "lib/memory.h"
-#include "lib/task.h"
+#include "../lib/memory.h"
+#include "../lib/task.h"
 
 #define NR_TASKS	100000U
 #define NR_MILLION	1000000U

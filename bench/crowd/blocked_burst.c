@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "lib/task.h"
+#include "../lib/task.h"
 
 #define NR_READERS	4
 #define NR_TINY		1000

@@ -2,7 +2,7 @@
 /*
  * Two tasks on one worker hand a turn to and fro; a round trip is both ways
  */
-#include "lib/task.h"
+#include "../lib/task.h"
 
 #define NR_TRIPS	200000
 

@@ -3,8 +3,8 @@
  * A trickle of work: a task sleeps until the next mark, spawns ten short ones,
  * and sleeps again
  */
-#include "lib/task.h"
-#include "lib/trickle.h"
+#include "../lib/task.h"
+#include "../lib/trickle.h"
 
 static void run_short(void *arg)
 {

@@ -3,7 +3,7 @@
  * skynet: a tree of tasks, ten children each, a million leaves; the leaves'
  * numbers are added up on the way back
  */
-#include "lib/task.h"
+#include "../lib/task.h"
 
 #define NR_CHILDREN	10
 #define NR_LEAVES	1000000U

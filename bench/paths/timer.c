@@ -5,8 +5,8 @@
  */
 #include <pthread.h>
 
-#include "lib/memory.h"
-#include "lib/task.h"
+#include "../lib/memory.h"
+#include "../lib/task.h"
 
 #define NR_PAIRS	2000000		/* by all together */
 #define NR_WARM		10000

@@ -5,7 +5,7 @@
  * The many are spawned with one signal for each SIGNAL_EVERY of them, as
  * a spawner of many does, or each with a signal of its own.
  */
-#include "lib/task.h"
+#include "../lib/task.h"
 
 #define NR_JOINED	200000
 #define NR_MANY		100000

@@ -7,7 +7,7 @@
  */
 #include "ctx/switch.h"
 
-#include "lib/bench.h"
+#include "../lib/bench.h"
 
 #define NR	5000000
 

@@ -6,7 +6,7 @@
  * A thread wakes it at fixed times, and its wait counts from the time that was
  * due. One worker has the storm, so that two processors are enough for both.
  */
-#include "lib/task.h"
+#include "../lib/task.h"
 
 #define NR_WAKES	1000
 #define EVERY_NS	(2 * NSEC_PER_MSEC)

@@ -9,8 +9,8 @@
  */
 #include <pthread.h>
 
-#include "lib/memory.h"
-#include "lib/task.h"
+#include "../lib/memory.h"
+#include "../lib/task.h"
 
 #define NR_AT_LEAST	100000U		/* of what is done many times over */
 #define NR_PARKED	10000U		/* the same of parked tasks */

@@ -6,7 +6,7 @@
 #include <dirent.h>
 #include <unistd.h>
 
-#include "lib/task.h"
+#include "../lib/task.h"
 
 #define NR_TASKS	1000
 #define SETTLE_MS	500

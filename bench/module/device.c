@@ -8,7 +8,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 
-#include "lib/parking.h"
+#include "../lib/parking.h"
 
 #define NR_WORKERS	2
 

@@ -8,7 +8,7 @@
  * off the next.  Of the ten thousand, a fast spawner has them all due within
  * the time that it took; the third case is the same for all peers.
  */
-#include "lib/task.h"
+#include "../lib/task.h"
 
 #define NR_SLEEPS	1000
 #define SLEEP_NS	NSEC_PER_MSEC

@@ -2,7 +2,7 @@
 /*
  * Yielding to each other, on one worker
  */
-#include "lib/task.h"
+#include "../lib/task.h"
 
 #define NR_YIELDS	2000000		/* by all together */
 
