@@ -42,7 +42,8 @@ function worse(key, column,	i, k, x, was, is, by)
 			by[k] = by[k - 1]
 		by[k] = x
 	}
-	x = 100 * (by[int((nr_seeds[key] + 1) / 2)] - 1)
+	x = by[int((nr_seeds[key] + 1) / 2)]
+	x = 100 * (column == 5 ? 1 - 1 / x : x - 1)
 	return x > loss ? x : 0
 }
 
