@@ -50,7 +50,7 @@ FLAGS_sim-asan	:= $(FLAGS_sim) $(FLAGS_asan)
 FLAGS_lto	:= -flto=auto -Wno-maybe-uninitialized
 FLAGS_cov	:= -O0 --coverage -fprofile-update=atomic \
 		   -fno-builtin-fork -DPL_TEST_COVERAGE -DPL_TEST_FAULT
-LINK_static	:= -static
+LINK_static	:= -static -Wl,--strip-debug # all lie in a guest's memory
 LINK_cov	:= -Wl,--wrap=_exit,--wrap=signal
 
 ifndef LIBURING_LIBS
