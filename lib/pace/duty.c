@@ -28,7 +28,7 @@ bool pl__unblocked(struct pl__worker *w)
 
 	if (likely(duty != PL__BLOCKED && duty != PL__STALLED))
 		return false;
-	/* [duty-b] pairs with [duty-a] in sysmon.c and relief.c. */
+	/* [duty-b] pairs with [duty-a] in sysmon.c and stalled.c. */
 	if (!atomic_compare_exchange_strong(&w->duty, &duty, PL__RUNS))
 		return false;
 	pl__duty_uncount(duty);
@@ -82,30 +82,24 @@ bool pl__is_above_active(uint32_t index)
 
 void pl__spare_begin(struct pl__worker *w)
 {
-	_Atomic uint32_t *crew_word = load_relaxed(&w->crew_word);
-
 	store_relaxed(&w->is_spare, true);
-	if (crew_word)
-		store_relaxed(crew_word, 1);
+	crew_set_idle(w, true);
 	atomic_fetch_add(&pl__rt.nr_blocked, 1);
 	atomic_fetch_add(&pl__rt.nr_seen, 1);
-	/* [duty-b] pairs with [duty-a] in sysmon.c and relief.c. */
+	/* [duty-b] pairs with [duty-a] in sysmon.c and stalled.c. */
 	pl__duty_uncount(atomic_exchange(&w->duty, PL__BLOCKED));
 }
 
 void pl__spare_end(struct pl__worker *w)
 {
-	_Atomic uint32_t *crew_word = load_relaxed(&w->crew_word);
-
 	store_relaxed(&w->is_spare, false);
 	pl__unblocked(w);
-	if (crew_word)
-		store_relaxed(crew_word, 0);
+	crew_set_idle(w, false);
 }
 
 void pl__spare_begin_to_compute(struct pl__worker *w)
 {
-	/* [duty-b] pairs with [duty-a] in sysmon.c and relief.c. */
+	/* [duty-b] pairs with [duty-a] in sysmon.c and stalled.c. */
 	pl__duty_uncount(atomic_exchange(&w->duty, PL__STALLED));
 }
 
@@ -118,7 +112,7 @@ bool pl__spare_stop_to_compute(struct pl__worker *w)
 	pl__aside_renew_compute();
 	atomic_fetch_add(&pl__rt.nr_blocked, 1);
 	atomic_fetch_add(&pl__rt.nr_seen, 1);
-	/* [duty-b] pairs with [duty-a] in sysmon.c and relief.c. */
+	/* [duty-b] pairs with [duty-a] in sysmon.c and stalled.c. */
 	if (atomic_compare_exchange_strong(&w->duty, &duty, PL__BLOCKED))
 		atomic_fetch_sub(&pl__rt.nr_stalled, 1);
 	else

@@ -4,6 +4,7 @@
 #include "base/sys.h"
 #include "pace/notify.h"
 #include "pace/pace.h"
+#include "queue/ready.h"
 
 #include <string.h>
 
@@ -115,8 +116,7 @@ static uint64_t nr_waiting(void)
 	uint64_t sum = 0;
 
 	for (i = 0; i < nr; i++)
-		sum += pl__deque_len(&pl__rt.workers[i]->deque) +
-		       pl__deque_len(&pl__rt.workers[i]->events);
+		sum += pl__nr_queued(pl__rt.workers[i]);
 	return sum ? sum : 1;
 }
 

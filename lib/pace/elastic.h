@@ -4,7 +4,7 @@
  *
  * `active` workers are meant to run: the target at first.  All else follows
  * from it: a submitter notifies while fewer run, and wakes sysmon otherwise; a
- * worker above it is surplus, see rt.h.  A second worker for what one could do
+ * worker above it is surplus (pace.h).  A second worker for what one could do
  * costs a wake, a sleep and cold caches for each batch of events, and takes a
  * processor from what sends them; but a tree of tasks takes half of the time.
  * No rule tells the two apart, so sysmon tries:

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 #include "pace/sysmon_wake.h"
-#include "base/atfork.h"
 #include "base/sys.h"
 #include "queue/ready.h"
 
@@ -96,16 +95,8 @@ void pl__sysmon_bell_close(void)
 	if (bell.event_plus_1)
 		pl__close(bell.event_plus_1 - 1);
 	bell.event_plus_1 = 0;
-}
-
-/* A child of fork() has no sysmon that polls. */
-static void sysmon_wake_atfork_child(void)
-{
-	pl__sysmon_bell_close();
 	store_relaxed(&bell.is_polling, false);
 }
-
-PL_ATFORK_CHILD(sysmon_wake_atfork_child);
 
 /* ---- wakes it ---- */
 

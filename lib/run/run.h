@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * sched: the next task of a worker, and the switch to it
+ * run: the next task of a worker, and the switch to it
  *
  * Each task runs on a stack of its own.  A task that blocks switches straight
  * to the next ready task or, if there is none, to the worker's loop (worker.c),
@@ -12,24 +12,24 @@
  * calls first (bthread's "remained").  The callback may make a task ready,
  * unlock or free; it does not switch, allocate or fail.
  */
-#ifndef PL_SCHED_H
-#define PL_SCHED_H
+#ifndef PL_RUN_H
+#define PL_RUN_H
 
 #include "queue/aside.h"
+#include "queue/ready.h"
+#include "queue/rt.h"
+#include "queue/task.h"
+#include "queue/worker.h"
 #include "pace/duty.h"
 #include "pace/notify.h"
 #include "pace/pace.h"
-#include "queue/ready.h"
 #include "pace/retry.h"
-#include "queue/rt.h"
-#include "run/spare.h"
-#include "run/steal.h"
 #include "pace/sysmon_wake.h"
-#include "queue/task.h"
-#include "run/task_exit.h"
-#include "run/stack_wait.h"
-#include "queue/worker.h"
 #include "pace/worker_thread.h"
+#include "run/spare.h"
+#include "run/stack_wait.h"
+#include "run/steal.h"
+#include "run/task_exit.h"
 #include "ctx/cxx.h"
 #include "ctx/self.h"
 #include "base/inject.h"
@@ -108,4 +108,4 @@ static inline void pl__block(void (*after)(void *arg), void *arg)
 	pl__leave(w, t, pl__next_prepared(w), after, arg);
 }
 
-#endif /* PL_SCHED_H */
+#endif /* PL_RUN_H */

@@ -154,4 +154,5 @@ void pl__sysmon_sleep_fini(void)
 	fds = NULL;
 }
 
+/* A child of fork() has no sysmon that polls. */
 PL_ATFORK_CHILD(pl__sysmon_sleep_fini);
