@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 #
-# awk -v name=NAME -f scripts/mutate.awk LIST FILE: prints FILE with the edit that
+# awk -v name=NAME -f scripts/edit.awk LIST FILE: prints FILE with the edit that
 # LIST has under NAME, as selftests/sim/MUTANTS says.  Fails unless the old text is
 # there once.
 
