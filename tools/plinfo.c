@@ -5,7 +5,7 @@
  * It starts a runtime as they would, with what they would find in the
  * environment, and looks at the device itself for the reason.
  */
-#include "base/probe.h"
+#include "base/base.h"
 #include "mem/valgrind.h"
 
 #include <errno.h>

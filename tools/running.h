@@ -4,7 +4,7 @@
  *
  * How many compute, and how many are blocked in which call: as /proc says of
  * their threads, at the time of the look; and since when.  The process notes
- * when it first saw a worker as it is (lib/watch/since.h), as far as it looks;
+ * when it first saw a worker as it is (lib/watch/watch.h), as far as it looks;
  * so each look here is noted as well.
  */
 #ifndef TOOLS_RUNNING_H

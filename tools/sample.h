@@ -6,7 +6,7 @@
 #define TOOLS_SAMPLE_H
 
 #include "peek.h"
-#include "queue/latency_hist.h"
+#include "queue/latency.h"
 
 #include <parklot.h>
 

@@ -28,12 +28,13 @@ int pl__atfork_install(void);
 
 /* Each child calls @noun_atfork_child before fork() returns there. */
 #define PL_ATFORK_CHILD(noun_atfork_child)				\
-	static struct pl__atfork __atfork_child = {			\
+	static struct pl__atfork noun_atfork_child##_entry = {		\
 		noun_atfork_child, NULL					\
 	};								\
-	static void __attribute__((constructor)) __atfork_child_add(void) \
+	static void __attribute__((constructor))			\
+	noun_atfork_child##_add(void)					\
 	{								\
-		pl__atfork_add(&__atfork_child);			\
+		pl__atfork_add(&noun_atfork_child##_entry);		\
 	}								\
 	struct pl__atfork
 

@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define PL_CACHELINE		64
 #define __pl_aligned(n)		__attribute__((aligned(n)))
@@ -160,6 +161,69 @@ static inline void pl__full_barrier(void)
 # define PL_TLS_EARLY	__attribute__((tls_model("initial-exec")))
 #else
 # define PL_TLS_EARLY
+#endif
+
+/*
+ * grown: structs that the library fills in, and that grow at their end
+ *
+ * A caller's struct begins with its size, by the header that it was built with.
+ * That of an older header is smaller than the library's, but has the fields of
+ * the first one; that of a newer header is larger.
+ */
+
+/* The size of a struct of which @field was the last in the first header. */
+#define PL__GROWN_FIRST(type, field) \
+	(offsetof(type, field) + sizeof(((type *)0)->field))
+
+static inline size_t pl__grown_both(const void *callers, size_t known)
+{
+	size_t size = *(const size_t *)callers;
+
+	return size < known ? size : known;
+}
+
+static inline bool pl__grown_is_valid(const void *callers, size_t first)
+{
+	return callers && *(const size_t *)callers >= first;
+}
+
+/* Reads a valid struct to @own, of @known bytes; what it lacks is 0. */
+static inline void pl__grown_read(void *own, size_t known, const void *callers)
+{
+	memset(own, 0, known);
+	memcpy(own, callers, pl__grown_both(callers, known));
+}
+
+/* Writes @own to a valid struct, which keeps its size. */
+static inline void pl__grown_write(void *callers, const void *own, size_t known)
+{
+	memcpy((size_t *)callers + 1, (const size_t *)own + 1,
+	       pl__grown_both(callers, known) - sizeof(size_t));
+}
+
+/*
+ * probe: points that bpftrace, perf and gdb find by name, "parklot:NAME"
+ *
+ * Each is a nop, and a note that says where its arguments are at that moment
+ * (systemtap's sys/sdt.h); without that header there are none.  So arguments
+ * are values that the code has anyway; but of at least 32 bits, as gdb does not
+ * know all names of smaller registers.  parklot-debug(7) lists the probes.
+ */
+
+#if defined(__has_include)
+# if __has_include(<sys/sdt.h>)
+#  include <sys/sdt.h>
+# endif
+#endif
+
+#ifdef DTRACE_PROBE
+# define PL_PROBE1(name, a)		DTRACE_PROBE1(parklot, name, a)
+# define PL_PROBE2(name, a, b)		DTRACE_PROBE2(parklot, name, a, b)
+# define PL_PROBE3(name, a, b, c)	DTRACE_PROBE3(parklot, name, a, b, c)
+#else
+# define PL_PROBE1(name, a)		((void)(a))
+# define PL_PROBE2(name, a, b)		((void)(a), (void)(b))
+# define PL_PROBE3(name, a, b, c)	((void)(a), (void)(b), (void)(c))
 #endif
 
 #endif /* PL_BASE_H */

@@ -14,7 +14,7 @@
 #ifndef PL_TOPOLOGY_H
 #define PL_TOPOLOGY_H
 
-#include "base/cpu_set.h"
+#include "base/sys.h"
 
 #define PL__TOPOLOGY_ROOT	"/sys/devices/system"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 #include "ctx/self.h"
-#include "base/fault.h"
+#include "base/inject.h"
 #include "base/atfork.h"
 #include "base/lock.h"
 #include "base/sys.h"

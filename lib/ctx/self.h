@@ -2,7 +2,7 @@
 /*
  * self: identifies the calling thread
  *
- * The only user of thread-local variables, but for base/own_wait.c.  A task may
+ * The only user of thread-local variables, but for base/lock.c.  A task may
  * continue on another thread, and compilers keep the address of a __thread
  * variable across the switch; so these functions return values, are never
  * inlined, and are called again after every switch.

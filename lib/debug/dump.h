@@ -5,6 +5,8 @@
 #ifndef PL_DUMP_H
 #define PL_DUMP_H
 
+#include "base/base.h"
+
 #include "parklot.h"
 
 /*
@@ -12,5 +14,19 @@
  * *@report, which may be NULL.  The caller keeps the runtime from ending.
  */
 void pl__dump_left(struct pl_stop_report *report);
+
+/*
+ * dump_signal: pl_dump() to standard error at a signal
+ *
+ * The signal handler only counts the signal; a thread of its own, which exists
+ * if a signal was chosen, does what no handler may.  That thread takes the
+ * signal itself if all of the program's threads block it, as the library's do.
+ */
+
+/* @sig 0: none.  -EINVAL: it cannot be caught; -EAGAIN: no thread. */
+int pl__dump_signal_start(int sig);
+
+/* The handler stays installed, and does nothing. */
+void pl__dump_signal_stop(void);
 
 #endif /* PL_DUMP_H */

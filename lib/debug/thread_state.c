@@ -2,7 +2,7 @@
 #include "debug/thread_state.h"
 #include "base/base.h"
 #include "base/sys.h"
-#include "debug/syscall_name.h"
+#include "debug/names.h"
 
 #include <stdio.h>
 #include <stdlib.h>

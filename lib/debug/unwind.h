@@ -14,6 +14,7 @@
 #define PL_UNWIND_H
 
 #include "ctx/switch.h"
+#include "base/sigsafe_buf.h"
 
 #define PL__UNWIND_MAX	24
 
@@ -25,5 +26,20 @@ struct pl__unwind {
 
 /* Unwinds the context that saved @sp, on a stack that ends at @high. */
 void pl__unwind_from(struct pl__unwind *tr, const void *sp, const void *high);
+
+/*
+ * symbol: the symbol at an address of the program
+ *
+ * Asks the dynamic linker, which may make the caller wait for its lock.
+ */
+
+/* True: @pc is code, and follows a call. */
+bool pl__symbol_is_return(uintptr_t pc);
+
+/*
+ * Puts "program+0x1234", which addr2line takes, and " function+0x34" if the
+ * function is exported.  For a return address it puts that of the call.
+ */
+void pl__symbol_put(struct pl__sigsafe_buf *t, uintptr_t pc, bool is_return);
 
 #endif /* PL_UNWIND_H */

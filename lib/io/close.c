@@ -23,7 +23,7 @@
  * request that was added later may have been, and is made again, which finds
  * out.
  */
-#include "io/io_order.h"
+#include "io/io.h"
 #include "base/inject.h"
 #include "ring/ring.h"
 #include "run/run.h"

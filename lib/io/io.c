@@ -16,12 +16,9 @@
  * An ordinary thread has no ring: it spawns a task that makes a proxy request.
  */
 #include "io/io.h"
-#include "io/io_order.h"
-#include "io/io_request.h"
-#include "io/refused.h"
-#include "ring/sync_op.h"
-#include "rt/spawn.h"
-#include "queue/background.h"
+#include "ring/ring.h"
+#include "rt/runtime.h"
+#include "queue/aside.h"
 #include "pace/notify.h"
 #include "base/sys.h"
 

@@ -12,8 +12,6 @@
  * nothing after it, it is made again with the rest.
  */
 #include "io/io.h"
-#include "io/io_order.h"
-#include "io/io_request.h"
 #include "base/sys.h"
 
 #include "parklot.h"

@@ -135,3 +135,21 @@ int pl_poll(int fd, uint32_t events, uint64_t deadline_ns)
 {
 	return pl__io_poll(fd, events, deadline_ns);
 }
+
+#ifdef PL_TSAN
+
+#include <sanitizer/tsan_interface.h>
+
+static char all_io;
+
+void pl__io_order_release(void)
+{
+	__tsan_release(&all_io);
+}
+
+void pl__io_order_acquire(void)
+{
+	__tsan_acquire(&all_io);
+}
+
+#endif

@@ -25,7 +25,7 @@
 #include "base/atfork.h"
 #include "base/lock.h"
 #include "base/sys.h"
-#include "rt/spawn.h"
+#include "rt/runtime.h"
 #include "wait/wait.h"
 
 static struct proxies {

@@ -12,7 +12,7 @@
 #define PL_PROXY_CALL_H
 
 #include "base/list.h"
-#include "queue/wait_entry.h"
+#include "queue/task.h"
 
 /* L: the lock of proxy_call.c is held. */
 struct pl__proxy_call {

@@ -21,7 +21,7 @@
  * idle: a run that the cleaner took is not got, and an area in which a run is
  * being cleaned is not all idle, so it is not unmapped.
  */
-#include "mem/stack_pool.h"
+#include "mem/stack.h"
 #include "base/inject.h"
 #include "base/sys.h"
 

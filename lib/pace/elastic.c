@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
-#include "pace/elastic.h"
-#include "base/probe.h"
+#include "pace/pace.h"
+#include "base/base.h"
 #include "base/sys.h"
 #include "pace/notify.h"
-#include "pace/pace.h"
 #include "queue/ready.h"
 
 #include <string.h>

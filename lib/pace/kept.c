@@ -5,7 +5,6 @@
 #include "pace/notify.h"
 #include "pace/pace.h"
 #include "queue/ready.h"
-#include "pace/sysmon_wake.h"
 
 #define SOON_NS		(5 * 1000 * 1000ULL)	/* others follow as soon */
 #define LATE_NS		(200 * 1000ULL)	/* of a worker that takes tasks */

@@ -4,7 +4,7 @@
  *
  * The deadline of a task's wait is in the bucket of its worker.  If the worker
  * is idle when that is due, it sleeps until the deadline, and the timer thread
- * need not wake, see time/timer_kept.c.  If it is not idle, it calls what is
+ * need not wake, see time/timer_thread.c.  If it is not idle, it calls what is
  * due where it looks for events; but it may be in a long task, or blocked.  So
  * at each look sysmon tells the timer thread of what those workers keep that
  * are in the same task as at the look before, or are late; and of all that are

@@ -23,6 +23,8 @@
 #define PL_PACE_H
 
 #include "queue/rt.h"
+#include "ring/ring.h"
+#include "base/base.h"
 
 /* Fewer workers run than are meant to. */
 static inline bool pl__is_short(void)
@@ -68,5 +70,150 @@ static inline bool pl__is_surplus(struct pl__worker *w)
 	       pl__nr_running() > load_relaxed(&pl__rt.active) &&
 	       pl__is_above_active(w->index);
 }
+
+/*
+ * duty: what a worker does, as all others see it, and the counters of that
+ *
+ * The counter goes up before a worker is marked, and the thread that takes the
+ * mark back lowers it: so none falls below zero.  [duty-a] and [duty-b] are
+ * drawn in sysmon.c.
+ */
+
+static inline bool pl__has_io(struct pl__worker *w)
+{
+	return w->ring && pl__ring_is_busy(w->ring);
+}
+
+/* The worker leaves PL__RUNS for @duty, and returns to PL__RUNS. */
+void pl__worker_leaves(struct pl__worker *w, enum pl__duty duty);
+void pl__worker_runs(struct pl__worker *w);
+
+/*
+ * The worker has a next task, or does something else than it was marked for:
+ * takes BLOCKED or STALLED back.  True: it was BLOCKED.
+ */
+bool pl__unblocked(struct pl__worker *w);
+
+/* The caller has taken @duty back: lowers its counters. */
+void pl__duty_uncount(uint32_t duty);
+
+/*
+ * @w, which runs or is counted as idle, becomes a spare.  The caller issues a
+ * full barrier and notifies.
+ */
+void pl__spare_begin(struct pl__worker *w);
+
+/* The spare @w computes: nr_stalled has it already. */
+void pl__spare_begin_to_compute(struct pl__worker *w);
+
+/*
+ * The spare @w is about to block, or through with its task: true: it computes
+ * no more.  The caller looks whether another task may.
+ */
+bool pl__spare_stop_to_compute(struct pl__worker *w);
+
+/* @w is a spare no more, and runs. */
+void pl__spare_end(struct pl__worker *w);
+
+/*
+ * relief: workers that run beside stalled ones, which compute for long
+ *
+ * No task is preempted, but the kernel shares the processors among threads.  So
+ * while tasks wait, and fewer workers take tasks than are meant to run, sysmon
+ * marks each worker that has been in one task for stall_ns as STALLED: it no
+ * longer counts as running, and another worker, its relief, is notified or
+ * started as for a blocked one.  The stalled worker takes the mark back at its
+ * next task; then it may be surplus, and parks.
+ *
+ * A task that did so is expected to do so again, see aside.h, and is set
+ * aside for a spare, which is STALLED from before it begins, see aside.h.  So a
+ * pool of long computations does not take the reliefs as well.
+ *
+ * So many workers may be stalled as the limit says, of either kind: as many as
+ * there are processors to use.  More would only take time from each other.
+ * While tasks are set aside for want of that, and none is taken, or no worker
+ * takes any task, the limit is raised by one, each time after twice the time.
+ *
+ *	worker that parks		stalled worker, next task
+ *	nr_idle++	[idle-a]	nr_stalled--		[relief-a]
+ *	full barrier			full barrier
+ *	if (nr_stalled < limit) [relief-b]	if (nr_idle)
+ *		look at those set aside		notify
+ *	park
+ *
+ *	sysmon				worker that sets a task aside
+ *	word = ASLEEP			queue it
+ *	full barrier	[compute-a]	full barrier		[compute-b]
+ *	if (one is set aside to compute)	if (word is ASLEEP)
+ *		do not sleep			wake sysmon
+ *
+ * Invariant: sysmon does not sleep while such a task waits.  Otherwise the
+ * limit is never raised, and the task waits until a stalled worker is through.
+ *
+ * Invariant: a task that may compute is not left to a parked worker.  Either
+ * the worker that parks finds the lower nr_stalled and looks, or the one that
+ * lowers it finds nr_idle and notifies; otherwise the task waits although too
+ * few compute.  sysmon raises the limit in the same way.
+ */
+
+/* The caller lowered nr_stalled, or raised the limit: notifies if need be. */
+void pl__relief_recheck(void);
+
+/*
+ * sysmon, at each look: sets the limit.  @is_short: tasks wait, and workers
+ * that compute are why too few take them.
+ */
+void pl__relief_look(uint64_t now, bool is_short);
+
+/* sysmon: tasks wait until one more may compute, so it has to look on. */
+bool pl__relief_is_due(void);
+
+/* Before sysmon starts. */
+void pl__relief_reset(void);
+
+/*
+ * elastic: as many workers run as pay, up to the target
+ *
+ * `active` workers are meant to run: the target at first.  All else follows
+ * from it: a submitter notifies while fewer run, and wakes sysmon otherwise; a
+ * worker above it is surplus (pace.h).  A second worker for what one could do
+ * costs a wake, a sleep and cold caches for each batch of events, and takes a
+ * processor from what sends them; but a tree of tasks takes half of the time.
+ * No rule tells the two apart, so sysmon tries:
+ *
+ *	RESTS -> MEASURES -> SETTLES -> TRIES -> RESTS
+ *	         10 ms       2 ms       10 ms
+ *
+ * It tries half as many where these could use as much processor time, and twice
+ * as many where all is used, or tasks wait for 0.1 ms.  More are kept if they
+ * take more tasks; or as many, these wait shorter, and fewer would not save 15
+ * percent of the processor time.  A verdict holds for 20 ms, one against more
+ * for 0.3 s, and each of the same kind for four times as long, up to 2 s.
+ * After 0.1 s with nothing to do all run again.
+ *
+ * Where fewer run than may, it does not wait for a trial: it raises the number
+ * where tasks wait for 0.1 ms, or, if fewer have won one, for 1 ms and twice as
+ * long as then; or behind a task that computes.
+ */
+
+/*
+ * While no sysmon and no worker runs, and there are lots: the number is the
+ * target, and stays so unless it is elastic.
+ */
+void pl__elastic_start(bool is_elastic);
+
+/* Looks for a task of all workers; wraps around, as each one's count does. */
+uint32_t pl__nr_ticks(void);
+
+/* The target has changed: so many run. */
+void pl__elastic_follow(void);
+
+/*
+ * sysmon: sets the number; true: raised, and notified.  @has_work: tasks wait.
+ */
+bool pl__elastic_look(uint64_t now, bool has_work);
+
+/* sysmon: the time until the next look, @ns at most. */
+uint64_t pl__elastic_interval(uint64_t ns, bool has_work);
 
 #endif /* PL_PACE_H */

@@ -6,15 +6,12 @@
  * timeout.  The next thread that ends joins it; the thread that stops the
  * runtime joins the last.  So at most one ended thread is not joined.
  */
-#include "queue/inbox.h"
+#include "pace/worker_thread.h"
+#include "queue/ready.h"
 #include "pace/kept.h"
 #include "queue/place.h"
-#include "pace/duty.h"
-#include "pace/notify.h"
 #include "pace/pace.h"
-#include "queue/ready.h"
-#include "pace/retry.h"
-#include "pace/worker_thread.h"
+#include "pace/notify.h"
 #include "base/inject.h"
 #include "ring/ring.h"
 #include "base/sys.h"
@@ -369,4 +366,44 @@ void pl__worker_free_all(void)
 	store_relaxed(&pl__rt.nr_alive, 0);
 	for (i = 0; i < nr; i++)
 		worker_free(pl__rt.workers[i]);
+}
+
+/*
+ * retry: retries after a while what failed for want of memory or threads
+ */
+
+#define RETRY_NS	(10 * 1000 * 1000)
+
+void (*pl__retry_stacks)(void);
+
+static void retry_deferred(void);
+
+void pl__retry_deferred_in(uint64_t ns)
+{
+	pl__timers_remind(pl__rt.timers, pl__now_ns() + ns, retry_deferred);
+}
+
+/*
+ * Runs in the timer thread: a blocked worker cannot retry, and a worker that is
+ * about to park should not spend its time on giving stacks back.
+ */
+static void retry_deferred(void)
+{
+	uint64_t ns;
+
+	if (!pl__rt_enter()) {
+		pl__retry_later();
+		return;
+	}
+	pl__retry_stacks();
+	pl__notify_if_work();
+	ns = pl__stacks_age(&pl__rt.stacks, pl__now_ns());
+	if (ns != UINT64_MAX)
+		pl__retry_deferred_in(ns);
+	pl__rt_exit();
+}
+
+void pl__retry_later(void)
+{
+	pl__retry_deferred_in(RETRY_NS);
 }

@@ -22,6 +22,7 @@
 #define PL_WORKER_THREAD_H
 
 #include "queue/worker.h"
+#include "base/base.h"
 
 /*
  * Starts a worker, searching if @is_searcher.  -EBUSY: enough are alive;
@@ -53,5 +54,18 @@ bool pl__is_end_due(void);
  * no more, and its thread is to end.
  */
 bool pl__worker_end(struct pl__worker *w);
+
+/*
+ * retry: retries after a while what failed for want of memory or threads
+ */
+
+/* Memory or threads were refused: retries after a while. */
+void pl__retry_later(void);
+
+/* Also gives back stacks that no task uses: in @ns at the latest. */
+void pl__retry_deferred_in(uint64_t ns);
+
+/* Set by task_exit.c: tasks may wait for memory for stacks. */
+extern void (*pl__retry_stacks)(void);
 
 #endif /* PL_WORKER_THREAD_H */

@@ -93,3 +93,122 @@ void pl__lots_stop(struct pl__lots *lots)
 		atomic_fetch_or(lots->lot[i].seq, 1);
 	lots->ops->wake(lots, 0, UINT32_MAX);
 }
+
+/*
+ * lot_futex: sleepers in a list of the lot's, each on a futex of its own
+ *
+ * So the order of waking and the exact counts are those of the device.
+ */
+
+bool pl__lot_list(struct pl__lots *lots, uint32_t i, struct pl__lot_entry *e,
+		  struct pl__bell *bell, uint32_t seq)
+{
+	struct pl__lot *lot = &lots->lot[i];
+	bool same;
+
+	pl__parker_arm(&e->parker, bell);
+	pl__lock(&lot->lock);
+	list_add(&e->list, &lot->sleepers);
+	/* [lot-a] pairs with [lot-b] in pl__lot_list_wake(). */
+	atomic_fetch_add(&lot->nr_parked, 1);
+	PL_INJECT("lot-a");
+	/* [lot-c] pairs with [lot-pub] in pl__lots_signal(). */
+	same = atomic_load(lot->seq) == seq;
+	if (!same) {
+		list_del_init(&e->list);
+		atomic_fetch_sub(&lot->nr_parked, 1);
+	}
+	pl__unlock(&lot->lock);
+	return same;
+}
+
+bool pl__lot_unlist(struct pl__lots *lots, uint32_t i, struct pl__lot_entry *e)
+{
+	struct pl__lot *lot = &lots->lot[i];
+	bool listed;
+
+	pl__lock(&lot->lock);
+	listed = !list_empty(&e->list);
+	if (listed) {
+		list_del_init(&e->list);
+		atomic_fetch_sub(&lot->nr_parked, 1);
+	}
+	pl__unlock(&lot->lock);
+	return listed;
+}
+
+static struct pl__lot_entry *take_last_parked(struct pl__lot *lot)
+{
+	struct pl__lot_entry *e = NULL;
+
+	pl__lock(&lot->lock);
+	if (!list_empty(&lot->sleepers)) {
+		e = list_entry(lot->sleepers.next, struct pl__lot_entry, list);
+		list_del_init(&e->list);
+		atomic_fetch_sub(&lot->nr_parked, 1);
+	}
+	pl__unlock(&lot->lock);
+	return e;
+}
+
+uint32_t pl__lot_list_wake(struct pl__lots *lots, uint32_t i, uint32_t nr)
+{
+	struct pl__lot *lot = &lots->lot[i];
+	struct pl__lot_entry *e;
+	uint32_t woken = 0;
+
+	/* [lot-b] pairs with [lot-a] in pl__lot_list(). */
+	while (woken < nr && atomic_load(&lot->nr_parked)) {
+		e = take_last_parked(lot);
+		if (!e)
+			break;
+		PL_INJECT("lot-b");
+		pl__parker_unpark(&e->parker);
+		woken++;
+	}
+	return woken;
+}
+
+static enum pl__lot_reason lot_futex_park(struct pl__lots *lots, uint32_t i,
+					  struct pl__lot_entry *e,
+					  uint64_t deadline_ns, uint32_t seq)
+{
+	if (!pl__lot_list(lots, i, e, NULL, seq))
+		return PL__LOT_CHANGED;
+	if (pl__parker_park(&e->parker, deadline_ns))
+		return PL__LOT_WOKEN;
+	if (pl__lot_unlist(lots, i, e))
+		return PL__LOT_LATE;
+	/*
+	 * The waker that removed this worker from the list is about to wake it.
+	 */
+	pl__parker_park(&e->parker, UINT64_MAX);
+	return PL__LOT_WOKEN;
+}
+
+static uint32_t lot_futex_wake(struct pl__lots *lots, uint32_t first,
+			       uint32_t nr)
+{
+	uint32_t i, woken = 0;
+
+	for (i = 0; i < lots->nr && woken < nr; i++)
+		woken += pl__lot_list_wake(lots, (first + i) % lots->nr,
+					   nr - woken);
+	return woken;
+}
+
+static void lot_futex_fini(struct pl__lots *lots)
+{
+	(void)lots;
+}
+
+static const struct pl__lots_ops futex_ops = {
+	.park	= lot_futex_park,
+	.wake	= lot_futex_wake,
+	.fini	= lot_futex_fini,
+};
+
+void pl__lots_futex_init(struct pl__lots *lots)
+{
+	lots->ops = &futex_ops;
+}

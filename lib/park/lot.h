@@ -26,7 +26,7 @@
  * signaller reads the exact number at once.  A worker that it counts as woken
  * was asleep or about to sleep, and reports PL__LOT_WOKEN.
  *
- * Two back ends hold the sleepers: lot_futex.c in a list of its own, lot_dev.c
+ * Two back ends hold the sleepers: lot.c in a list of its own, lot_dev.c
  * in /dev/parklot.  The list holds a worker that sleeps in its ring, as it can
  * wake that, unless the device polls the ring for it.
  */
@@ -151,7 +151,7 @@ uint32_t pl__lots_signal(struct pl__lots *lots, uint32_t first, uint32_t nr);
 /* Sets the stop bit of each lot, and wakes all workers. */
 void pl__lots_stop(struct pl__lots *lots);
 
-/* lot_futex.c */
+/* lot.c */
 void pl__lots_futex_init(struct pl__lots *lots);
 uint32_t pl__lot_list_wake(struct pl__lots *lots, uint32_t i, uint32_t nr);
 
@@ -159,7 +159,7 @@ uint32_t pl__lot_list_wake(struct pl__lots *lots, uint32_t i, uint32_t nr);
 int pl__lots_dev_init(struct pl__lots *lots);
 
 /*
- * lot_crew.c: the device sees when workers of the crew block.  It counts them,
+ * lot_dev.c: the device sees when workers of the crew block.  It counts them,
  * on a line for each processor, and wakes a parked worker if too few run while
  * there is a backlog.
  */

@@ -6,7 +6,7 @@
 #define PL_RT_H
 
 #include "ctx/self.h"
-#include "ds/fifo.h"
+#include "ds/mpsc.h"
 #include "queue/worker.h"
 #include "time/timer.h"
 
@@ -25,7 +25,7 @@ struct pl__stackless {
 	struct pl__link		*head[3];	/* L: by stack class */
 };
 
-/* The program's tasks, where max_tasks limits them; see rt/task_limit.c. */
+/* The program's tasks, where max_tasks limits them; see rt/spawn.c. */
 struct pl__task_limit {
 	_Atomic uint32_t	nr;	/* on it spawners wait */
 	_Atomic uint32_t	nr_waiting;	/* spawners that wait */
@@ -56,7 +56,7 @@ struct pl__aside {
 	_Atomic uint64_t	nr_spares;	/* spares that were started */
 };
 
-/* Ready tasks of PL_SPAWN_BACKGROUND, see background.h.  L: lock is held. */
+/* Ready tasks of PL_SPAWN_BACKGROUND, see aside.h.  L: lock is held. */
 struct pl__background {
 	struct pl__lock		lock;
 	_Atomic uint32_t	nr;	/* changed under lock; read without */
@@ -104,7 +104,7 @@ struct pl__stripe {
 #define PL__NR_WORKER_BUCKETS	256
 #define PL__NR_THREAD_BUCKETS	16
 
-/* At most so many inboxes, see inbox.h. */
+/* At most so many inboxes, see ready.h. */
 #define PL__NR_INBOXES		64
 
 struct pl__inbox_line {
@@ -138,7 +138,7 @@ struct pl__rt {
 	_Atomic uint32_t	nr_started;	/* workers[0 .. nr_started) */
 	_Atomic uint32_t	nr_alive;	/* workers with a thread */
 	_Atomic uint32_t	target;	/* workers meant to run, at most */
-	_Atomic uint32_t	active;	/* workers meant to run: elastic.h */
+	_Atomic uint32_t	active;	/* workers meant to run: pace.h */
 	_Atomic uint32_t	sysmon;		/* enum pl__sysmon_state */
 	_Atomic uint32_t	gates;		/* PL__GATE_* */
 	/* bits of enum pl__level; 0: flat; sysmon writes: place.h */
@@ -151,7 +151,7 @@ struct pl__rt {
 	_Atomic uint32_t	nr_blocked;	/* workers outside of a crew */
 	_Atomic uint32_t	nr_seen;	/* in nr_blocked, by sysmon */
 	_Atomic uint32_t	nr_in_hook;	/* in nr_blocked, in the hook */
-	_Atomic uint32_t	nr_stalled;	/* workers, see relief.h */
+	_Atomic uint32_t	nr_stalled;	/* workers, see pace.h */
 	/* sysmon writes: others in one task for as long, at its last look. */
 	_Atomic uint32_t	nr_long;
 	_Atomic uint32_t	stalled_limit;	/* sysmon writes */
@@ -219,7 +219,7 @@ static inline uint32_t pl__nr_blocked(void)
 	       pl__crew_nr_blocked(&pl__rt.lots);
 }
 
-/* How many more workers may compute for long, see relief.h. */
+/* How many more workers may compute for long, see pace.h. */
 static inline uint32_t pl__nr_may_compute(void)
 {
 	/* [relief-b] pairs with [relief-a] in pl__relief_recheck(). */

@@ -6,16 +6,160 @@
 #ifndef PL_TASK_H
 #define PL_TASK_H
 
-#include "queue/wait_single.h"
+#include "base/list.h"
+#include "park/parker.h"
+#include "base/inject.h"
 #include "mem/slab.h"
 #include "mem/stack.h"
 #include "ctx/switch.h"
 #include "ds/mpsc.h"
-#include "queue/wait_entry.h"
 
 #include "parklot.h"
 
 #include <string.h>
+
+/*
+ * wait_entry: a task or thread that waits on a word
+ *
+ * It is in the task's slot, which is never unmapped.  So a late waker (a timer,
+ * an interrupt) may still read it, under the lock of the bucket that its word
+ * hashes to.
+ */
+
+/* What a wait is for, as dumps show it; PL__FOR_x is among the wait's flags. */
+enum pl__for {
+	PL__FOR_WORD,
+	PL__FOR_MUTEX,
+	PL__FOR_COND,
+	PL__FOR_RWLOCK,
+	PL__FOR_SEM,
+	PL__FOR_LATCH,
+	PL__FOR_BARRIER,
+	PL__FOR_ONCE,
+	PL__FOR_CHAN,
+	PL__FOR_QUEUE,
+	PL__FOR_JOIN,
+	PL__FOR_SLEEP,
+	PL__FOR_SCOPE,
+	PL__FOR_IO,
+	PL__FOR_SPAWN,
+	PL__FOR_GETADDRINFO,
+	PL__FOR_GETNAMEINFO,
+	PL__NR_FOR,
+};
+
+/*
+ * B: the bucket's lock is held.  O: owner, the waiter, while it does not wait.
+ */
+struct pl__wait_entry {
+	union {
+		struct pl__list	list;		/* B: in its bucket */
+		char		name[16]; /* O: the task's, before it runs */
+	};
+	/*
+	 * B, A: the word waited on, or NULL; low bits: 1 a single-waiter slot,
+	 * 2 or 3 wait_lone.h
+	 */
+	_Atomic(_Atomic uint32_t *) word;
+	union {
+		pl_timer_t	timer; /* B: a task's deadline, armed, or 0 */
+		struct pl__parker parker;	/* used by a thread */
+		uint64_t	ready_ns; /* O: spawned then, if sampled */
+	};
+	uint32_t		nr; /* B: number of the wait, for its timer */
+	int			reason;		/* B: what pl__wait() returns */
+	/* O: interrupts do not end the wait */
+	bool			uninterruptible;
+	bool			is_thread; /* O: a thread, asleep on parker */
+	bool			is_listed; /* B: it is in its bucket's list */
+	uint8_t			what;		/* O: enum pl__for */
+	uint8_t			interrupts;	/* B: those it consumed last */
+	/* O: the task's, for its wakers, see aside.h */
+	bool			is_background;
+};
+
+/*
+ * wait_single: one task waits in a single-waiter slot until a word has changed
+ *
+ * Most waits, as for the end of a task, have one waiter and need no bucket and
+ * no lock.  A thread that takes the waiter out of the slot wakes it, and no
+ * other does: the waker, which changed the word; a thread that interrupts or
+ * cancels the waiter; or the waiter itself.
+ *
+ *	waiter, after it switched away		waker
+ *	waiter.word = slot			word = new
+ *	slot = waiter		[single-a]	old = slot := 0	[single-b]
+ *	if (word is new, or interrupted)	if (old)
+ *		take itself out again			wake it
+ *
+ * Invariant: no waiter stays in the slot after the word has changed.  Both
+ * sides exchange the slot, and exchanges of one word have one order: either the
+ * waker's comes second and returns the waiter, or the waiter's comes second and
+ * it sees the new word.  Otherwise the waiter sleeps for ever.  A thread that
+ * interrupts writes the waiter's state and then reads waiter.word; the waiter
+ * writes waiter.word and then reads its state.  These four accesses are
+ * seq_cst.
+ *
+ * A slot is never freed, but another word may use it: its waiter may be woken
+ * without cause, and checks its condition again.  A slot is emptied only by
+ * taking the waiter out.  A second waiter that finds the slot taken marks it,
+ * and waits in the word's bucket.
+ */
+
+/* The waiter, or 0; bit 0: PL__WAIT_SLOT_OTHERS. */
+typedef _Atomic uintptr_t pl__wait_slot;
+
+#define PL__WAIT_SLOT_OTHERS	1UL	/* more waiters, in the bucket */
+
+/*
+ * The slot, encoded as a word at an odd address, on which no task could wait.
+ */
+static inline _Atomic uint32_t *pl__wait_slot_word(pl__wait_slot *slot)
+{
+	return (_Atomic uint32_t *)((uintptr_t)slot | 1);
+}
+
+/* The slot that @word encodes; NULL: @word is a word, or of wait_lone.h. */
+static inline pl__wait_slot *pl__wait_slot_of(_Atomic uint32_t *word)
+{
+	return ((uintptr_t)word & 3) == 1 ?
+		(pl__wait_slot *)((uintptr_t)word & ~1UL) : NULL;
+}
+
+/* True: @wt was still in @slot; the caller has taken it out and wakes it. */
+static inline bool pl__wait_single_withdraw(pl__wait_slot *slot,
+					    struct pl__wait_entry *wt,
+					    int reason)
+{
+	uintptr_t old = load_relaxed(slot);
+
+	do {
+		if ((old & ~PL__WAIT_SLOT_OTHERS) != (uintptr_t)wt)
+			return false;
+	} while (!atomic_compare_exchange_weak(slot, &old,
+					       old & PL__WAIT_SLOT_OTHERS));
+	wt->reason = reason;
+	store_release(&wt->word, NULL);
+	return true;
+}
+
+/* After the word has changed: the waiter to wake, and whether others wait. */
+static inline struct pl__wait_entry *pl__wait_single_take(pl__wait_slot *slot,
+							  bool *others)
+{
+	/* [single-b] pairs with [single-a] in pl__wait_single_publish(). */
+	uintptr_t old = atomic_exchange(slot, 0);
+	struct pl__wait_entry *wt =
+		(struct pl__wait_entry *)(old & ~PL__WAIT_SLOT_OTHERS);
+
+	PL_INJECT("single-b");
+	*others = old & PL__WAIT_SLOT_OTHERS;
+	if (wt) {
+		wt->reason = 0;
+		store_release(&wt->word, NULL);
+	}
+	return wt;
+}
 
 struct pl__ring;
 
@@ -36,7 +180,7 @@ struct pl__ring;
 
 /* It counts against max_tasks. */
 #define PL__TASK_COUNTED	(1ULL << 6)
-/* It runs when nothing else is ready, see background.h. */
+/* It runs when nothing else is ready, see aside.h. */
 #define PL__TASK_BACKGROUND	(1ULL << 7)
 
 /*
@@ -68,14 +212,14 @@ struct pl__task {
 	_Atomic uint32_t	version; /* A: word on which joiners wait */
 	uint8_t			cls;		/* O: enum pl_stack */
 	bool			is_ending;	/* O: runs its destructors */
-	uint8_t			score;		/* O: see forecast.h */
+	uint8_t			score;		/* O: see aside.h */
 	/* O: until it runs: on the worker's stack, if there is no other */
 	bool			may_lack_stack;
 	/* The spawner and the worker use the cache line up to here. */
 	pl__wait_slot		joiner;		/* A: the first joiner */
 	union {
 		struct pl__locals *locals;	/* O: NULL until a key is set */
-		/* O: its fn, before it runs; see spawn_sample.h */
+		/* O: its fn, before it runs; see latency.h */
 		void		(*sampled_fn)(void *arg);
 	};
 	struct pl__wait_entry	waiter;
@@ -121,7 +265,7 @@ static inline uint32_t pl__task_version(pl_task_t h)
 /* The task that the caller runs in; NULL outside of tasks. */
 struct pl__task *pl__current(void);
 
-/* What @t was spawned with, also before it runs; see spawn_sample.h. */
+/* What @t was spawned with, also before it runs; see latency.h. */
 void (*pl__task_fn(const struct pl__task *t))(void *arg);
 
 /* Gives @t the stack @st, and the stack the task's name. */

@@ -5,7 +5,7 @@
 #ifndef PL_WORKER_H
 #define PL_WORKER_H
 
-#include "base/own_wait.h"
+#include "base/lock.h"
 #include "base/sys.h"
 #include "ds/deque.h"
 #include "ds/mpsc.h"
@@ -13,8 +13,8 @@
 #include "mem/stack.h"
 #include "ctx/switch.h"
 #include "park/lot.h"
-#include "ring/attempt_hint.h"
-#include "queue/latency_hist.h"
+#include "ring/ring.h"
+#include "queue/latency.h"
 #include "queue/task.h"
 
 #include <pthread.h>
@@ -35,7 +35,7 @@ struct pl__worker_stat {
 	_Atomic uint64_t	cpu_past_ns;	/* ns: of its earlier threads */
 };
 
-/* State of a worker; sysmon sets BLOCKED (sysmon.c), STALLED (relief.h). */
+/* State of a worker; sysmon sets BLOCKED (sysmon.c), STALLED (pace.h). */
 enum pl__duty {
 	PL__RUNS,
 	PL__BLOCKED,		/* in a call, or is to be; in nr_blocked */
@@ -52,7 +52,7 @@ struct pl__sysmon_view {
 	uint64_t		nr_sleeps;	/* when it was last awake */
 	uint32_t		tick;
 	bool			may_be_blocked;	/* not seen to compute since */
-	bool			waits_for_own;	/* see own_wait.h */
+	bool			waits_for_own;	/* see lock.h */
 	_Atomic bool		is_own_wait;	/* or may be, if BLOCKED */
 	/*
 	 * enum pl__run, of its task, which is this tick's; the worker clears
@@ -62,17 +62,17 @@ struct pl__sysmon_view {
 	_Atomic uint32_t	learned_tick;
 	_Atomic int		stat_plus_1;	/* its /proc stat file, or 0 */
 	int			stat_tid;	/* thread of stat_plus_1 */
-	_Atomic uint64_t	task_since;	/* A: see since.h */
-	_Atomic uint64_t	ran_since;	/* A: see since.h */
+	_Atomic uint64_t	task_since;	/* A: see watch.h */
+	_Atomic uint64_t	ran_since;	/* A: see watch.h */
 
-	/* Used by orphan_ring.c. */
+	/* Used by steal.c. */
 	uint64_t		stalled_since_ns; /* in one task since then */
 	uint64_t		ready_ns;	/* its ring became ready */
 	uint64_t		ready_nr;	/* its requests, at ready_ns */
 	uint32_t		stalled_tick;	/* tick at stalled_since_ns */
 	bool			is_readable;	/* its ring, by last poll() */
 
-	/* Used by relief.c. */
+	/* Used by pace.c. */
 	bool			is_long;	/* stalled, at this look */
 	uint32_t		relief_tick;	/* tick at relief_since_ns */
 	/* ns: in one task since then */
@@ -90,7 +90,7 @@ struct pl__sysmon_view {
 	uint32_t		elastic_tick;	/* at the last look */
 };
 
-/* Which workers poll a worker's ring, see orphan_ring.c. */
+/* Which workers poll a worker's ring, see steal.c. */
 enum pl__ring_state {
 	PL__OWNED,		/* its owner */
 	PL__ORPHANED,		/* owner stalled; no completions seen */
@@ -125,7 +125,7 @@ struct pl__worker {
 	uint32_t		nr_thefts;	/* O: victims it looked at */
 	uint32_t		inbox_turn;	/* O: at which it looks next */
 	uint32_t		spin_ns;	/* O: spins before it parks */
-	int32_t			spawns_to_sample; /* O: see spawn_sample.h */
+	int32_t			spawns_to_sample; /* O: see latency.h */
 	int32_t			spawns_unsampled; /* O: between samples */
 	uint64_t		sampled_ns;	/* O: the last sample */
 	bool			is_searching;	/* O: counted in nr_searching */

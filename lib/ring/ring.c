@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
-#include "ring/ring_uring.h"
+#include "ring/ring_impl.h"
 #include "base/inject.h"
-#include "base/probe.h"
+#include "base/base.h"
 #include "base/sys.h"
 
 #include <liburing.h>

@@ -23,13 +23,93 @@
 #ifndef PL_RING_H
 #define PL_RING_H
 
-#include "ring/sync_op.h"
+#include "base/base.h"
 #include "base/list.h"
 #include "base/lock.h"
 #include "ds/mpsc.h"
 #include "park/parker.h"
 
 #include "parklot.h"
+
+/*
+ * attempt_hint: whether a nonblocking attempt pays, learnt from earlier ones
+ *
+ * After each attempt that got EAGAIN more requests skip the attempt before the
+ * next one, up to 16.  After an attempt that succeeded none skips it.  So a
+ * descriptor that never succeeds costs 1 attempt in 17 requests, and one that
+ * mostly does is hardly slowed by a single EAGAIN.  The number of skips is
+ * even, so that a descriptor which succeeds every second time is found.
+ */
+
+#define PL__ATTEMPT_SKIP_MAX	16	/* a power of 2 */
+
+/* Used by one thread.  Zero-filled it allows the first attempt. */
+struct pl__attempt_hint {
+	uint8_t			nr_pass; /* skips after the last EAGAIN */
+	uint8_t			nr_left; /* skips of nr_pass still to come */
+};
+
+/* False: this request skips the attempt. */
+static inline bool pl__attempt_hint_allows(struct pl__attempt_hint *g)
+{
+	if (!g->nr_left)
+		return true;
+	g->nr_left--;
+	return false;
+}
+
+/* Records the result of an attempt. */
+static inline void pl__attempt_hint_learn(struct pl__attempt_hint *g,
+					  bool got_eagain)
+{
+	if (!got_eagain)
+		g->nr_pass = 0;
+	else if (g->nr_pass < PL__ATTEMPT_SKIP_MAX)
+		g->nr_pass = g->nr_pass ? (uint8_t)(2 * g->nr_pass) : 2;
+	g->nr_left = g->nr_pass;
+}
+
+/* The next attempt will probably succeed. */
+static inline void pl__attempt_hint_reset(struct pl__attempt_hint *g)
+{
+	g->nr_left = 0;
+}
+
+/*
+ * sync_op: carries out an SQE by the system call of the same name
+ *
+ * For kernels without io_uring.  The call is tried without blocking, and again
+ * when the descriptor is ready, so that several requests may wait for one
+ * descriptor.  Only calls on files block, as files are always ready.  The mode
+ * of the descriptor is left alone as far as possible: MSG_DONTWAIT for sockets,
+ * RWF_NOWAIT for everything else, and where the kernel does not know that,
+ * poll(2) first.  There is no such flag for accept and connect; connect sets
+ * the mode back at once.
+ */
+
+struct io_uring_sqe;
+
+enum pl__sync_op_kind {
+	PL__SYNC_OP_FILE,	/* files: always ready, but calls block */
+	PL__SYNC_OP_SOCKET,
+	PL__SYNC_OP_OTHER,	/* pipes, terminals, eventfds ... */
+};
+
+struct pl__sync_op {
+	const struct io_uring_sqe *sqe;
+	enum pl__sync_op_kind	kind;
+	/* poll events to wait for; 0: none tells */
+	uint32_t		events;
+	int			done;	/* bytes done so far, for MSG_WAITALL */
+};
+
+/* @sqe stays as long as @c. */
+void pl__sync_op_init(struct pl__sync_op *c, const struct io_uring_sqe *sqe);
+
+/*
+ * Tries the call; false: *@res is its result; true: try again after c->events.
+ */
+bool pl__sync_op_would_block(struct pl__sync_op *c, int *res);
 
 struct io_uring_sqe;
 struct pl__ring;
@@ -294,5 +374,22 @@ bool pl__ring_uring_has_futex(void);
 
 /* ring_poll.c */
 int pl__ring_poll_open(struct pl__ring **out, enum pl_wait way);
+
+/*
+ * request: I/O that one caller waits for; it lies on that caller's stack
+ *
+ * Dumps and gdb find it from the word on which the caller waits.
+ */
+
+struct pl__task;
+
+struct pl__request {
+	struct pl__ring_req	req;
+	/* waits alone; NULL: the caller waits on the word */
+	struct pl__task		*waiter;
+	_Atomic uint32_t	done;
+	int			res;
+	uint64_t		done_ns;	/* ns; 0: not measured */
+};
 
 #endif /* PL_RING_H */

@@ -19,7 +19,7 @@
  * descriptors are to be had for that, it is blind: it tries all requests again,
  * and looks for messages, after a while.
  */
-#include "ring/ring_poll.h"
+#include "ring/ring_impl.h"
 #include "base/inject.h"
 #include "base/sys.h"
 

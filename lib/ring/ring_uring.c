@@ -33,7 +33,7 @@
  * registered with such a ring does not help: the kernel defers the write to it
  * while it writes another eventfd; seen to hang with Linux 6.12.)
  */
-#include "ring/ring_uring.h"
+#include "ring/ring_impl.h"
 #include "base/inject.h"
 #include "base/sys.h"
 

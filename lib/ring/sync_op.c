@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
-#include "ring/sync_op.h"
+#include "ring/ring.h"
 #include "base/sys.h"
 
 #include <fcntl.h>

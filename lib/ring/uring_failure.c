@@ -1,4 +1,61 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+#include "ring/ring_impl.h"
+#include "base/sys.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+/* The number of operations that are asked for. */
+#define NR_OPS	(PL__OP_FUTEX_WAIT + 1)
+
+int pl__uring_setup(struct io_uring *uring)
+{
+	/*
+	 * The best first: with it no completion interrupts a task that
+	 * computes.
+	 */
+	static const unsigned int flags[] = {
+		IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG,
+		0,
+	};
+	size_t i;
+	int ret = -EINVAL;
+
+	for (i = 0; i < ARRAY_SIZE(flags) && ret == -EINVAL; i++)
+		ret = PL_FAULTY(-ENOMEM,
+				io_uring_queue_init(PL__URING_ENTRIES, uring,
+						    flags[i]));
+	return ret;
+}
+
+bool pl__uring_knows_futex(struct io_uring *uring)
+{
+	union {
+		struct io_uring_probe	probe;
+		char			room[sizeof(struct io_uring_probe) +
+			NR_OPS * sizeof(struct io_uring_probe_op)];
+	} u;
+
+	memset(&u, 0, sizeof(u));
+	return !io_uring_register_probe(uring, &u.probe, NR_OPS) &&
+	       io_uring_opcode_supported(&u.probe, PL__OP_FUTEX_WAIT);
+}
+
+bool pl__ring_uring_has_futex(void)
+{
+	struct io_uring uring;
+	bool has;
+
+	if (io_uring_queue_init(1, &uring, 0))
+		return false;
+	has = pl__uring_knows_futex(&uring);
+	io_uring_queue_exit(&uring);
+	return has;
+}
+
 /*
  * uring_failure: an io_uring that can be entered no more becomes a ring of
  * epoll
@@ -24,14 +81,6 @@
  * is forbidden.  The kernel lists them in /proc, each once, oldest first; from
  * the first one on all completions go there.
  */
-#include "ring/ring_uring.h"
-#include "base/sys.h"
-#include "ring/uring_overflow.h"
-
-#include <limits.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/syscall.h>
 
 /* Linux 6.0; headers may be older. */
 #define REGISTER_SYNC_CANCEL	24
@@ -258,4 +307,70 @@ void pl__uring_fail(struct pl__ring *r)
 		cancel_now(u, u->event_data);
 	u->left_pause_ns = PAUSE_NS_MIN;
 	r->has_rung = true;
+}
+
+#define HEADING		"CqOverflowList:"
+
+/* A file that is read line by line. */
+struct lines {
+	int			fd;
+	size_t			at, end;	/* of what was read */
+	char			bytes[1024];
+};
+
+static int next_byte(struct lines *l)
+{
+	ssize_t n;
+
+	if (l->at == l->end) {
+		n = pl__fd_read(l->fd, l->bytes, sizeof(l->bytes));
+		if (n <= 0)
+			return -1;
+		l->at = 0;
+		l->end = (size_t)n;
+	}
+	return l->bytes[l->at++];
+}
+
+/* The next line, cut off at @size - 1 bytes; false: there is none. */
+static bool next_line(struct lines *l, char *line, size_t size)
+{
+	size_t n = 0;
+	int c;
+
+	while ((c = next_byte(l)) >= 0 && c != '\n')
+		if (n < size - 1)
+			line[n++] = (char)c;
+	line[n] = '\0';
+	return c >= 0;
+}
+
+uint64_t pl__uring_overflow(int ring_fd, uint64_t nr_taken,
+			    void (*take)(void *arg, uint64_t data, int res,
+					 uint32_t flags),
+			    void *arg)
+{
+	struct lines l = { .at = 0 };
+	unsigned long long data;
+	char line[96];
+	uint64_t nr = 0;
+	unsigned int flags;
+	int res;
+
+	snprintf(line, sizeof(line), "/proc/self/fdinfo/%d", ring_fd);
+	l.fd = pl__open(line, O_RDONLY | O_CLOEXEC);
+	if (l.fd < 0)
+		return 0;
+	while (next_line(&l, line, sizeof(line)))
+		if (!strcmp(line, HEADING))
+			break;
+	while (next_line(&l, line, sizeof(line))) {
+		if (sscanf(line, " user_data=%llu, res=%d, flags=%x", &data,
+			   &res, &flags) != 3)
+			break;
+		if (nr++ >= nr_taken)
+			take(arg, data, res, flags);
+	}
+	pl__close(l.fd);
+	return nr > nr_taken ? nr - nr_taken : 0;
 }

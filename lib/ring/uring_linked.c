@@ -16,7 +16,7 @@
  * order with it.  So SQEs that are not at the beginning of a chain, but are the
  * next to be taken, are made ones that do nothing.
  */
-#include "ring/ring_uring.h"
+#include "ring/ring_impl.h"
 
 #include <string.h>
 
@@ -91,4 +91,30 @@ void pl__uring_end_cut_chain(struct pl__uring *u)
 	else if ((data & PL__URING_MASK) == PL__URING_REQ &&
 		 pl__uring_req_of(data)->linked & PL__LINKED_PREV)
 		end_rest(u, at);
+}
+
+/*
+ * uring_withdraw: a request on a closed descriptor, still queued, is given up
+ *
+ * The kernel looks the descriptor up when it takes the request.  By then the
+ * number may be that of another file, from which a read would take what is not
+ * its own.  So the request gets the descriptor of none, and fails with -EBADF;
+ * those that are linked behind it end as they do after any failure.
+ */
+
+bool pl__uring_withdraw(struct pl__uring *u, const struct pl__ring_req *req)
+{
+	uint64_t data = (uint64_t)(uintptr_t)req | PL__URING_REQ;
+	struct io_uring_sq *sq = &u->uring.sq;
+	unsigned int i = sq->sqe_tail - io_uring_sq_ready(&u->uring);
+	struct io_uring_sqe *sqe;
+
+	for (; i != sq->sqe_tail; i++) {
+		sqe = &sq->sqes[i & *sq->kring_mask];
+		if (sqe->user_data == data) {
+			sqe->fd = -1;
+			return true;
+		}
+	}
+	return false;
 }

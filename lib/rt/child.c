@@ -6,9 +6,11 @@
  * child of a fork() has.  posix_spawn() takes a mask; popen() does not, so the
  * worker has that mask for as long as it takes.
  */
+
 #define PL__CHILD_IS_PLAIN
 #include "base/sys.h"
 #include "ctx/self.h"
+#include "rt/runtime.h"
 
 #include "parklot.h"
 
@@ -79,3 +81,25 @@ FILE *pl_popen(const char *command, const char *mode)
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return f;
 }
+
+#ifdef PL_TSAN
+
+void pl__sanitizer_warn(void)
+{
+}
+
+#else
+
+/* ThreadSanitizer's start, in a program that was built with it. */
+void __tsan_init(void) __attribute__((weak));
+
+void pl__sanitizer_warn(void)
+{
+	static _Atomic bool has_warned;
+
+	if (__tsan_init && !atomic_exchange(&has_warned, true))
+		fputs("parklot: ThreadSanitizer does not see what this library orders: link with parklot-tsan, see parklot-debug(7)\n",
+		      stderr);
+}
+
+#endif

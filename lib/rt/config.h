@@ -49,4 +49,17 @@ int pl__config_wait(uint32_t *wait);
 /* True: the environment, not the program, chose the back end. */
 bool pl__config_backend_is_env(void);
 
+/*
+ * cpus: how many CPUs the process may use at a time
+ */
+
+/* The least that affinity and cgroup quotas (v2 and v1) allow, at least 1. */
+unsigned int pl__cpus_usable(void);
+
+/*
+ * CPUs of "QUOTA PERIOD" or "max PERIOD", as in cpu.max, rounded up; 0: no
+ * quota.
+ */
+unsigned int pl__cpus_parse_quota(const char *cpu_max);
+
 #endif /* PL_CONFIG_H */

@@ -14,4 +14,50 @@
  */
 int pl__runtime_enter(void);
 
+/*
+ * ---- spawn.c: a spawn in two steps, for a caller that must not fail any more
+ * after it has published what the task is for ----
+ */
+
+/*
+ * Does all of a spawn that can fail: 0, or what pl_spawn() returns.  The caller
+ * calls one of the two functions below, without a switch or another spawn in
+ * between.
+ */
+int pl__spawn_reserve(struct pl__task **out, void (*fn)(void *arg), void *arg,
+		      const char *name);
+void pl__spawn_commit(struct pl__task *t);
+
+/*
+ * The same for a task that will block its worker: it has the worker's stack,
+ * and is set aside.
+ */
+int pl__spawn_reserve_blocking(struct pl__task **out, void (*fn)(void *arg),
+			       void *arg, const char *name);
+void pl__spawn_commit_blocking(struct pl__task *t);
+
+/* Gives up what either has reserved. */
+void pl__spawn_cancel(struct pl__task *t);
+
+/* ---- the tasks that are alive, where max_tasks limits them ---- */
+
+/* Called while no task is alive. */
+void pl__task_limit_start(void);
+void pl__task_limit_stop(void);
+
+/*
+ * Counts a task that is to be spawned.  At the limit it returns -EAGAIN or, if
+ * it @may_wait, waits, and has not counted at -ETIMEDOUT, -EINTR, -ECANCELED or
+ * -ENOMEM.  After a wait the caller may be on another worker.
+ */
+int pl__task_limit_enter(bool may_wait, uint64_t deadline_ns);
+
+/* A task that was counted has ended, or was not spawned. */
+void pl__task_limit_leave(void);
+
+/* ---- tells a program with ThreadSanitizer of the library for it ---- */
+
+/* Once in a process; nothing in the library that is for ThreadSanitizer. */
+void pl__sanitizer_warn(void);
+
 #endif /* PL_RUNTIME_H */

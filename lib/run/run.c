@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
-#include "queue/background.h"
-#include "queue/inbox.h"
+#include "queue/aside.h"
+#include "queue/ready.h"
 #include "pace/kept.h"
 #include "run/run.h"
 #include "base/inject.h"
-#include "base/probe.h"
+#include "base/base.h"
 #include "ring/ring.h"
 #include "base/sys.h"
-#include "ctx/hook.h"
+#include "ctx/cxx.h"
 
 #define OTHERS_EVERY	(32 * PL__FAIR_EVERY)
 

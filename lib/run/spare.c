@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
-#include "run/spare.h"
-#include "queue/background.h"
+#include "run/run.h"
+#include "queue/aside.h"
 #include "base/inject.h"
 #include "base/sys.h"
 #include "pace/kept.h"
-#include "run/run.h"
 
 #include <sys/resource.h>
 #include <sys/syscall.h>

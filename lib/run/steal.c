@@ -9,15 +9,15 @@
  * takes one of which the deque has not changed.  (Go does so with the task that
  * a P runs next, on its last round, one P after the other.)
  */
-#include "queue/background.h"
-#include "queue/inbox.h"
+#include "queue/aside.h"
+#include "queue/ready.h"
 #include "queue/place.h"
-#include "run/orphan_ring.h"
-#include "pace/relief.h"
 #include "run/run.h"
+#include "pace/pace.h"
 #include "ring/ring.h"
 #include "base/inject.h"
 #include "base/sys.h"
+#include "pace/notify.h"
 
 #define NR_STEAL_MORE	8
 #define STEAL_DEFER_NS	1500
@@ -273,4 +273,35 @@ struct pl__task *pl__steal_from_stalled(struct pl__worker *w)
 	w->next_stalled = i;
 	w->stalled_moves = nr_moves(worker_of(i));
 	return is_stalled ? steal_from(w, v, NULL) : NULL;
+}
+
+void pl__ring_take_back(struct pl__worker *w)
+{
+	uint32_t ready = PL__ORPHAN_READY;
+
+	if (unlikely(load_relaxed(&w->ring_state) == ready))
+		atomic_compare_exchange_strong(&w->ring_state, &ready,
+					       PL__OWNED);
+}
+
+void pl__ring_reap_orphan(struct pl__worker *w, struct pl__worker *victim)
+{
+	uint32_t ready = PL__ORPHAN_READY, orphaned = PL__ORPHANED;
+	struct pl__ring *ring;
+	int fd;
+
+	if (!atomic_compare_exchange_strong(&victim->ring_state, &ready,
+					    PL__ORPHANED))
+		return;
+	ring = pl__orphan_ring_of(victim);
+	fd = pl__ring_fd(ring);
+	if (pl__ring_poll_for_owner(ring, &w->nr_for_others)) {
+		/* Sysmon may wait for the earlier one. */
+		if (unlikely(pl__ring_fd(ring) != fd))
+			pl__sysmon_notify_io();
+		return;
+	}
+	atomic_compare_exchange_strong(&victim->ring_state, &orphaned,
+				       PL__OWNED);
+	pl__sysmon_notify_io();
 }

@@ -38,7 +38,6 @@
 #include "sync/mutex.h"
 #include "base/inject.h"
 #include "base/sys.h"
-#include "sync/spin.h"
 
 /* In this order: a locker only raises the value. */
 enum { FREE, LOCKED, WAITED_FOR, IMPATIENT };

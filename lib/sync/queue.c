@@ -34,7 +34,7 @@
  */
 #include "base/inject.h"
 #include "ds/mpsc.h"
-#include "rt/spawn.h"
+#include "rt/runtime.h"
 #include "base/sys.h"
 #include "wait/wait.h"
 

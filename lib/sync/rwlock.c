@@ -51,7 +51,7 @@
 #include "wait/wait.h"
 #include "base/inject.h"
 #include "base/sys.h"
-#include "sync/spin.h"
+#include "sync/mutex.h"
 
 #define WRITER		(1U << 31)
 #define WAITED_FOR	(1U << 30)

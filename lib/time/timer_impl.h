@@ -10,7 +10,8 @@
  * is, in its bucket's list or in the heap, until the owner of the list or heap
  * visits it and finds IDLE.  It may even be deleted before it is put in that
  * list: a waiter's timer is LISTED when the waiter is, and put there later.  A
- * bucket has a heap beside the list, see timer_kept.c; those in it are LISTED.
+ * bucket has a heap beside the list, see timer_thread.c; those in it are
+ * LISTED.
  *
  *	deleter				timer thread
  *	LISTED -> IDLE	[timer-c]	LISTED -> HEAPED	[timer-c]
@@ -91,7 +92,7 @@
 #include "ds/heap.h"
 #include "base/inject.h"
 #include "base/lock.h"
-#include "base/probe.h"
+#include "base/base.h"
 #include "mem/slab.h"
 #include "base/sys.h"
 #include "time/timer.h"
@@ -145,7 +146,7 @@ struct bucket {
 	_Atomic bool		is_long; /* A: the thread should pull it soon */
 	bool			is_told; /* L: the thread is to take the heap */
 
-	struct pl__heap		heap;	/* L: the keeper's, see timer_kept.c */
+	struct pl__heap		heap;	/* L: the keeper's, timer_thread.c */
 };
 
 /* I: set at init, then read-only.  T: the timer thread.  E: exit_lock held. */

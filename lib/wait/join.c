@@ -3,7 +3,7 @@
  * join: waiting on a task's version
  *
  * The first task that joins, without a deadline, waits in the joined task's
- * single-waiter slot (wait_single.h).  Others wait on the version in its
+ * single-waiter slot (task.h).  Others wait on the version in its
  * bucket, and mark the slot.
  *
  *	joiner				task that ends
@@ -21,6 +21,8 @@
  */
 #include "base/inject.h"
 #include "wait/wait.h"
+#include "base/sys.h"
+#include "wait/wait_lone.h"
 
 static void wake_joiners(struct pl__task *t)
 {
@@ -79,4 +81,64 @@ int pl_join_until(pl_task_t h, uint64_t deadline_ns)
 int pl_join(pl_task_t h)
 {
 	return pl_join_until(h, PL_FOREVER);
+}
+
+/*
+ * sleep: waiting until a deadline, for nothing else
+ */
+
+uint64_t pl_now(void)
+{
+	return pl__now_ns();
+}
+
+int pl_sleep_until(uint64_t deadline_ns)
+{
+	_Atomic uint32_t never = 0;
+	struct pl__task *t;
+	int ret = pl__wait_pending();
+
+	if (ret)
+		return ret;
+	t = pl__wait_lone_begin(&never);
+	/*
+	 * A late wake for a word that was at this address before is not the
+	 * deadline, nor is an old timer.
+	 */
+	do {
+		ret = t ? pl__wait_lone(t, deadline_ns, PL__FOR_SLEEP) :
+			  pl__wait(&never, 0, deadline_ns, PL__FOR_SLEEP);
+	} while (!ret || ret == -EAGAIN);
+	if (t)
+		pl__wait_lone_end(t);
+	return ret == -ETIMEDOUT ? 0 : ret;
+}
+
+int pl_sleep(uint64_t ns)
+{
+	uint64_t now = pl__now_ns();
+
+	return pl_sleep_until(ns < PL_FOREVER - now ? now + ns : PL_FOREVER);
+}
+
+int pl_word_wait(struct pl_word *w, uint32_t expected, uint64_t deadline_ns)
+{
+	int ret = w ? pl__wait_pending() : -EINVAL;
+
+	return ret ? ret : pl__wait(&w->value, expected, deadline_ns,
+				   PL__FOR_WORD);
+}
+
+__pl_no_frame
+int pl_word_wake(struct pl_word *w, uint32_t nr)
+{
+	return w ? (int)pl__wake(&w->value, nr) : -EINVAL;
+}
+
+int pl_word_requeue(struct pl_word *from, struct pl_word *to, uint32_t nr_wake,
+		    uint32_t nr_move)
+{
+	if (!from || !to || from == to)
+		return -EINVAL;
+	return (int)pl__requeue(&from->value, &to->value, nr_wake, nr_move);
 }

@@ -42,7 +42,7 @@
 #ifndef PL_WAIT_H
 #define PL_WAIT_H
 
-#include "queue/wait_single.h"
+#include "queue/task.h"
 #include "run/run.h"
 
 /* Flags: one enum pl__for, and PL__WAIT_UNINTERRUPTIBLE or not. */
@@ -163,7 +163,7 @@ extern void (*pl__cancel_scopes)(pl_task_t h);
 /* Ends the wait of @t, the owner of a scope that was cancelled. */
 void pl__wait_cancel_in_scope(struct pl__task *t);
 
-/* Arguments of a wait in a single-waiter slot, see wait_single.h. */
+/* Arguments of a wait in a single-waiter slot, see task.h. */
 struct pl__wait_single_args {
 	struct pl__task		*t;
 	pl__wait_slot		*slot;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 #include "wait/wait_lone.h"
 #include "base/sys.h"
-#include "wait/wait_timer.h"
+#include "wait/wait_impl.h"
+#include "wait/wait.h"
+#include "base/inject.h"
 
 /* The word of a task that fell asleep; NULL: what it waits for is done. */
 static _Atomic uint32_t *fall_asleep(struct pl__wait_entry *wt)
@@ -70,4 +72,28 @@ int pl__wait_lone_until(struct pl__task *t, uint64_t deadline_ns,
 	pl__block(pl__wait_lone_sleep, &args);
 	pl__wait_timer_end(&t->waiter, args.timer, deadline_ns);
 	return t->waiter.reason;
+}
+
+/* Once it is in its slot the task may run and end, so @arg is copied first. */
+void pl__wait_single_publish(void *arg)
+{
+	struct pl__wait_single_args a = *(struct pl__wait_single_args *)arg;
+	struct pl__wait_entry *wt = &a.t->waiter;
+	uintptr_t empty = 0;
+
+	store_before_rmw(&wt->word, pl__wait_slot_word(a.slot));
+	PL_INJECT("single-a");
+	/* [single-a] pairs with [single-b] in pl__wait_single_take(). */
+	if (atomic_compare_exchange_strong(a.slot, &empty, (uintptr_t)wt)) {
+		PL_INJECT("single-a");
+		if (likely(load_acquire(a.word) == a.expected &&
+			   (a.uninterruptible || !pl__is_interrupted(a.t))))
+			return;
+		if (pl__wait_single_withdraw(a.slot, wt, -EAGAIN))
+			pl__ready(a.t);
+		return;
+	}
+	wt->reason = -EBUSY;
+	store_release(&wt->word, NULL);
+	pl__ready(a.t);
 }

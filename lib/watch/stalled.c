@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
-#include "watch/stalled.h"
+#include "watch/watch.h"
+#include "watch/since_note.h"
 #include "base/inject.h"
 #include "base/sys.h"
-#include "pace/relief.h"
-#include "pace/duty.h"
-#include "watch/sysmon.h"
-#include "watch/sysmon_asleep.h"
+#include "pace/pace.h"
+#include "ring/ring.h"
 
 #define CPU_PART	4	/* it sleeps if it used less than this part */
 #define LEARN_PART	4	/* of stall_ns used: it computes */
@@ -18,7 +17,7 @@ static bool stalled_mark(struct pl__worker *w)
 
 	atomic_fetch_add(&pl__rt.nr_stalled, 1);
 	PL_INJECT("duty-a");
-	/* [duty-a] pairs with [duty-b] in duty.c. */
+	/* [duty-a] pairs with [duty-b] in pace.c. */
 	if (atomic_compare_exchange_strong(&w->duty, &runs, PL__STALLED)) {
 		counter_inc(&pl__rt.nr_stalls);
 		return true;
@@ -160,4 +159,129 @@ uint32_t pl__stalled_scan(uint64_t now, bool has_work)
 		   !load_relaxed(&pl__rt.nr_starting);
 	pl__relief_look(now, is_short);
 	return is_short ? stalled_mark_all(now) : 0;
+}
+
+static bool is_in_task(struct pl__worker *w)
+{
+	uint32_t duty = load_relaxed(&w->duty);
+
+	return duty == PL__RUNS || duty == PL__BLOCKED || duty == PL__STALLED;
+}
+
+static bool is_busy(struct pl__worker *w)
+{
+	struct pl__ring *ring = pl__orphan_ring_of(w);
+
+	return ring && pl__ring_is_busy(ring);
+}
+
+static bool is_at_risk(struct pl__worker *w)
+{
+	return is_busy(w) && is_in_task(w);
+}
+
+static bool is_stalled(struct pl__worker *w, uint64_t now)
+{
+	struct pl__sysmon_view *s = &w->sysmon;
+	uint32_t tick = load_relaxed(&w->tick);
+
+	if (!is_at_risk(w)) {
+		s->stalled_since_ns = 0;
+		return false;
+	}
+	if (!s->stalled_since_ns || s->stalled_tick != tick) {
+		s->stalled_since_ns = now;
+		s->stalled_tick = tick;
+		return false;
+	}
+	return now - s->stalled_since_ns >= PL__STALLED_NS;
+}
+
+/* The ring is OWNED, or has got requests since it became ready. */
+static bool has_more(struct pl__worker *w)
+{
+	return load_relaxed(&w->ring_state) == PL__OWNED ||
+	       pl__ring_nr_added(pl__orphan_ring_of(w)) != w->sysmon.ready_nr;
+}
+
+/* True: the ring has become ready. */
+static bool orphan_ring_look_at(struct pl__worker *w, uint64_t now)
+{
+	struct pl__sysmon_view *s = &w->sysmon;
+	bool was_readable = s->is_readable;
+
+	s->is_readable = false;
+	if (!is_stalled(w, now)) {
+		if (load_relaxed(&w->ring_state) != PL__OWNED)
+			atomic_store(&w->ring_state, PL__OWNED);
+		return false;
+	}
+	/* Its owner may hold the lock, so that a thief could do nothing. */
+	if (now - s->ready_ns < PL__STALLED_NS ||
+	    (!was_readable && !has_more(w)))
+		return false;
+	s->ready_ns = now;
+	s->ready_nr = pl__ring_nr_added(pl__orphan_ring_of(w));
+	return atomic_exchange(&w->ring_state,
+			       PL__ORPHAN_READY) != PL__ORPHAN_READY;
+}
+
+uint32_t pl__orphan_ring_scan(uint64_t now)
+{
+	uint32_t nr = load_acquire(&pl__rt.nr_started), i, nr_ready = 0;
+
+	for (i = 0; i < nr; i++)
+		nr_ready += orphan_ring_look_at(pl__rt.workers[i], now);
+	return nr_ready;
+}
+
+bool pl__orphan_ring_is_due(void)
+{
+	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
+
+	for (i = 0; i < nr; i++)
+		if (is_at_risk(pl__rt.workers[i]) &&
+		    has_more(pl__rt.workers[i]))
+			return true;
+	return false;
+}
+
+bool pl__orphan_ring_may_be_due(void)
+{
+	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
+
+	for (i = 0; i < nr; i++)
+		if (is_busy(pl__rt.workers[i]))
+			return true;
+	return false;
+}
+
+static uint32_t since_look(_Atomic uint64_t *seen, uint32_t key,
+			   uint64_t now_ns)
+{
+	uint64_t old = load_relaxed(seen);
+
+	if (!pl__since_is_of(old, key))
+		atomic_compare_exchange_strong(seen, &old,
+					       pl__since_note(key, now_ns));
+	return pl__since_ms(old, key, now_ns);
+}
+
+__attribute__((noinline, no_sanitize_thread))
+static uint32_t task_key(struct pl__worker *w)
+{
+	uintptr_t t = (uintptr_t)*(struct pl__task *volatile *)&w->current;
+
+	return pl__since_task_key(load_relaxed(&w->tick), t);
+}
+
+uint32_t pl__since_task_ms(struct pl__worker *w, uint64_t now_ns)
+{
+	return since_look(&w->sysmon.task_since, task_key(w), now_ns);
+}
+
+uint32_t pl__since_ran_ms(struct pl__worker *w, uint64_t cpu_ns,
+			  uint64_t now_ns)
+{
+	return since_look(&w->sysmon.ran_since, (uint32_t)cpu_ns, now_ns);
 }

@@ -59,20 +59,15 @@
  *		nr_blocked--  [duty-a]
  */
 #include "run/run.h"
-#include "pace/elastic.h"
+#include "pace/pace.h"
 #include "pace/kept.h"
 #include "queue/place.h"
-#include "watch/orphan_watch.h"
-#include "pace/relief.h"
-#include "watch/since.h"
-#include "watch/stalled.h"
-#include "watch/sysmon.h"
-#include "watch/sysmon_asleep.h"
-#include "watch/sysmon_pace.h"
-#include "watch/sysmon_report.h"
-#include "watch/sysmon_sleep.h"
+#include "watch/watch.h"
 #include "base/inject.h"
 #include "base/sys.h"
+
+#include <fcntl.h>
+#include <string.h>
 
 #define LOOK_EACH_NS	(40 * 1000ULL)	/* blocked: so much for each worker */
 
@@ -201,7 +196,7 @@ static bool mark_blocked(struct pl__worker *w, bool is_own)
 	atomic_fetch_add(&pl__rt.nr_seen, 1);
 	store_relaxed(&w->sysmon.is_own_wait, is_own);
 	PL_INJECT("duty-a");
-	/* [duty-a] pairs with [duty-b] in duty.c. */
+	/* [duty-a] pairs with [duty-b] in pace.c. */
 	if (atomic_compare_exchange_strong(&w->duty, &runs, PL__BLOCKED)) {
 		counter_inc(&pl__rt.nr_blocks);
 		if (!is_own)
@@ -462,4 +457,52 @@ void pl__sysmon_stop(void)
 	atomic_store(&pl__rt.sysmon, PL__SYSMON_OVER);
 	pl__sysmon_end_sleep();
 	pthread_join(sysmon.thread, NULL);
+}
+
+static int open_stat(struct pl__worker *w, int tid)
+{
+	int plus_1 = load_relaxed(&w->sysmon.stat_plus_1), fd;
+	char path[40];
+
+	if (plus_1 && w->sysmon.stat_tid == tid)
+		return plus_1 - 1;
+	store_relaxed(&w->sysmon.stat_plus_1, 0);
+	if (plus_1)
+		pl__close(plus_1 - 1);
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
+	fd = pl__fd_move_up(pl__open(path, O_RDONLY));
+	w->sysmon.stat_tid = tid;
+	if (fd >= 0)
+		store_relaxed(&w->sysmon.stat_plus_1, fd + 1);
+	return fd;
+}
+
+bool pl__sysmon_is_asleep(struct pl__worker *w)
+{
+	ssize_t n = -ESRCH;
+	int tid = load_relaxed(&w->tid), fd;
+	char stat[64], *p;
+
+	if (!tid)
+		return false;
+	fd = open_stat(w, tid);
+	if (fd >= 0)
+		n = pl__fd_reread(fd, stat, sizeof(stat));
+	if (n <= 0)
+		return true;
+	/* The line is "pid (name) S ...", and the name may contain anything. */
+	p = strrchr(stat, ')');
+	return p && p + 2 < stat + n && (p[2] == 'S' || p[2] == 'D');
+}
+
+uint64_t pl__sysmon_nr_sleeps(int tid)
+{
+	static const char field[] = "\nvoluntary_ctxt_switches:";
+	char path[40], status[4096], *p;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/status", tid);
+	if (pl__read_file(path, status, sizeof(status)) <= 0)
+		return 0;
+	p = strstr(status, field);
+	return p ? strtoull(p + sizeof(field) - 1, NULL, 10) : 0;
 }

@@ -3,13 +3,13 @@
  * sysmon_report: reports that max_workers workers are blocked while tasks wait
  *
  * Or that as many are as the kernel lets the process start.  Some of them may
- * compute instead, for so long that they are stalled; relief.h has what is told
+ * compute instead, for so long that they are stalled; pace.h has what is told
  * if all do.
  *
  * Or all but those that run other tasks, while tasks wait that are set aside:
  * there is no spare for these.
  */
-#include "watch/sysmon_report.h"
+#include "watch/watch.h"
 #include "queue/aside.h"
 #include "run/run.h"
 #include "base/sys.h"

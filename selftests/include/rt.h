@@ -18,7 +18,7 @@
 
 #include "parklot.h"
 #include "ring/ring.h"
-#include "rt/cpus.h"
+#include "rt/config.h"
 #include "wait/wait_lone.h"
 
 #include <fcntl.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * aside: a task that is set aside is taken by a worker that is woken or started
- * for it (lib/run/spare.h; pl__aside_notify() in notify.c; count_idle() and
+ * for it (lib/run/run.h; pl__aside_notify() in notify.c; count_idle() and
  * worker_started_to_run() in worker.c; pl__worker_look_and_park() in
- * worker_park.c).
+ * worker.c).
  *
  * No worker is alive but the submitter, which runs others; two may be started,
  * one at a time or both. One task at most blocks its worker, until each has

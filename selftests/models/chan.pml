@@ -2,7 +2,7 @@
 /*
  * chan: a waiting select is taken by one sender, and no thread touches its
  * memory once it has returned (lib/sync/chan.c: claim(), pl__chan_wake(),
- * pl__chan_wait(); lib/sync/chan_select.c; the drawing of chan.h).
+ * pl__chan_wait(); lib/sync/chan.c; the drawing of chan.h).
  *
  * Two selects wait to receive from channels 0 and 1, from 0 by two cases; one
  * of them gives up at any time, the other once no sender can come any more. A

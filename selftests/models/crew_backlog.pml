@@ -3,7 +3,7 @@
  * crew_backlog: while tasks wait, the device's crew has its backlog set, and
  * wakes a parked worker in place of one that blocks (pl__sysmon_notify(),
  * pl__sysmon_clear_backlog(), pl__crew_publish_backlog() in
- * sysmon_wake.c; sleep_long() in sysmon.c; pl__notify_one() in notify.c;
+ * notify.c; sleep_long() in sysmon.c; pl__notify_one() in notify.c;
  * module/pool.c).
  *
  * The target is one worker, two are there: one parks when it should; the other

@@ -3,7 +3,7 @@
  * crew_sum: the number of running workers is summed over lines, one for each
  * processor, while workers change their states (parklot_pool_count() and
  * parklot_pool_running() in module/pool.h and pool.c; pl__crew_sum_blocked() in
- * lib/park/lot_crew.c sums `blocked' in the same way, with the signs turned).
+ * lib/park/lot_dev.c sums `blocked' in the same way, with the signs turned).
  *
  * Two workers, which joined on the first processor, block for good, on any
  * processor, and then sum; one of them blocks and goes on elsewhere before

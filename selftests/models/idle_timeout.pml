@@ -3,7 +3,7 @@
  * idle_timeout: a surplus worker ends, and its slot is taken again
  * (lib/pace/worker_thread.h; pl__worker_end(), worker_give_up(),
  * worker_thread_end(), start_next() in worker_thread.c; idle() in worker.c;
- * park_in_lot(), pl__sleep() in worker_park.c; pl__notify_one(), notify_slow()
+ * park_in_lot(), pl__sleep() in worker.c; pl__notify_one(), notify_slow()
  * in notify.c).
  *
  * The target is one worker, two run at first, and there may be no more. A task

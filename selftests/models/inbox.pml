@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * inbox: a worker takes the task that a thread has pushed, and does not notify
- * for it (lib/queue/inbox.h; pl__inbox_drain_all_of() in inbox.c; look_around()
+ * for it (lib/queue/ready.h; pl__inbox_drain_all_of() in ready.c; look_around()
  * in run.c; pl__work_anywhere() in ready.c).
  *
  * A worker that runs spawns a task, looks in the inbox, and then runs its own

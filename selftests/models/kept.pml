@@ -3,7 +3,7 @@
  * kept: no deadline passes while a worker keeps it that computes, or while
  * nobody keeps it and the timer thread sleeps for longer. (lib/time: list, fire
  * and tell what is kept, hear_of(), pull(); pl__kept_list(), pl__kept_tell() in
- * lib/pace/kept.c; pl__worker_runs() in duty.c; sleep_long() in sysmon.c.)
+ * lib/pace/kept.c; pl__worker_runs() in pace.c; sleep_long() in sysmon.c.)
  *
  * A keeper lists timers, each due before the last one, is idle in between and
  * calls what it keeps or wakes for something else, and computes for ever in the

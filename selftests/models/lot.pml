@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * lot: workers park while signallers queue tasks; a signaller that sees no
- * parked worker skips the system call (lib/park/lot.h, lot.c, lot_futex.c;
+ * parked worker skips the system call (lib/park/lot.h, lot.c, lot.c;
  * pl__lots_stop()).
  *
  * Two workers; two signallers, each with a task; and in the end a stopper. Each

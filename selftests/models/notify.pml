@@ -4,7 +4,7 @@
  * (lib/pace/notify.h; pl__notify_one(), notify_slow(), search_leave(),
  * pl__search_take_left() in notify.c; pl__inboxes_drain(); pl_yield() in
  * run.c; worker_find_task(), idle() in worker.c;
- * pl__worker_look_and_park(), park_in_ring() in worker_park.c; start_next(),
+ * pl__worker_look_and_park(), park_in_ring() in worker.c; start_next(),
  * worker_main() in worker_thread.c).
  *
  * There are as many tasks as there may be workers; none of them leaves its

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * orphan_ring: requests in flight on the ring of a stalled worker complete
- * (lib/run/orphan_ring.h's drawings; sleep_long() in sysmon.c;
+ * (lib/run/run.h's drawings; sleep_long() in sysmon.c;
  * pl__sysmon_notify_io(); steal_one() in steal.c; pl__ring_poll_for_owner(),
  * pl__ring_wait() in ring.c).
  *

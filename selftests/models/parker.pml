@@ -2,8 +2,8 @@
 /*
  * parker: one thread asleep on its futex or in its ring, listed in a lot or in
  * a wait, and the wakers that take it off the list and then wake it
- * (lib/park/parker.[ch]; park_in_ring() in worker_park.c, sleep_in_ring() in
- * worker_park.c; pl__ring_wait(), pl__ring_poll() in ring.c, arm_event() in
+ * (lib/park/parker.[ch]; park_in_ring() in worker.c, sleep_in_ring() in
+ * worker.c; pl__ring_wait(), pl__ring_poll() in ring.c, arm_event() in
  * ring_uring.c).
  *
  * A worker sleeps until it was woken as often as there are wakers: parked on

@@ -3,7 +3,7 @@
  * surplus: a surplus worker parks although tasks wait, and is woken when too
  * few run (lib/pace/pace.h; pl__next() in run.c; pl__notify_one() in notify.c;
  * worker_find_task() in worker.c; pl__worker_look_and_park(), pl__sleep() in
- * worker_park.c;
+ * worker.c;
  * pl_runtime_set_workers(), set_active() in elastic.c).
  *
  * All workers run at first, but the target is one, then two, and one again

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * task_limit: the program never has more tasks than the limit, and no spawner
- * sleeps for ever while there is room (lib/rt/task_limit.c).
+ * sleeps for ever while there is room (lib/rt/spawn.c).
  *
  * The limit is one, and one task is alive at first. Two spawners wait, of which
  * the last may be interrupted meanwhile, and the first may fail once it was

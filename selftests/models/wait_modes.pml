@@ -2,7 +2,7 @@
 /*
  * wait_modes: a worker with I/O in flight waits in one sleep for completions,
  * for a signal to its lot and for messages, in any of three modes
- * (park_in_ring(), worker_park_polling() in lib/run/worker_park.c;
+ * (park_in_ring(), worker_park_polling() in lib/run/worker.c;
  * arm_event(), hear(), uring_pollfd() in lib/ring/ring_uring.c;
  * lib/park/parker.c).
  *

@@ -2,7 +2,7 @@
 /*
  * wait_single: a waiter in a single-waiter slot is woken exactly once: by the
  * waker that changed the word, by the interrupter, or by itself
- * (lib/queue/wait_single.h, pl__wait_single_publish() in wait_single.c,
+ * (lib/queue/task.h, pl__wait_single_publish() in wait_lone.c,
  * take_single() in wait.c, pl__task_end() in task_exit.c, join_wait_once() in
  * join.c).
  *

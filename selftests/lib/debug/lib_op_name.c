@@ -4,7 +4,7 @@
  */
 #include "kselftest_harness.h"
 
-#include "debug/op_name.h"
+#include "debug/names.h"
 
 #include <liburing.h>
 

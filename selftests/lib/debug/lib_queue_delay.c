@@ -7,7 +7,7 @@
 
 #include "rt.h"
 #include "count.h"
-#include "queue/spawn_sample.h"
+#include "queue/latency.h"
 
 RT_FIXTURE(queue_delay)
 

@@ -4,7 +4,7 @@
  */
 #include "kselftest_harness.h"
 
-#include "debug/syscall_name.h"
+#include "debug/names.h"
 #include "debug/thread_state.h"
 
 #include <stdbool.h>

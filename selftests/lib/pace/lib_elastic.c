@@ -6,9 +6,9 @@
 
 #include "rt.h"
 #include "blocked.h"
-#include "pace/elastic.h"
+#include "pace/pace.h"
 #include "run/run.h"
-#include "watch/sysmon_pace.h"
+#include "watch/watch.h"
 
 #define NR_WORKERS	8
 

@@ -5,7 +5,7 @@
  */
 #include "kselftest_harness.h"
 
-#include "ring/attempt_hint.h"
+#include "ring/ring.h"
 
 /* How often it is asked in so many times, where that is always @got_eagain. */
 static int nr_asked(struct pl__attempt_hint *g, int nr_times, bool got_eagain)

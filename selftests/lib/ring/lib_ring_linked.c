@@ -8,7 +8,7 @@
 
 #include "lib.h"
 #include "base/sys.h"
-#include "ring/ring_uring.h"
+#include "ring/ring_impl.h"
 
 #include <sys/mman.h>
 #include <sys/syscall.h>

@@ -4,7 +4,7 @@
  */
 #include "kselftest_harness.h"
 
-#include "rt/cpus.h"
+#include "rt/config.h"
 
 #include <sched.h>
 

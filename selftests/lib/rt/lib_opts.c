@@ -7,7 +7,7 @@
 
 #include "rt.h"
 #include "count.h"
-#include "base/grown.h"
+#include "base/base.h"
 
 #include <sys/socket.h>
 #include <sys/uio.h>

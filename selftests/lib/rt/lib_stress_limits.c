@@ -13,7 +13,7 @@
 
 #include "manual_run.h"
 #include "rt.h"
-#include "base/fault.h"
+#include "base/inject.h"
 
 #include <fcntl.h>
 #include <sys/prctl.h>

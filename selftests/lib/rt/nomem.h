@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Trials: an operation, made in a process of its own, while the nth thing that
- * the library takes is refused.  rt.h, fault.h and work.h are included before
+ * the library takes is refused.  rt.h, inject.h and work.h are included before
  * this.
  */
 #ifndef SELFTESTS_NOMEM_H

@@ -6,7 +6,7 @@
 
 #include "rt.h"
 #include "blocked.h"
-#include "run/orphan_ring.h"
+#include "run/run.h"
 
 #include <sys/socket.h>
 

@@ -5,7 +5,7 @@
 #include "kselftest_harness.h"
 
 #include "rt.h"
-#include "watch/since.h"
+#include "watch/watch.h"
 
 static struct pl__worker worker;
 static struct pl__task tasks[2];

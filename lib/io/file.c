@@ -1,5 +1,68 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
+ * file: opened, sent, and what io_uring refuses for want of threads
+ *
+ * A file is opened by io_uring, so that a slow file system, or a FIFO without a
+ * peer, blocks the task only.  Where io_uring is missing the system call is
+ * made as in pl_blocking(): it blocks the worker, beside which another one
+ * runs, and nothing ends it.
+ */
+#include "base/sys.h"
+#include "io/io.h"
+#include "wait/wait.h"
+#include "ring/ring.h"
+
+#include "parklot.h"
+
+#include <fcntl.h>
+#include <liburing.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+struct open_call {
+	const char	*path;
+	int		flags;
+	mode_t		mode;
+	int		ret;
+};
+
+static void open_by_call(void *arg)
+{
+	struct open_call *c = arg;
+
+	c->ret = (int)pl__syscall(SYS_openat, AT_FDCWD, c->path, c->flags,
+				  c->mode);
+}
+
+/* A file system may refuse with the same error: then it does so again. */
+int pl_open_until(const char *path, int flags, mode_t mode,
+		  uint64_t deadline_ns)
+{
+	struct open_call c = { path, flags, mode, -EINVAL };
+	struct io_uring_sqe sqe = { 0 };
+	int ret;
+
+	if (!path)
+		return -EINVAL;
+	io_uring_prep_openat(&sqe, AT_FDCWD, path, flags, mode);
+	/* At first it would try with O_NONBLOCK, which no FIFO waits with. */
+	sqe.flags |= IOSQE_ASYNC;
+	ret = pl__io(&sqe, 0, deadline_ns);
+	if (ret != -EOPNOTSUPP)
+		return ret;
+	pl_blocking(open_by_call, &c);
+	return c.ret;
+}
+
+int pl_open(const char *path, int flags, mode_t mode)
+{
+	return pl_open_until(path, flags, mode, PL_FOREVER);
+}
+
+/*
  * sendfile: from a file to a socket, without a buffer of the caller's
  *
  * By the system call, and not by io_uring's splices: these go by a pipe, and
@@ -7,19 +70,6 @@
  * blocking, so the socket becomes non-blocking, and stays so; where it takes no
  * more, the task waits for it as in pl_poll().
  */
-#include "base/sys.h"
-#include "io/io.h"
-#include "io/io_order.h"
-#include "wait/wait.h"
-
-#include "parklot.h"
-
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <sys/sendfile.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 
 /* As the kernel has it: a bit for each signal. */
 #define SIGPIPE_BIT	(1ULL << (SIGPIPE - 1))
@@ -98,4 +148,44 @@ ssize_t pl_sendfile_until(int out, int in, off_t *offset, size_t n,
 ssize_t pl_sendfile(int out, int in, off_t *offset, size_t n)
 {
 	return pl_sendfile_until(out, in, offset, n, PL_FOREVER);
+}
+
+struct refused_call {
+	struct pl__sync_op	op;
+	int			res;
+};
+
+static void refused_make(void *arg)
+{
+	struct refused_call *c = arg;
+
+	pl__sync_op_would_block(&c->op, &c->res);
+}
+
+bool pl__refused_is(const struct io_uring_sqe *sqe)
+{
+	struct pl__sync_op op;
+
+	switch (sqe->opcode) {
+	case IORING_OP_READ:
+	case IORING_OP_READV:
+	case IORING_OP_WRITE:
+	case IORING_OP_WRITEV:
+		pl__sync_op_init(&op, sqe);
+		return op.kind == PL__SYNC_OP_FILE;
+	case IORING_OP_OPENAT:
+		return true;
+	}
+	return false;
+}
+
+int pl__refused_call(const struct io_uring_sqe *sqe)
+{
+	struct refused_call c;
+
+	if (sqe->opcode == IORING_OP_OPENAT)
+		return -EOPNOTSUPP;
+	pl__sync_op_init(&c.op, sqe);
+	pl_blocking(refused_make, &c);
+	return c.res;
 }

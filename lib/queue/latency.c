@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
-#include "queue/spawn_sample.h"
+#include "queue/latency.h"
 #include "ctx/self.h"
-#include "queue/background.h"
+#include "queue/aside.h"
 
 /* Time between samples of a worker: with less the distance grows. */
 #define SAMPLES_NEAR_NS	(500 * 1000ULL)

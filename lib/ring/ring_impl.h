@@ -1,13 +1,58 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * ring_uring: a ring of io_uring, and what becomes of it if it fails
+ * ring_impl: the two kinds of rings, of epoll and of io_uring
+ *
+ * Only the files of this room include it; the others use ring.h.
  */
-#ifndef PL_RING_URING_H
-#define PL_RING_URING_H
+#ifndef PL_RING_IMPL_H
+#define PL_RING_IMPL_H
 
-#include "ring/ring_poll.h"
+#include "ring/ring.h"
+#include "base/base.h"
 
 #include <liburing.h>
+
+/* ---- of epoll, which a ring of another kind may become ---- */
+
+/* What a ring that became one of epoll has left of its earlier kind. */
+struct pl__ring_left_ops {
+	/* Lock held: ends what is over; lowers *@deadline_ns to its next. */
+	void (*look)(struct pl__ring *r, uint64_t *deadline_ns);
+	void (*close)(struct pl__ring *r);	/* frees the ring, too */
+};
+
+/* L: ring.lock is held.  I: set at init, then read-only. */
+struct pl__ring_poll {
+	struct pl__ring		ring;
+	int			epfd; /* L: -1: none is to be had now */
+	bool			has_bell; /* L: the bell's eventfd is in it */
+	uint32_t		round;	/* L: number of passes over fresh */
+	struct pl__list		fresh;		/* L: requests to try */
+	struct pl__list		later;	/* L: requests to try after a while */
+	struct pl__list		complete;	/* L: requests before done() */
+	struct pl__list		calling; /* L: requests in a blocking call */
+	int			left_fd; /* I: of the earlier kind, or -1 */
+	/* L: requests of the earlier kind, all with is_left set */
+	struct pl__list		left;
+	const struct pl__ring_left_ops *left_ops; /* L: or NULL */
+};
+
+/*
+ * Lock held: @p, which was of another kind, is of epoll from now on; @left_fd
+ * is readable when look() has something to do.
+ */
+void pl__ring_poll_become(struct pl__ring_poll *p,
+			  const struct pl__ring_left_ops *left_ops,
+			  int left_fd);
+
+/* Lock held: @req has ended with @res; done() is called at the next poll. */
+void pl__ring_poll_end(struct pl__ring_poll *p, struct pl__ring_req *req,
+		       int res);
+
+/* Lock held: a completion of @req has come, which may be its last. */
+void pl__ring_poll_finish(struct pl__ring_poll *p, struct pl__ring_req *req);
+
+/* ---- of io_uring, and what becomes of it if it fails ---- */
 
 #define PL__URING_ENTRIES	256	/* a power of 2 */
 
@@ -103,12 +148,12 @@ void pl__uring_begin_next(struct pl__uring *u, const struct pl__ring_req *req);
  */
 void pl__uring_end_cut_chain(struct pl__uring *u);
 
-/* uring_withdraw.c */
+/* uring_linked.c */
 
 /* True: @req, on a descriptor that was closed, is queued still, and fails. */
 bool pl__uring_withdraw(struct pl__uring *u, const struct pl__ring_req *req);
 
-/* uring_setup.c */
+/* uring_failure.c */
 
 /* 0, or what io_uring_setup() returned. */
 int pl__uring_setup(struct io_uring *uring);
@@ -125,4 +170,21 @@ void pl__uring_note_error(struct pl__uring *u, int err);
 /* Lock held: @r has failed: it becomes a ring of epoll. */
 void pl__uring_fail(struct pl__ring *r);
 
-#endif /* PL_RING_URING_H */
+/*
+ * uring_overflow: completions that an io_uring's queue had no room for, as the
+ * kernel lists them in /proc
+ *
+ * That is how they are seen where io_uring_enter(), which would move them into
+ * the queue, is forbidden.
+ */
+
+/*
+ * Calls @take with user_data, result and flags of each completion but the first
+ * @nr_taken; returns how many.  It may be 0 for want of memory or descriptors.
+ */
+uint64_t pl__uring_overflow(int ring_fd, uint64_t nr_taken,
+			    void (*take)(void *arg, uint64_t data, int res,
+					 uint32_t flags),
+			    void *arg);
+
+#endif /* PL_RING_IMPL_H */

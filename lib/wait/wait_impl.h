@@ -1,17 +1,53 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * wait_timer: the deadline of a task's wait
+ * wait_impl: what the waits of tasks share, in this room alone
  *
- * The timer is reserved before the task switches away, and set before any other
- * thread can end the wait, so that the waiter finds it; it is listed after.
+ * A bucket has the waiters of some words, selected by address, under one lock.
  */
-#ifndef PL_WAIT_TIMER_H
-#define PL_WAIT_TIMER_H
+#ifndef PL_WAIT_IMPL_H
+#define PL_WAIT_IMPL_H
 
+#include "base/list.h"
+#include "base/lock.h"
 #include "pace/kept.h"
 #include "queue/task.h"
 #include "queue/worker.h"
 #include "time/timer.h"
+
+#define PL__BUCKET_BITS	16
+
+/* 32 bytes: two in a cache line; a process touches few of them. */
+struct pl__bucket {
+	struct pl__lock		lock;
+	struct pl__list		waiters;	/* L: longest waiting first */
+} __pl_aligned(32);
+
+extern struct pl__bucket pl__buckets[1U << PL__BUCKET_BITS];
+
+static inline struct pl__bucket *pl__bucket_of(_Atomic uint32_t *word)
+{
+	uint64_t key = PL_NUMBER_OF(word) >> 2;
+
+	return &pl__buckets[key * 0x9e3779b97f4a7c15ULL >>
+			    (64 - PL__BUCKET_BITS)];
+}
+
+static inline struct pl__bucket *pl__bucket_lock(_Atomic uint32_t *word)
+{
+	struct pl__bucket *b = pl__bucket_of(word);
+
+	pl__lock(&b->lock);
+	if (unlikely(!b->waiters.next))
+		list_init(&b->waiters);
+	return b;
+}
+
+/*
+ * The deadline of a task's wait
+ *
+ * The timer is reserved before the task switches away, and set before any other
+ * thread can end the wait, so that the waiter finds it; it is listed after.
+ */
 
 /* Called by the timer thread; @arg is that of pl__wait_timer_arg(). */
 void pl__wait_time_out(void *arg);
@@ -64,4 +100,4 @@ static inline void pl__wait_timer_end(struct pl__wait_entry *wt,
 		pl__latency_hist_add(&w->deadline_latency, deadline_ns);
 }
 
-#endif /* PL_WAIT_TIMER_H */
+#endif /* PL_WAIT_IMPL_H */

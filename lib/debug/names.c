@@ -1,8 +1,44 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
-#include "debug/syscall_name.h"
+#include "debug/names.h"
 #include "base/base.h"
 
 #include <sys/syscall.h>
+
+#define OP(x)		{ false, x }
+#define FD_OP(x)	{ true, x }
+
+/*
+ * By number: headers of liburing may lack the newest.  Hidden, but not static:
+ * gdb looks it up.
+ */
+extern const struct pl__op_name pl__op_names[];
+const struct pl__op_name pl__op_names[] = {
+	[0] = OP("nop"), FD_OP("readv"), FD_OP("writev"), FD_OP("fsync"),
+	[4] = FD_OP("read_fixed"), FD_OP("write_fixed"), FD_OP("poll"),
+	[7] = OP("poll_remove"), FD_OP("sync_file_range"), FD_OP("sendmsg"),
+	[10] = FD_OP("recvmsg"), OP("timeout"), OP("timeout_remove"),
+	[13] = FD_OP("accept"), OP("async_cancel"), OP("link_timeout"),
+	[16] = FD_OP("connect"), FD_OP("fallocate"), OP("openat"),
+	[19] = FD_OP("close"), OP("files_update"), OP("statx"),
+	[22] = FD_OP("read"), FD_OP("write"), FD_OP("fadvise"), OP("madvise"),
+	[26] = FD_OP("send"), FD_OP("recv"), OP("openat2"),
+	[29] = FD_OP("epoll_ctl"), FD_OP("splice"), OP("provide_buffers"),
+	[32] = OP("remove_buffers"), FD_OP("tee"), FD_OP("shutdown"),
+	[35] = OP("renameat"), OP("unlinkat"), OP("mkdirat"),
+	[38] = OP("symlinkat"), OP("linkat"), FD_OP("msg_ring"),
+	[41] = FD_OP("fsetxattr"), OP("setxattr"), FD_OP("fgetxattr"),
+	[44] = OP("getxattr"), OP("socket"), FD_OP("uring_cmd"),
+	[47] = FD_OP("send_zc"), FD_OP("sendmsg_zc"), FD_OP("read_multishot"),
+	[50] = OP("waitid"), OP("futex_wait"), OP("futex_wake"),
+	[53] = OP("futex_waitv"), OP("fixed_fd_install"), FD_OP("ftruncate"),
+	[56] = FD_OP("bind"), FD_OP("listen"), FD_OP("recv_zc"),
+	[59] = FD_OP("epoll_wait"),
+};
+
+const struct pl__op_name *pl__op_name(uint8_t opcode)
+{
+	return opcode < ARRAY_SIZE(pl__op_names) ? &pl__op_names[opcode] : NULL;
+}
 
 #define CALL(x)		{ SYS_##x, false, #x }
 #define CALL_AS(x, as)	{ SYS_##x, false, as }
