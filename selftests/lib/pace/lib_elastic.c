@@ -465,34 +465,37 @@ TEST_F(elastic, environment_overrides_the_configuration)
 
 #define NR_LEFT		1000
 
-/* The other worker parks, or this one is found stalled: then it runs them. */
-static void yield_beside_another(void *arg)
+static _Atomic(struct pl__worker *) surplus;
+/* One that a spare runs, as it is expected to compute, yields to no other. */
+static void yield_until_left_ran(void *arg)
 {
-	EXPECT_TRUE(UNTIL_BUSY(may_go && rt_stat().workers_parked));
-	spawn(yield_until_ran, arg);
-	yield_until_ran(arg);
+	(void)arg;
+	while (nr_ran < NR_LEFT) {
+		if (!load_relaxed(&pl__self()->is_spare))
+			atomic_fetch_add(&nr_yields, 1);
+		pl_yield();
+	}
 }
 
-static void fill_queue(void)
-{
-	int i;
-
-	for (i = 0; i < NR_LEFT; i++)
-		EXPECT_EQ(0, pl_spawn(NULL, count, NULL, NULL));
-	EXPECT_TRUE(UNTIL_BUSY(may_go));
-}
-
-/* The second worker will be surplus. */
+/* The second worker, which will be surplus, fills its queue. */
 static void fill_queue_or_yield(void *arg)
 {
-	uint32_t index = pl__self()->index;
+	struct pl__worker *w = pl__self();
+	int i;
 
 	atomic_fetch_add(&nr_begun, 1);
 	EXPECT_TRUE(UNTIL_BUSY(nr_begun == 2));
-	if (index)
-		fill_queue();
-	else
-		yield_beside_another(arg);
+	for (i = 0; w->index && i < NR_LEFT; i++)
+		EXPECT_EQ(0, pl_spawn(NULL, count, NULL, NULL));
+	if (w->index)
+		surplus = w;
+	EXPECT_TRUE(UNTIL_BUSY(may_go && surplus));
+	if (w->index)
+		return;
+	/* It is about to park: what it had is in an inbox. */
+	EXPECT_TRUE(UNTIL_BUSY(load_relaxed(&surplus->duty) == PL__IDLE));
+	spawn(yield_until_left_ran, arg);
+	yield_until_left_ran(arg);
 }
 
 /*
@@ -502,8 +505,8 @@ static void fill_queue_or_yield(void *arg)
 TEST_F(elastic, tasks_of_a_surplus_worker_run_soon)
 {
 	start_fixed(2, 2);
-	spawn(fill_queue_or_yield, (void *)NR_LEFT);
-	spawn(fill_queue_or_yield, (void *)NR_LEFT);
+	spawn(fill_queue_or_yield, NULL);
+	spawn(fill_queue_or_yield, NULL);
 	ASSERT_TRUE(UNTIL(nr_begun == 2));
 	EXPECT_EQ(0, pl_runtime_set_workers(1));
 	may_go = 1;
