@@ -261,14 +261,9 @@ static void put_wait(struct pl__sigsafe_buf *text, const struct view *v)
 /* What sysmon has found out, if /proc cannot be read. */
 static enum pl__thread_is guess_by_duty(struct pl__worker *w)
 {
-	switch (load_relaxed(&w->duty)) {
-	case PL__BLOCKED:
-	case PL__SLEEPS:
+	if (pl__is_blocked(w) || load_relaxed(&w->duty) == PL__SLEEPS)
 		return PL__THREAD_BLOCKED;
-	case PL__STALLED:
-		return PL__THREAD_COMPUTES;
-	}
-	return PL__THREAD_UNKNOWN;
+	return pl__is_stalled(w) ? PL__THREAD_COMPUTES : PL__THREAD_UNKNOWN;
 }
 
 static uint32_t ms_in_state(struct pl__worker *w, enum pl__thread_is is)

@@ -134,8 +134,7 @@ static uint64_t cpu_used(void)
 		w = pl__rt.workers[i];
 		tid = load_relaxed(&w->tid);
 		ns = tid ? pl__tid_cpu_ns(tid) : 0;
-		if (ns > w->sysmon.elastic_cpu_ns &&
-		    load_relaxed(&w->duty) != PL__STALLED)
+		if (ns > w->sysmon.elastic_cpu_ns && !pl__is_stalled(w))
 			sum += ns - w->sysmon.elastic_cpu_ns;
 		w->sysmon.elastic_cpu_ns = ns;
 	}
@@ -381,7 +380,7 @@ static bool is_stuck(struct pl__worker *w, uint64_t ns)
 
 	s->elastic_tick = tick;
 	s->elastic_look_ns = 0;
-	if (load_relaxed(&w->duty) != PL__RUNS ||
+	if (!pl__is_running(w) ||
 	    (pl__deque_empty(&w->deque) && pl__deque_empty(&w->events) &&
 	     load_relaxed(&w->ring_state) != PL__ORPHAN_READY))
 		return false;

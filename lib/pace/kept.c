@@ -63,7 +63,7 @@ uint64_t pl__kept_until(struct pl__worker *w)
 /* It takes a lone task next, unless others are to run. */
 static bool takes_next(struct pl__worker *w)
 {
-	return pl__nr_queued(w) == 1 && !load_relaxed(&w->is_spare) &&
+	return pl__nr_queued(w) == 1 && !pl__is_spare(w) &&
 	       !pl__is_surplus(w);
 }
 
@@ -104,8 +104,7 @@ static void kept_look_at(struct pl__worker *w, uint64_t now)
 	if (!has_taken_a_task(w) || pl__kept_ns(w) < now - LATE_NS)
 		tell_of(w);
 	else if (w->index < pl__rt.nr_keepers && !load_relaxed(&w->may_keep) &&
-		 load_relaxed(&w->duty) == PL__RUNS &&
-		 !load_relaxed(&w->is_spare))
+		 load_relaxed(&w->duty) == PL__RUNS)
 		kept_allow(w);
 }
 

@@ -6,39 +6,112 @@
 #include "base/inject.h"
 #include "base/sys.h"
 
+/* ---- duty ---- */
+
+enum {
+	GONE = PL__GONE, RUNS = PL__RUNS, IDLE = PL__IDLE,
+	HOOK = PL__IN_START_HOOK, SLPS = PL__SLEEPS, BLKD = PL__BLOCKED,
+	STLD = PL__STALLED, SPAR = PL__SPARE, SBLK = PL__SPARE_BLOCKED,
+	SSTL = PL__SPARE_STALLED,
+	____ = PL__NR_DUTIES,	/* stays as it is */
+	XXXX,			/* cannot happen */
+};
+
+/* What a worker does after an event, by what it did: the states across. */
+static const uint8_t after[PL__NR_DUTY_EVENTS][PL__NR_DUTIES] = {
+/*	  GONE  RUNS  IDLE  HOOK  SLPS  BLKD  STLD  SPAR  SBLK  SSTL	*/
+[PL__STARTS] =
+	{ RUNS, XXXX, XXXX, XXXX, XXXX, XXXX, XXXX, XXXX, XXXX, XXXX },
+[PL__STARTS_AS_SPARE] =
+	{ SBLK, XXXX, XXXX, XXXX, XXXX, XXXX, XXXX, XXXX, XXXX, XXXX },
+[PL__ENDS] =
+	{ XXXX, GONE, GONE, XXXX, XXXX, XXXX, XXXX, XXXX, GONE, XXXX },
+[PL__PARKS] =
+	{ XXXX, IDLE, XXXX, XXXX, XXXX, IDLE, IDLE, IDLE, IDLE, IDLE },
+[PL__ENTERS_HOOK] =
+	{ XXXX, HOOK, XXXX, XXXX, XXXX, HOOK, HOOK, HOOK, HOOK, HOOK },
+[PL__GOES_TO_SLEEP] =
+	{ XXXX, SLPS, XXXX, XXXX, XXXX, SLPS, SLPS, SLPS, SLPS, SLPS },
+[PL__RUNS_AGAIN] =
+	{ XXXX, XXXX, RUNS, RUNS, RUNS, XXXX, XXXX, XXXX, XXXX, XXXX },
+[PL__RUNS_AS_SPARE] =
+	{ XXXX, XXXX, SBLK, SBLK, SPAR, XXXX, XXXX, XXXX, XXXX, XXXX },
+[PL__STANDS_IN] =
+	{ XXXX, SBLK, XXXX, XXXX, XXXX, SBLK, SBLK, XXXX, XXXX, XXXX },
+[PL__COMPUTES] =
+	{ XXXX, XXXX, XXXX, XXXX, XXXX, XXXX, XXXX, SSTL, SSTL, SSTL },
+[PL__LETS_COMPUTE] =
+	{ XXXX, XXXX, XXXX, XXXX, XXXX, XXXX, XXXX, ____, ____, SBLK },
+[PL__IS_THROUGH] =
+	{ XXXX, XXXX, XXXX, XXXX, XXXX, XXXX, XXXX, RUNS, RUNS, RUNS },
+[PL__IS_BACK] =
+	{ ____, ____, ____, ____, ____, RUNS, RUNS, ____, SPAR, SPAR },
+[PL__SEEN_ASLEEP] =
+	{ ____, BLKD, ____, ____, ____, ____, ____, SBLK, ____, ____ },
+[PL__SEEN_LONG] =
+	{ ____, STLD, ____, ____, ____, ____, ____, SSTL, ____, ____ },
+};
+
 /*
- * The thread that takes BLOCKED or STALLED back lowers the counters, which went
- * up before.
+ * What a worker is counted in, by what it does; and whether the crew counts it
+ * as idle, which sees by itself whether others are blocked.
  */
-void pl__duty_uncount(uint32_t duty)
+static const struct {
+	bool	is_idle, is_blocked, is_seen, is_stalled, is_idle_in_crew;
+} counted[PL__NR_DUTIES] = {
+	[IDLE] = { .is_idle = true, .is_idle_in_crew = true },
+	[HOOK] = { .is_blocked = true, .is_idle_in_crew = true },
+	[SLPS] = { .is_blocked = true, .is_idle_in_crew = true },
+	[BLKD] = { .is_blocked = true, .is_seen = true },
+	[STLD] = { .is_stalled = true },
+	[SPAR] = { .is_idle_in_crew = true },
+	[SBLK] = { .is_blocked = true, .is_seen = true,
+		   .is_idle_in_crew = true },
+	[SSTL] = { .is_stalled = true, .is_idle_in_crew = true },
+};
+
+static __pl_always_inline void count_in(uint32_t duty)
 {
-	if (duty == PL__STALLED) {
-		atomic_fetch_sub(&pl__rt.nr_stalled, 1);
-		pl__relief_recheck();
-	} else if (duty == PL__BLOCKED) {
-		atomic_fetch_sub(&pl__rt.nr_seen, 1);
-		atomic_fetch_sub(&pl__rt.nr_blocked, 1);
+	/* Who reads both counters of the hook holds this lock. */
+	if (duty == HOOK) {
+		pl__lock(&pl__rt.start_lock);
+		atomic_fetch_add(&pl__rt.nr_in_hook, 1);
 	}
+	if (counted[duty].is_stalled)
+		atomic_fetch_add(&pl__rt.nr_stalled, 1);
+	if (counted[duty].is_blocked)
+		atomic_fetch_add(&pl__rt.nr_blocked, 1);
+	if (counted[duty].is_seen)
+		atomic_fetch_add(&pl__rt.nr_seen, 1);
+	if (counted[duty].is_idle)
+		atomic_fetch_add(&pl__rt.nr_idle, 1);
+	if (duty == HOOK)
+		pl__unlock(&pl__rt.start_lock);
 }
 
-bool pl__unblocked(struct pl__worker *w)
+static __pl_always_inline void count_out(uint32_t duty)
 {
-	uint32_t duty = load_relaxed(&w->duty);
-
-	if (likely(duty != PL__BLOCKED && duty != PL__STALLED))
-		return false;
-	/* [duty-b] pairs with [duty-a] in sysmon.c and stalled.c. */
-	if (!atomic_compare_exchange_strong(&w->duty, &duty, PL__RUNS))
-		return false;
-	pl__duty_uncount(duty);
-	return duty == PL__BLOCKED;
+	if (duty == HOOK)
+		pl__lock(&pl__rt.start_lock);
+	if (counted[duty].is_stalled)
+		atomic_fetch_sub(&pl__rt.nr_stalled, 1);
+	if (counted[duty].is_seen)
+		atomic_fetch_sub(&pl__rt.nr_seen, 1);
+	if (counted[duty].is_blocked)
+		atomic_fetch_sub(&pl__rt.nr_blocked, 1);
+	if (counted[duty].is_idle)
+		atomic_fetch_sub(&pl__rt.nr_idle, 1);
+	if (duty == HOOK) {
+		atomic_fetch_sub(&pl__rt.nr_in_hook, 1);
+		pl__unlock(&pl__rt.start_lock);
+	}
 }
 
 /*
  * The crew counts the worker as idle until it runs, even if it sleeps
  * elsewhere.
  */
-static void crew_set_idle(struct pl__worker *w, bool is_idle)
+static __pl_always_inline void crew_set_idle(struct pl__worker *w, bool is_idle)
 {
 	_Atomic uint32_t *crew_word = load_relaxed(&w->crew_word);
 
@@ -46,20 +119,100 @@ static void crew_set_idle(struct pl__worker *w, bool is_idle)
 		store_relaxed(crew_word, is_idle);
 }
 
-void pl__worker_leaves(struct pl__worker *w, enum pl__duty duty)
+/* @w changes from @from to @to, unless it has changed meanwhile. */
+static __pl_always_inline bool duty_change(struct pl__worker *w, uint32_t from,
+					   uint32_t to, bool is_counted)
 {
-	crew_set_idle(w, true);
-	/*
-	 * [duty-b] pairs with [duty-a] in sysmon.c: otherwise the worker would
-	 * be counted as blocked twice.
-	 */
-	pl__duty_uncount(atomic_exchange(&w->duty, duty));
+	bool is_idle = counted[to].is_idle_in_crew;
+	bool is_changed = is_idle != counted[from].is_idle_in_crew;
+	uint32_t was = from;
+
+	if (is_changed && is_idle)
+		crew_set_idle(w, true);
+	if (!is_counted)
+		count_in(to);
+	PL_INJECT("duty-a");
+	/* [duty-a] pairs with [duty-b] below: counted before it is marked. */
+	if (!atomic_compare_exchange_strong(&w->duty, &was, to)) {
+		if (!is_counted)
+			count_out(to);
+		return false;
+	}
+	/* [duty-b] pairs with [duty-a]: who takes a mark back lowers it. */
+	count_out(from);
+	if (is_changed && !is_idle)
+		crew_set_idle(w, false);
+	return true;
+}
+
+/*
+ * Sysmon changes the word only while the worker is in a task.  One that was
+ * counted as stalled, if for a moment, may have kept another from it.
+ */
+static __pl_noinline uint32_t duty_slow(struct pl__worker *w,
+					enum pl__duty_event event)
+{
+	bool is_counted = event == PL__COMPUTES, is_done = false;
+	bool was_stalled = false;
+	uint32_t from, to;
+
+	while (!is_done) {
+		from = load_relaxed(&w->duty);
+		to = after[event][from];
+		PL_BUG_ON(to == XXXX);
+		if (to == ____)
+			break;
+		is_done = duty_change(w, from, to, is_counted);
+		was_stalled |= is_done ? counted[from].is_stalled :
+			       counted[to].is_stalled && !is_counted;
+	}
+	if (was_stalled && event != PL__LETS_COMPUTE)
+		pl__relief_recheck();
+	return is_done ? from : PL__NR_DUTIES;
+}
+
+/* Mostly @usual, so that what is to be counted is known to the compiler. */
+static __pl_always_inline uint32_t duty_mostly(struct pl__worker *w,
+					       enum pl__duty_event event,
+					       uint32_t usual)
+{
+	if (likely(load_relaxed(&w->duty) == usual) &&
+	    duty_change(w, usual, after[event][usual], false))
+		return usual;
+	return duty_slow(w, event);
+}
+
+uint32_t pl__duty(struct pl__worker *w, enum pl__duty_event event)
+{
+	switch (event) {
+	case PL__PARKS:
+		return duty_mostly(w, PL__PARKS, RUNS);
+	case PL__RUNS_AGAIN:
+		return duty_mostly(w, PL__RUNS_AGAIN, IDLE);
+	case PL__STANDS_IN:
+		return duty_mostly(w, PL__STANDS_IN, RUNS);
+	case PL__IS_THROUGH:
+		return duty_mostly(w, PL__IS_THROUGH, SBLK);
+	default:
+		return duty_slow(w, event);
+	}
+}
+
+bool pl__spare_lets_compute(struct pl__worker *w)
+{
+	if (!pl__is_stalled(w))
+		return false;
+	pl__aside_renew_compute();
+	pl__duty(w, PL__LETS_COMPUTE);
+	/* [relief-a] pairs with [relief-b] in pl__nr_may_compute(). */
+	pl__full_barrier();
+	PL_INJECT("relief-a");
+	return true;
 }
 
 void pl__worker_runs(struct pl__worker *w)
 {
-	crew_set_idle(w, false);
-	store_release(&w->duty, PL__RUNS);
+	pl__duty(w, PL__RUNS_AGAIN);
 	if (pl__has_io(w) || pl__is_keeping(w))
 		pl__sysmon_notify_io();
 }
@@ -73,54 +226,11 @@ bool pl__is_above_active(uint32_t index)
 	uint32_t active = load_relaxed(&pl__rt.active), nr = 0, i;
 
 	for (i = 0; i < index && nr < active; i++)
-		nr += load_relaxed(&pl__rt.workers[i]->duty) == PL__RUNS;
+		nr += pl__is_running(pl__rt.workers[i]);
 	return nr >= active;
 }
 
-/* ---- spares ---- */
-
-void pl__spare_begin(struct pl__worker *w)
-{
-	store_relaxed(&w->is_spare, true);
-	crew_set_idle(w, true);
-	atomic_fetch_add(&pl__rt.nr_blocked, 1);
-	atomic_fetch_add(&pl__rt.nr_seen, 1);
-	/* [duty-b] pairs with [duty-a] in sysmon.c and stalled.c. */
-	pl__duty_uncount(atomic_exchange(&w->duty, PL__BLOCKED));
-}
-
-void pl__spare_end(struct pl__worker *w)
-{
-	store_relaxed(&w->is_spare, false);
-	pl__unblocked(w);
-	crew_set_idle(w, false);
-}
-
-void pl__spare_begin_to_compute(struct pl__worker *w)
-{
-	/* [duty-b] pairs with [duty-a] in sysmon.c and stalled.c. */
-	pl__duty_uncount(atomic_exchange(&w->duty, PL__STALLED));
-}
-
-bool pl__spare_stop_to_compute(struct pl__worker *w)
-{
-	uint32_t duty = PL__STALLED;
-
-	if (load_relaxed(&w->duty) != PL__STALLED)
-		return false;
-	pl__aside_renew_compute();
-	atomic_fetch_add(&pl__rt.nr_blocked, 1);
-	atomic_fetch_add(&pl__rt.nr_seen, 1);
-	/* [duty-b] pairs with [duty-a] in sysmon.c and stalled.c. */
-	if (atomic_compare_exchange_strong(&w->duty, &duty, PL__BLOCKED))
-		atomic_fetch_sub(&pl__rt.nr_stalled, 1);
-	else
-		pl__duty_uncount(PL__BLOCKED);
-	/* [relief-a] pairs with [relief-b] in pl__nr_may_compute(). */
-	pl__full_barrier();
-	PL_INJECT("relief-a");
-	return true;
-}
+/* ---- relief ---- */
 
 #define MANY		4	/* times the target: told */
 #define WAIT_MOST	16	/* times stall_ns: between two raises */

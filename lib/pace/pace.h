@@ -72,48 +72,75 @@ static inline bool pl__is_surplus(struct pl__worker *w)
 }
 
 /*
- * duty: what a worker does, as all others see it, and the counters of that
+ * ---- duty: what a worker does, as all others see it ----
  *
- * The counter goes up before a worker is marked, and the thread that takes the
- * mark back lowers it: so none falls below zero.  [duty-a] and [duty-b] are
- * drawn in sysmon.c.
+ * A worker is in one state at a time, in one word, and counted by that alone.
+ * pace.c has the table of states and events, and what each state is counted in.
+ * All others report events; nobody else changes the word or these counters.
+ *
+ *	sysmon: SEEN_ASLEEP		worker: IS_BACK
+ *	nr_blocked++			if (BLOCKED to RUNS)	[duty-b]
+ *	if (not RUNS to BLOCKED)	    nr_blocked--
+ *		nr_blocked--	[duty-a]
+ *
+ * Invariant: no counter is less than the workers that are in its states.  It
+ * goes up before the word changes, and the thread that changes it back lowers
+ * it.  Otherwise it falls below zero, which reads as four billion.
  */
+enum pl__duty_event {
+	/* by the worker, or by who starts its thread */
+	PL__STARTS,
+	PL__STARTS_AS_SPARE,
+	PL__ENDS,
+	PL__PARKS,
+	PL__ENTERS_HOOK,
+	PL__GOES_TO_SLEEP,
+	PL__RUNS_AGAIN,		/* after one of these three */
+	PL__RUNS_AS_SPARE,
+	PL__STANDS_IN,		/* becomes a spare, which is to block */
+	PL__COMPUTES,		/* the spare; it has been counted already */
+	PL__LETS_COMPUTE,	/* the spare: another may */
+	PL__IS_THROUGH,		/* is no spare any more */
+	/* by the worker, or by sysmon: it has a next task, or computes again */
+	PL__IS_BACK,
+	/* by sysmon */
+	PL__SEEN_ASLEEP,
+	PL__SEEN_LONG,
+	PL__NR_DUTY_EVENTS,
+};
+
+/*
+ * What happens to @w; returns the state in which it was, or PL__NR_DUTIES if
+ * nothing changed.  Notifies where a worker computes no more, but for
+ * LETS_COMPUTE: there, and where a worker leaves those that run, the caller
+ * issues a full barrier and notifies.
+ */
+uint32_t pl__duty(struct pl__worker *w, enum pl__duty_event event);
+
+/* IS_BACK: takes BLOCKED or STALLED back, if it is so; true: it was blocked. */
+static inline bool pl__take_back(struct pl__worker *w)
+{
+	uint32_t duty;
+
+	if (likely(pl__is_running(w)))
+		return false;
+	duty = pl__duty(w, PL__IS_BACK);
+	return duty == PL__BLOCKED || duty == PL__SPARE_BLOCKED;
+}
 
 static inline bool pl__has_io(struct pl__worker *w)
 {
 	return w->ring && pl__ring_is_busy(w->ring);
 }
 
-/* The worker leaves PL__RUNS for @duty, and returns to PL__RUNS. */
-void pl__worker_leaves(struct pl__worker *w, enum pl__duty duty);
+/*
+ * LETS_COMPUTE: the spare @w is about to block, or through with its task; true:
+ * it computes no more.  The caller looks whether another task may.
+ */
+bool pl__spare_lets_compute(struct pl__worker *w);
+
+/* RUNS_AGAIN; wakes sysmon for its I/O and deadlines. */
 void pl__worker_runs(struct pl__worker *w);
-
-/*
- * The worker has a next task, or does something else than it was marked for:
- * takes BLOCKED or STALLED back.  True: it was BLOCKED.
- */
-bool pl__unblocked(struct pl__worker *w);
-
-/* The caller has taken @duty back: lowers its counters. */
-void pl__duty_uncount(uint32_t duty);
-
-/*
- * @w, which runs or is counted as idle, becomes a spare.  The caller issues a
- * full barrier and notifies.
- */
-void pl__spare_begin(struct pl__worker *w);
-
-/* The spare @w computes: nr_stalled has it already. */
-void pl__spare_begin_to_compute(struct pl__worker *w);
-
-/*
- * The spare @w is about to block, or through with its task: true: it computes
- * no more.  The caller looks whether another task may.
- */
-bool pl__spare_stop_to_compute(struct pl__worker *w);
-
-/* @w is a spare no more, and runs. */
-void pl__spare_end(struct pl__worker *w);
 
 /*
  * relief: workers that run beside stalled ones, which compute for long

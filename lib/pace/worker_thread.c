@@ -33,7 +33,7 @@ static void worker_join_crew(struct pl__worker *w)
 {
 	_Atomic uint32_t *crew_word = pl__crew_join(&pl__rt.lots, w->index);
 
-	if (crew_word && load_relaxed(&w->is_spare))
+	if (crew_word && pl__is_spare(w))
 		store_relaxed(crew_word, 1);
 	atomic_store(&w->crew_word, crew_word);
 }
@@ -139,15 +139,11 @@ static int worker_begin(struct pl__worker *w, enum start_as as)
 
 	w->is_searching = as == START_SEARCHER;
 	w->spare_task = NULL;
-	store_relaxed(&w->duty, PL__RUNS);
-	if (as == START_SPARE)
-		pl__spare_begin(w);
+	pl__duty(w, as == START_SPARE ? PL__STARTS_AS_SPARE : PL__STARTS);
 	ret = pl__timers_start_thread(pl__rt.timers, &w->thread, worker_main,
 				      w);
 	if (ret) {
-		if (as == START_SPARE)
-			pl__spare_end(w);
-		store_relaxed(&w->duty, PL__IDLE);
+		pl__duty(w, PL__ENDS);
 		return ret;
 	}
 	pl__thread_stack(w->thread, &w->thread_stack);
@@ -290,7 +286,7 @@ static void worker_give_up(struct pl__worker *w)
 	/* [end-a] pairs with [idle-b] in pl__notify_one(). */
 	atomic_fetch_sub(&pl__rt.nr_alive, 1);
 	PL_INJECT("end-a");
-	atomic_fetch_sub(&pl__rt.nr_idle, 1);
+	pl__duty(w, PL__ENDS);
 }
 
 /*

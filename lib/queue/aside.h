@@ -86,7 +86,7 @@ static inline uint32_t pl__aside_nr(void)
 static inline bool pl__aside_is_any_for(struct pl__worker *w)
 {
 	return pl__aside_nr() || (load_relaxed(&pl__rt.aside.compute.nr) &&
-				  load_relaxed(&w->duty) == PL__STALLED);
+				  pl__is_stalled(w));
 }
 
 /* Queues @t, which is expected to do @run. */

@@ -35,14 +35,20 @@ struct pl__worker_stat {
 	_Atomic uint64_t	cpu_past_ns;	/* ns: of its earlier threads */
 };
 
-/* State of a worker; sysmon sets BLOCKED (sysmon.c), STALLED (pace.h). */
+/* State of a worker, of which pace.c has the table. */
 enum pl__duty {
+	PL__GONE,		/* has no thread */
 	PL__RUNS,
-	PL__BLOCKED,		/* in a call, or is to be; in nr_blocked */
-	PL__SLEEPS,		/* task in pl__sleep(); in nr_blocked */
-	PL__IDLE,		/* in nr_idle */
-	PL__IN_START_HOOK,	/* in the start hook; in nr_blocked */
-	PL__STALLED,		/* computes, or is to; in nr_stalled */
+	PL__IDLE,		/* looks for the last time, or is parked */
+	PL__IN_START_HOOK,
+	PL__SLEEPS,		/* its task, on its stack, waits */
+	PL__BLOCKED,		/* in the kernel, as sysmon saw */
+	PL__STALLED,		/* computes for long, as sysmon saw */
+	/* spares: they stand in the same states, from before they begin */
+	PL__SPARE,		/* runs after all */
+	PL__SPARE_BLOCKED,
+	PL__SPARE_STALLED,
+	PL__NR_DUTIES,
 };
 
 /* The worker when sysmon last saw it change. */
@@ -135,7 +141,6 @@ struct pl__worker {
 	bool			is_starting;	/* O: counted in nr_starting */
 	/* A: requests of other workers in flight that it has submitted */
 	_Atomic uint32_t	nr_for_others;
-	_Atomic bool		is_spare;	/* O writes: see aside.h */
 	_Atomic bool		may_keep;	/* A: see kept.h */
 	struct pl__own_waits	own_waits;	/* O writes */
 	int			ring_error;	/* O: -errno: it has no ring */
@@ -185,5 +190,33 @@ struct pl__worker {
 
 	struct pl__sysmon_view	sysmon __pl_cacheline;	/* W */
 } __pl_cacheline;
+
+/* It runs a task that was set aside, see aside.h, or is in pl_blocking(). */
+static inline bool pl__is_spare(struct pl__worker *w)
+{
+	return load_relaxed(&w->duty) >= PL__SPARE;
+}
+
+/* It neither blocks nor computes for long, as far as was seen. */
+static inline bool pl__is_running(struct pl__worker *w)
+{
+	uint32_t duty = load_relaxed(&w->duty);
+
+	return duty == PL__RUNS || duty == PL__SPARE;
+}
+
+static inline bool pl__is_blocked(struct pl__worker *w)
+{
+	uint32_t duty = load_relaxed(&w->duty);
+
+	return duty == PL__BLOCKED || duty == PL__SPARE_BLOCKED;
+}
+
+static inline bool pl__is_stalled(struct pl__worker *w)
+{
+	uint32_t duty = load_relaxed(&w->duty);
+
+	return duty == PL__STALLED || duty == PL__SPARE_STALLED;
+}
 
 #endif /* PL_WORKER_H */

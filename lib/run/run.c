@@ -90,7 +90,7 @@ static void flush_unsignalled(struct pl__worker *w)
 /* What sysmon saw of the task that the worker leaves, or nothing. */
 static enum pl__run take_back_block(struct pl__worker *w)
 {
-	bool was_blocked = pl__unblocked(w) &&
+	bool was_blocked = pl__take_back(w) &&
 			   !load_relaxed(&w->sysmon.is_own_wait);
 	uint8_t learned = load_acquire(&w->sysmon.learned);
 
@@ -107,9 +107,9 @@ static __pl_noinline void back_from_block(struct pl__worker *w)
 {
 	enum pl__run run;
 
-	if (load_relaxed(&w->is_spare)) {
+	if (pl__is_spare(w)) {
 		pl__spare_judge(w);
-		pl__spare_end(w);
+		pl__duty(w, PL__IS_THROUGH);
 		return;
 	}
 	run = take_back_block(w);
@@ -160,13 +160,9 @@ static __pl_always_inline struct pl__task *next_queued(struct pl__worker *w)
 /* A spare goes on as a spare unless too few others run. */
 static bool is_surplus_now(struct pl__worker *w)
 {
-	uint32_t duty;
-
-	if (load_relaxed(&w->is_spare)) {
+	if (pl__is_spare(w)) {
 		pl__spare_judge(w);
-		duty = load_relaxed(&w->duty);
-		if ((duty == PL__BLOCKED || duty == PL__STALLED) &&
-		    !pl__is_short())
+		if (!pl__is_running(w) && !pl__is_short())
 			return true;
 	}
 	back_from_block(w);
@@ -360,12 +356,12 @@ void pl_yield(void)
 		put_events_ahead(w);
 	next = pl__next_prepared(w);
 	/* A spare has nothing but its task and those that are set aside. */
-	if (!next && load_relaxed(&w->is_spare) && !w->nr_ahead_of_yield &&
+	if (!next && pl__is_spare(w) && !w->nr_ahead_of_yield &&
 	    !w->nr_events_ahead && !pl__aside_is_any_for(w)) {
 		PL_SIM_POINT("yield");
 		return;
 	}
-	if (!next && !load_relaxed(&w->is_spare) && !pl__is_surplus(w)) {
+	if (!next && !pl__is_spare(w) && !pl__is_surplus(w)) {
 		next = pl__steal(w, false);
 		if (!next && pl__is_background(t))
 			next = pl__next_background();

@@ -34,7 +34,7 @@ static uint64_t nr_sleeps(uint64_t *cpu_ns)
 /* It does not come to its deadlines, either. */
 static void spare_begin_to_block(struct pl__worker *w)
 {
-	pl__spare_begin(w);
+	pl__duty(w, PL__STANDS_IN);
 	store_relaxed(&w->may_keep, false);
 	pl__kept_give_up(w);
 }
@@ -104,7 +104,7 @@ void pl__spare_judge(struct pl__worker *w)
  */
 static bool has_nothing_else(struct pl__worker *w)
 {
-	return !load_relaxed(&w->is_spare) && !w->nr_unsignalled &&
+	return !pl__is_spare(w) && !w->nr_unsignalled &&
 	       pl__deque_empty(&w->deque) && pl__deque_empty(&w->events) &&
 	       !pl__has_io(w) &&
 	       !pl__work_anywhere();
@@ -140,7 +140,7 @@ static bool run_as_spare(struct pl__worker *w, struct pl__task *t,
 	}
 	spare_begin_to_block(w);
 	if (run == PL__RUN_COMPUTES)
-		pl__spare_begin_to_compute(w);
+		pl__duty(w, PL__COMPUTES);
 	spare_note(w, t);
 	pl__full_barrier();
 	pl__notify_if_work();
@@ -162,13 +162,13 @@ bool pl__aside_put(struct pl__worker *w, struct pl__task *t)
 
 struct pl__task *pl__aside_take(struct pl__worker *w)
 {
-	bool was_spare = load_relaxed(&w->is_spare);
+	bool was_spare = pl__is_spare(w);
 	enum pl__run run = PL__RUN_BLOCKS;
 	struct pl__task *t;
 
 	/* So that it may take the next one that computes. */
 	if (was_spare)
-		pl__spare_stop_to_compute(w);
+		pl__spare_lets_compute(w);
 	if (!pl__aside_nr())
 		return NULL;
 	if (!was_spare)
@@ -177,10 +177,10 @@ struct pl__task *pl__aside_take(struct pl__worker *w)
 	if (t) {
 		store_relaxed(&w->tick, load_relaxed(&w->tick) + 1);
 		if (run == PL__RUN_COMPUTES)
-			pl__spare_begin_to_compute(w);
+			pl__duty(w, PL__COMPUTES);
 		spare_note(w, t);
 	} else if (!was_spare) {
-		pl__spare_end(w);
+		pl__duty(w, PL__IS_THROUGH);
 	}
 	/* Others may have left a task to this worker while it ran. */
 	if (!was_spare || pl__aside_nr()) {
@@ -227,14 +227,13 @@ static struct pl__worker *blocking_begin(void)
 
 	if (!w || !w->current)
 		return NULL;
-	if (load_relaxed(&w->is_spare)) {
-		if (pl__spare_stop_to_compute(w) || w->nr_unsignalled)
+	if (pl__is_spare(w)) {
+		if (pl__spare_lets_compute(w) || w->nr_unsignalled)
 			blocking_notify(w);
 		return NULL;
 	}
 	w->spare_task = NULL;
-	pl__unblocked(w);
-	pl__spare_begin(w);
+	pl__duty(w, PL__STANDS_IN);
 	blocking_notify(w);
 	return w;
 }
@@ -248,7 +247,7 @@ int pl_blocking(void (*fn)(void *arg), void *arg)
 	w = blocking_begin();
 	fn(arg);
 	/* If the task waited meanwhile, its worker is no spare any more. */
-	if (w && w == pl__self() && load_relaxed(&w->is_spare))
-		pl__spare_end(w);
+	if (w && w == pl__self() && pl__is_spare(w))
+		pl__duty(w, PL__IS_THROUGH);
 	return 0;
 }

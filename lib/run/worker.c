@@ -31,7 +31,7 @@ static struct pl__task *worker_next_or_steal(struct pl__worker *w)
 
 	do {
 		t = pl__next(w);
-		if (t || load_relaxed(&w->is_spare) || pl__is_surplus(w))
+		if (t || pl__is_spare(w) || pl__is_surplus(w))
 			return t;
 		t = pl__steal(w, true);
 	} while (t && pl__aside_put(w, t));
@@ -72,7 +72,7 @@ static struct pl__task *worker_take_background(struct pl__worker *w)
 {
 	struct pl__task *t = NULL;
 
-	while (pl__background_nr() && !load_relaxed(&w->is_spare) &&
+	while (pl__background_nr() && !pl__is_spare(w) &&
 	       !pl__is_surplus(w)) {
 		t = pl__next_background();
 		if (!t || !pl__aside_put(w, t))
@@ -88,10 +88,9 @@ static struct pl__task *worker_find_task(struct pl__worker *w)
 	size_t nr_more;
 
 	/* Where none is surplus pl__next() does not ask for spares. */
-	if (unlikely(load_relaxed(&w->is_spare)) &&
-	    !pl__has_surplus_workers()) {
+	if (unlikely(pl__is_spare(w)) && !pl__has_surplus_workers()) {
 		pl__spare_judge(w);
-		pl__spare_end(w);
+		pl__duty(w, PL__IS_THROUGH);
 	}
 	do {
 		t = worker_next_or_steal(w);
@@ -122,7 +121,7 @@ static struct pl__task *worker_find_task(struct pl__worker *w)
  */
 static bool may_spin(struct pl__worker *w)
 {
-	if (!w->spin_ns || w->ring || load_relaxed(&w->is_spare) ||
+	if (!w->spin_ns || w->ring || pl__is_spare(w) ||
 	    pl__nr_running() + load_relaxed(&pl__rt.nr_stalled) >
 	    pl__rt.nr_cpus ||
 	    pl__is_surplus(w))
@@ -177,26 +176,12 @@ static void worker_started_to_run(struct pl__worker *w)
 		pl__notify_if_work();
 }
 
-/* A spare stays counted in nr_blocked until it is counted in nr_idle. */
-static void count_idle(struct pl__worker *w)
-{
-	bool was_spare = load_relaxed(&w->is_spare);
-
-	if (was_spare)
-		atomic_fetch_add(&pl__rt.nr_idle, 1);
-	store_relaxed(&w->is_spare, false);
-	pl__worker_leaves(w, PL__IDLE);
-	/* [idle-a] pairs with [idle-b] in pl__notify_one(). */
-	if (!was_spare)
-		atomic_fetch_add(&pl__rt.nr_idle, 1);
-}
-
 /* It is woken to be a spare if the target runs, and never counts as running. */
-static void count_busy(struct pl__worker *w)
+static void idle_no_more(struct pl__worker *w)
 {
 	if (unlikely(pl__aside_nr()) && pl__has_surplus_workers() &&
 	    !pl__is_short()) {
-		pl__spare_begin(w);
+		pl__duty(w, PL__RUNS_AS_SPARE);
 		/* It is about to block, and wakes sysmon for I/O only. */
 		pl__kept_give_up(w);
 		if (pl__has_io(w))
@@ -204,7 +189,6 @@ static void count_busy(struct pl__worker *w)
 	} else {
 		pl__worker_runs(w);
 	}
-	atomic_fetch_sub(&pl__rt.nr_idle, 1);
 }
 
 /* False: the runtime stops, or the worker has ended. */
@@ -222,7 +206,8 @@ static bool idle(struct pl__worker *w)
 	pl__deque_trim(&w->events);
 	pl__ring_take_back(w);
 
-	count_idle(w);
+	/* [idle-a] pairs with [idle-b] in pl__notify_one(): for nr_idle. */
+	pl__duty(w, PL__PARKS);
 	/*
 	 * Without a notification, which would wait for an idle worker to park;
 	 * this may be the only one.  It looks for tasks set aside below.
@@ -231,7 +216,7 @@ static bool idle(struct pl__worker *w)
 		worker_started(w);
 	if (pl__worker_look_and_park(w, seq) && pl__worker_end(w))
 		return false;
-	count_busy(w);
+	idle_no_more(w);
 	pl__search_take_left(w);
 	pl__kept_fire(w);
 	return true;
@@ -309,47 +294,34 @@ static void enter_hook(struct pl__worker *w)
 {
 	if (w->is_searching)
 		pl__stop_searching(w);
-	pl__worker_leaves(w, PL__IN_START_HOOK);
-	/*
-	 * Both counters change at once for a worker that reads them under this
-	 * lock.
-	 */
-	pl__lock(&pl__rt.start_lock);
-	atomic_fetch_add(&pl__rt.nr_in_hook, 1);
-	atomic_fetch_add(&pl__rt.nr_blocked, 1);
-	pl__unlock(&pl__rt.start_lock);
+	pl__duty(w, PL__ENTERS_HOOK);
 	pl__full_barrier();
 	pl__notify_if_work();
 }
 
-static void leave_hook(struct pl__worker *w)
+static void run_again(struct pl__worker *w, bool as_spare)
 {
-	pl__worker_runs(w);
-	pl__lock(&pl__rt.start_lock);
-	atomic_fetch_sub(&pl__rt.nr_blocked, 1);
-	atomic_fetch_sub(&pl__rt.nr_in_hook, 1);
-	pl__unlock(&pl__rt.start_lock);
+	if (as_spare)
+		pl__duty(w, PL__RUNS_AS_SPARE);
+	else
+		pl__worker_runs(w);
 }
 
 /* The program's function that each worker calls first. */
 static void run_start_hook(struct pl__worker *w)
 {
+	bool is_spare = pl__is_spare(w);
+
 	enter_hook(w);
 	pl__rt.cfg.worker_start(pl__rt.cfg.worker_start_arg);
 	pl__self_end_orphan();
-	leave_hook(w);
+	run_again(w, is_spare);
 }
 
 void pl__worker_loop(struct pl__worker *w)
 {
-	bool is_spare = load_relaxed(&w->is_spare);
-
-	if (pl__rt.cfg.worker_start) {
-		store_relaxed(&w->is_spare, false);
+	if (pl__rt.cfg.worker_start)
 		run_start_hook(w);
-		if (is_spare)
-			pl__spare_begin(w);
-	}
 	loop(w);
 }
 
@@ -523,7 +495,7 @@ static bool sleep_on_loop(struct pl__worker *w, struct pl__parker *s,
 bool pl__sleep(struct pl__worker *w, struct pl__parker *s,
 	       uint64_t deadline_ns)
 {
-	bool woken;
+	bool woken, is_spare;
 
 	if (!w)
 		return pl__parker_park(s, deadline_ns);
@@ -531,12 +503,11 @@ bool pl__sleep(struct pl__worker *w, struct pl__parker *s,
 		return sleep_on_loop(w, s, deadline_ns);
 
 	/* One worker less runs: another may have to take its place. */
-	pl__worker_leaves(w, PL__SLEEPS);
-	atomic_fetch_add(&pl__rt.nr_blocked, 1);
+	is_spare = pl__is_spare(w);
+	pl__duty(w, PL__GOES_TO_SLEEP);
 	pl__full_barrier();
 	pl__notify_if_work();
 	woken = sleep_on_loop(w, s, deadline_ns);
-	pl__worker_runs(w);
-	atomic_fetch_sub(&pl__rt.nr_blocked, 1);
+	run_again(w, is_spare);
 	return woken;
 }

@@ -13,18 +13,10 @@
 
 static bool stalled_mark(struct pl__worker *w)
 {
-	uint32_t runs = PL__RUNS;
-
-	atomic_fetch_add(&pl__rt.nr_stalled, 1);
-	PL_INJECT("duty-a");
-	/* [duty-a] pairs with [duty-b] in pace.c. */
-	if (atomic_compare_exchange_strong(&w->duty, &runs, PL__STALLED)) {
-		counter_inc(&pl__rt.nr_stalls);
-		return true;
-	}
-	atomic_fetch_sub(&pl__rt.nr_stalled, 1);
-	pl__relief_recheck();
-	return false;
+	if (pl__duty(w, PL__SEEN_LONG) == PL__NR_DUTIES)
+		return false;
+	counter_inc(&pl__rt.nr_stalls);
+	return true;
 }
 
 /* The worker has been in the same task for stall_ns. */
@@ -77,7 +69,7 @@ static void look_at_stalled(struct pl__worker *w, uint64_t now)
 	    !pl__sysmon_is_asleep(w))
 		return;
 	s->relief_since_ns = now;
-	pl__unblocked(w);
+	pl__take_back(w);
 }
 
 /* ---- all of them ---- */
@@ -110,16 +102,12 @@ static void stalled_look_at(struct pl__worker *w, uint64_t now,
 			   struct stalled_look *look)
 {
 	w->sysmon.is_long = false;
-	switch (load_relaxed(&w->duty)) {
-	case PL__RUNS:
+	if (pl__is_running(w))
 		stalled_look_at_running(w, now, look);
-		break;
-	case PL__STALLED:
+	else if (pl__is_stalled(w))
 		look_at_stalled(w, now);
-		break;
-	default:
+	else
 		w->sysmon.relief_since_ns = 0;
-	}
 }
 
 static bool can_relieve(void)
@@ -163,9 +151,7 @@ uint32_t pl__stalled_scan(uint64_t now, bool has_work)
 
 static bool is_in_task(struct pl__worker *w)
 {
-	uint32_t duty = load_relaxed(&w->duty);
-
-	return duty == PL__RUNS || duty == PL__BLOCKED || duty == PL__STALLED;
+	return pl__is_running(w) || pl__is_blocked(w) || pl__is_stalled(w);
 }
 
 static bool is_busy(struct pl__worker *w)

@@ -50,13 +50,7 @@
  * reads that count.  What is left to sysmon is to start a worker where none is
  * parked.
  *
- * The counters go up before a worker becomes BLOCKED, and the thread that takes
- * BLOCKED back lowers them afterwards, so they never fall below zero:
- *
- *	sysmon				worker
- *	nr_blocked++			if (duty: BLOCKED to RUNS)  [duty-b]
- *	if (not: RUNS to BLOCKED)	    nr_blocked--
- *		nr_blocked--  [duty-a]
+ * A worker that sysmon finds blocked it marks so, see pace.h.
  */
 #include "run/run.h"
 #include "pace/pace.h"
@@ -146,7 +140,7 @@ static bool is_back(struct pl__worker *w, uint64_t now)
 	pl__since_ran_ms(w, cpu_ns, now);
 	note(w, now, cpu_ns);
 	is_busy = is_same && used_ns * CPU_PART >= ns;
-	if (!used_ns || (!is_busy && load_relaxed(&w->is_spare)) ||
+	if (!used_ns || (!is_busy && pl__is_spare(w)) ||
 	    pl__sysmon_is_asleep(w))
 		return false;
 	if (is_busy)
@@ -190,22 +184,13 @@ void pl__sysmon_learn(struct pl__worker *w, uint32_t tick, enum pl__run run)
 
 static bool mark_blocked(struct pl__worker *w, bool is_own)
 {
-	uint32_t runs = PL__RUNS;
-
-	atomic_fetch_add(&pl__rt.nr_blocked, 1);
-	atomic_fetch_add(&pl__rt.nr_seen, 1);
 	store_relaxed(&w->sysmon.is_own_wait, is_own);
-	PL_INJECT("duty-a");
-	/* [duty-a] pairs with [duty-b] in pace.c. */
-	if (atomic_compare_exchange_strong(&w->duty, &runs, PL__BLOCKED)) {
-		counter_inc(&pl__rt.nr_blocks);
-		if (!is_own)
-			learn_routine(w, w->sysmon.tick, PL__RUN_BLOCKS);
-		return true;
-	}
-	atomic_fetch_sub(&pl__rt.nr_seen, 1);
-	atomic_fetch_sub(&pl__rt.nr_blocked, 1);
-	return false;
+	if (pl__duty(w, PL__SEEN_ASLEEP) == PL__NR_DUTIES)
+		return false;
+	counter_inc(&pl__rt.nr_blocks);
+	if (!is_own)
+		learn_routine(w, w->sysmon.tick, PL__RUN_BLOCKS);
+	return true;
 }
 
 /* The crew counts a spare as idle, whatever its task does. */
@@ -223,9 +208,9 @@ static bool is_counted_by_crew(struct pl__worker *w)
 static bool look_at_member(struct pl__worker *w, uint64_t now)
 {
 	/* The worker may have joined while sysmon took it for blocked. */
-	if (load_relaxed(&w->duty) == PL__BLOCKED)
-		pl__unblocked(w);
-	if (load_relaxed(&w->duty) != PL__RUNS ||
+	if (pl__is_blocked(w))
+		pl__take_back(w);
+	if (!pl__is_running(w) ||
 	    load_relaxed(&w->sysmon.learned) == PL__RUN_BLOCKS ||
 	    !pl__crew_nr_blocked(&pl__rt.lots))
 		return false;
@@ -240,23 +225,22 @@ static bool sysmon_look_at(struct pl__worker *w, uint64_t now)
 {
 	w->sysmon.may_be_blocked = false;
 	pl__since_task_ms(w, now);
-	if (load_relaxed(&w->duty) == PL__RUNS)
+	if (pl__is_running(w))
 		sysmon.has_memory_waits |= load_relaxed(&w->own_waits.memory);
 	if (is_counted_by_crew(w))
 		return look_at_member(w, now);
-	switch (load_relaxed(&w->duty)) {
-	case PL__RUNS:
+	if (pl__is_running(w)) {
 		w->sysmon.may_be_blocked = looks_blocked(w, now);
 		return !w->sysmon.may_be_blocked;
-	case PL__BLOCKED:
+	}
+	if (pl__is_blocked(w)) {
 		if (!is_back(w, now))
 			return false;
-		pl__unblocked(w);
+		pl__take_back(w);
 		return true;
-	default:
-		w->sysmon.since_ns = 0;
-		return false;
 	}
+	w->sysmon.since_ns = 0;
+	return false;
 }
 
 /*

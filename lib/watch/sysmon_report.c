@@ -80,8 +80,7 @@ static void count_names(struct names *n)
 
 	for (i = 0; i < nr; i++) {
 		w = pl__rt.workers[i];
-		if (load_relaxed(&w->duty) != PL__STALLED &&
-		    name_of_task(w, name))
+		if (!pl__is_stalled(w) && name_of_task(w, name))
 			add_name(n, *name ? name : "(unnamed)");
 	}
 }

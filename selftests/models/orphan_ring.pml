@@ -124,7 +124,7 @@ proctype worker()
 		fi
 	od;
 	leave_task();
-	/* count_busy() in worker.c */
+	/* idle_no_more() in worker.c */
 	if
 	:: in_task = true;
 #if MUTANT != 11

@@ -3,7 +3,7 @@
  * relief: tasks that compute for long are set aside while too many workers are
  * stalled, and run once they are not (lib/pace/pace.h's drawing;
  * pl__relief_recheck(), relief_limit_raise() in pace.c; stalled_mark() in
- * stalled.c; pl__aside_take() in spare.c; pl__spare_stop_to_compute() in pace.c;
+ * stalled.c; pl__aside_take() in spare.c; pl__spare_lets_compute() in pace.c;
  * pl__worker_look_and_park() in worker.c).
  *
  * The limit is two at first. One worker is stalled, until the end or until its

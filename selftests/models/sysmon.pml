@@ -2,8 +2,8 @@
 /*
  * sysmon: sysmon sees tasks that are queued while all workers are blocked in
  * the kernel, and notifies another worker (lib/watch/sysmon.c's drawings;
- * pl__notify_one(), notify_slow() in notify.c; pl__unblocked(),
- * pl__worker_leaves() in pace.c; idle() in worker.c).
+ * pl__notify_one(), notify_slow() in notify.c; pl__duty() in pace.c; idle() in
+ * worker.c).
  *
  * One worker runs at first and the target is one. Tasks are queued one at a
  * time, or both. A task blocks its worker until all tasks have begun, or

@@ -471,7 +471,7 @@ static void yield_until_left_ran(void *arg)
 {
 	(void)arg;
 	while (nr_ran < NR_LEFT) {
-		if (!load_relaxed(&pl__self()->is_spare))
+		if (!pl__is_spare(pl__self()))
 			atomic_fetch_add(&nr_yields, 1);
 		pl_yield();
 	}

@@ -9,6 +9,7 @@
 #include "kselftest_harness.h"
 
 #include "rt.h"
+#include "pace/pace.h"
 
 #include <sys/syscall.h>
 
@@ -334,6 +335,90 @@ TEST_F(state, single_worker_returns_from_a_block)
 	}
 	EXPECT_TRUE(UNTIL(nr_ran == 20));
 	EXPECT_EQ(1, rt_stat().workers);
+}
+
+/* ---- as others see it, and count it ---- */
+
+/* A walk on which each change is made once at least. */
+static const struct {
+	uint8_t	event, duty;
+} steps[] = {
+	{ PL__STARTS, PL__RUNS }, { PL__SEEN_ASLEEP, PL__BLOCKED },
+	{ PL__IS_BACK, PL__RUNS }, { PL__SEEN_LONG, PL__STALLED },
+	{ PL__IS_BACK, PL__RUNS }, { PL__ENTERS_HOOK, PL__IN_START_HOOK },
+	{ PL__RUNS_AGAIN, PL__RUNS }, { PL__GOES_TO_SLEEP, PL__SLEEPS },
+	{ PL__RUNS_AGAIN, PL__RUNS }, { PL__PARKS, PL__IDLE },
+	{ PL__RUNS_AGAIN, PL__RUNS }, { PL__STANDS_IN, PL__SPARE_BLOCKED },
+	{ PL__IS_BACK, PL__SPARE }, { PL__SEEN_ASLEEP, PL__SPARE_BLOCKED },
+	{ PL__COMPUTES, PL__SPARE_STALLED }, { PL__IS_BACK, PL__SPARE },
+	{ PL__SEEN_LONG, PL__SPARE_STALLED },
+	{ PL__COMPUTES, PL__SPARE_STALLED },
+	{ PL__LETS_COMPUTE, PL__SPARE_BLOCKED }, { PL__IS_BACK, PL__SPARE },
+	{ PL__COMPUTES, PL__SPARE_STALLED }, { PL__IS_THROUGH, PL__RUNS },
+	{ PL__STANDS_IN, PL__SPARE_BLOCKED }, { PL__IS_BACK, PL__SPARE },
+	{ PL__GOES_TO_SLEEP, PL__SLEEPS }, { PL__RUNS_AS_SPARE, PL__SPARE },
+	{ PL__IS_THROUGH, PL__RUNS }, { PL__SEEN_ASLEEP, PL__BLOCKED },
+	{ PL__STANDS_IN, PL__SPARE_BLOCKED }, { PL__IS_THROUGH, PL__RUNS },
+	{ PL__SEEN_LONG, PL__STALLED }, { PL__STANDS_IN, PL__SPARE_BLOCKED },
+	{ PL__GOES_TO_SLEEP, PL__SLEEPS }, { PL__RUNS_AGAIN, PL__RUNS },
+	{ PL__SEEN_ASLEEP, PL__BLOCKED }, { PL__PARKS, PL__IDLE },
+	{ PL__RUNS_AS_SPARE, PL__SPARE_BLOCKED }, { PL__PARKS, PL__IDLE },
+	{ PL__ENDS, PL__GONE }, { PL__STARTS_AS_SPARE, PL__SPARE_BLOCKED },
+	{ PL__ENTERS_HOOK, PL__IN_START_HOOK },
+	{ PL__RUNS_AS_SPARE, PL__SPARE_BLOCKED },
+	{ PL__COMPUTES, PL__SPARE_STALLED }, { PL__PARKS, PL__IDLE },
+	{ PL__RUNS_AGAIN, PL__RUNS }, { PL__SEEN_LONG, PL__STALLED },
+	{ PL__PARKS, PL__IDLE }, { PL__ENDS, PL__GONE },
+};
+
+static void expect_counted(uint32_t duty)
+{
+	bool is_seen = duty == PL__BLOCKED || duty == PL__SPARE_BLOCKED;
+	bool is_blocked = is_seen || duty == PL__SLEEPS ||
+			  duty == PL__IN_START_HOOK;
+
+	EXPECT_EQ(duty == PL__IDLE, pl__rt.nr_idle);
+	EXPECT_EQ(is_blocked, pl__rt.nr_blocked);
+	EXPECT_EQ(is_seen, pl__rt.nr_seen);
+	EXPECT_EQ(duty == PL__IN_START_HOOK, pl__rt.nr_in_hook);
+	EXPECT_EQ(duty == PL__STALLED || duty == PL__SPARE_STALLED,
+		  pl__rt.nr_stalled);
+}
+
+TEST_F(state, worker_is_counted_by_what_it_does)
+{
+	static struct pl__worker w;
+	uint32_t before;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(steps); i++) {
+		before = w.duty;
+		/* Who takes what is set aside counts it, under a lock. */
+		pl__rt.nr_stalled += steps[i].event == PL__COMPUTES;
+		EXPECT_EQ(before, pl__duty(&w, steps[i].event));
+		EXPECT_EQ(steps[i].duty, w.duty);
+		expect_counted(w.duty);
+	}
+}
+
+/* Sysmon's view is older than what the worker does. */
+TEST_F(state, late_look_changes_nothing)
+{
+	static const uint8_t seen[] = {
+		PL__IS_BACK, PL__SEEN_ASLEEP, PL__SEEN_LONG
+	};
+	static struct pl__worker w;
+	size_t i;
+
+	EXPECT_EQ(PL__GONE, pl__duty(&w, PL__STARTS));
+	EXPECT_EQ(PL__RUNS, pl__duty(&w, PL__PARKS));
+	for (i = 0; i < ARRAY_SIZE(seen); i++) {
+		EXPECT_EQ(PL__NR_DUTIES, pl__duty(&w, seen[i]));
+		expect_counted(PL__IDLE);
+	}
+	EXPECT_EQ(PL__IDLE, pl__duty(&w, PL__ENDS));
+	EXPECT_EQ(PL__NR_DUTIES, pl__duty(&w, PL__SEEN_LONG));
+	expect_counted(PL__GONE);
 }
 
 TEST_HARNESS_MAIN

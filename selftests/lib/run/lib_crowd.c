@@ -103,7 +103,7 @@ static int nr_found(void)
 
 	for (i = 0; i < nr; i++) {
 		w = pl__rt.workers[i];
-		sum += load_relaxed(&w->duty) == PL__BLOCKED ||
+		sum += pl__is_blocked(w) ||
 		       load_relaxed(&w->sysmon.learned) == PL__RUN_BLOCKS;
 	}
 	return sum;
@@ -184,7 +184,7 @@ static struct pl__worker *any_spare(void)
 	uint32_t i;
 
 	for (i = 0; i < rt_stat().workers; i++)
-		if (load_relaxed(&pl__rt.workers[i]->is_spare))
+		if (pl__is_spare(pl__rt.workers[i]))
 			return pl__rt.workers[i];
 	return NULL;
 }

@@ -33,7 +33,7 @@ static void read_gate(void *arg)
 
 static void wait_at_gate(void *arg)
 {
-	nr_on_others += !load_relaxed(&pl__self()->is_spare);
+	nr_on_others += !pl__is_spare(pl__self());
 	nr_at_gate++;
 	read_gate(arg);
 }
@@ -171,7 +171,7 @@ static void wait_for_processors(void *arg)
 	int nr = 0;
 
 	(void)arg;
-	while (nr < NR_LOOKS && load_relaxed(&w->duty) == PL__BLOCKED) {
+	while (nr < NR_LOOKS && pl__is_blocked(w)) {
 		pl__sim_preempt(NSEC_PER_MSEC);
 		ns = last_look_ns(w);
 		nr += ns != last;
