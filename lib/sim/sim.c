@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #define MAX_POINTS	50000000ULL
+#define PCT_POINTS	1000000
 #define ALONE_NS	(10 * PL__SIM_NS_PER_SEC)
 #define ALONE_SLEEPS	1000
 
@@ -188,8 +189,13 @@ static struct pl__sim_thread *choose(struct pl__sim_thread **can, uint32_t nr)
 
 	if (pl__sim.choices)
 		return choose_given(can, nr);
-	/* Now and then any: a spin may wait for a thread of low priority. */
-	if (!pl__sim.is_pct || pl__sim_one_in(32))
+	/*
+	 * Now and then any: a spin may wait for a thread of low priority.  For
+	 * ever, where that one steals, and what it would take has changed each
+	 * time: so a long run walks on.
+	 */
+	if (!pl__sim.is_pct || pl__sim.nr_points > PCT_POINTS ||
+	    pl__sim_one_in(32))
 		return can[pl__sim_random() % nr];
 	for (i = 1; i < nr; i++)
 		if (can[i]->prio > best->prio)
