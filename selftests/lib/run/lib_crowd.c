@@ -323,10 +323,10 @@ static void spawn_reader(int i)
 	EXPECT_EQ(0, pl_spawn(&readers[i], read_byte, pipes[i], &opts));
 }
 
-/* Until sysmon has looked at the blocked one for the last time. */
+/* Until sysmon has looked at the blocked one for the last time: 315 ms. */
 static void compute_until_sysmon_sleeps(void)
 {
-	spin_ns(500 * NSEC_PER_MSEC);
+	spin_ns(350 * NSEC_PER_MSEC);
 	EXPECT_TRUE(UNTIL_BUSY(atomic_load(&pl__rt.sysmon) ==
 			       PL__SYSMON_ASLEEP));
 }

@@ -212,10 +212,10 @@ static bool is_set_aside(void)
 	return pl__rt.aside.compute.nr && !pl__nr_may_compute();
 }
 
-/* It would have to wait for a second otherwise. */
+/* It would have to wait for 0.8 s otherwise. */
 TEST_F(hogs, raised_target_lets_one_compute_that_was_set_aside)
 {
-	set_env("PARKLOT_STALL_US", 500 * 1000);
+	set_env("PARKLOT_STALL_US", 400 * 1000);
 	start_with(1, 16);
 	pretend_nr_cpus(2);
 	pl__forecast_add(compute, PL__RUN_COMPUTES);

@@ -385,7 +385,7 @@ TEST_REAL(joining_worker_is_not_seen_as_blocked_for_long,
 TEST_F_TIMEOUT(sysmon, joining_worker_is_not_seen_as_blocked_for_long, 120)
 {
 	static atomic_bool may_end;
-	int nr = scaled(100), i, round;
+	int nr = scaled(60), i, round;
 	bool is_well = true;
 	pthread_t mapper;
 	pl_task_t t[4];
