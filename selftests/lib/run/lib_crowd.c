@@ -355,39 +355,18 @@ TEST_F(crowd, workers_all_blocked_beside_a_task_set_aside_are_counted)
 		let_reader_go(i);
 }
 
-/* Its worker has others to run then, and becomes no spare. */
-static void spawn_two_readers(void *arg)
-{
-	pl_task_t *t = arg;
-	int i;
-
-	spawn_reader(0);
-	EXPECT_TRUE(UNTIL_BUSY(nr_begun == 1));
-	for (i = 0; i < 2; i++)
-		t[i] = spawn(yield_until_ran, (void *)1);
-	spawn_reader(1);
-	/* As the first in a queue that was empty it sets the time. */
-	store_relaxed(&pl__rt.aside.block.taken_ns, pl__now_ns() +
-					      3600 * NSEC_PER_SEC);
-}
-
 /* A spare may take one between a look at the clock and one at that time. */
 TEST_F(crowd, task_is_not_overdue_though_one_was_taken_since_the_clock_was_read)
 {
-	pl_task_t t[2];
-	int i;
+	_Atomic uint64_t *taken_ns = &pl__rt.aside.block.taken_ns;
+	static struct pl__task t;
 
-	start_fixed(1, 2);
-	for (i = 0; i < 2; i++)
-		ASSERT_EQ(0, pipe2(pipes[i], O_CLOEXEC));
-	run_in_task(spawn_two_readers, t);
-	EXPECT_TRUE(UNTIL(nr_yields > 10000));
-	EXPECT_EQ(1, nr_begun);
-	for (i = 0; i < 2; i++)
-		let_reader_go(i);
-	spawn_tiny(1);
-	for (i = 0; i < 2; i++)
-		join(t[i]);
+	pl__aside_push(&t, PL__RUN_BLOCKS);
+	*taken_ns = pl__now_ns() + NSEC_PER_SEC;
+	EXPECT_EQ(NULL, pl__aside_pop_overdue());
+	*taken_ns = pl__now_ns() - NSEC_PER_SEC;
+	EXPECT_EQ(&t, pl__aside_pop_overdue());
+	EXPECT_EQ(NULL, pl__aside_pop_overdue());
 }
 
 /* ---- all of them, again and again ---- */
