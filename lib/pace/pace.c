@@ -25,7 +25,7 @@ static const uint8_t after[PL__NR_DUTY_EVENTS][PL__NR_DUTIES] = {
 [PL__STARTS_AS_SPARE] =
 	{ SBLK, XXXX, XXXX, XXXX, XXXX, XXXX, XXXX, XXXX, XXXX, XXXX },
 [PL__ENDS] =
-	{ XXXX, GONE, GONE, XXXX, XXXX, XXXX, XXXX, XXXX, GONE, XXXX },
+	{ XXXX, GONE, GONE, XXXX, XXXX, GONE, GONE, GONE, GONE, GONE },
 [PL__PARKS] =
 	{ XXXX, IDLE, XXXX, XXXX, XXXX, IDLE, IDLE, IDLE, IDLE, IDLE },
 [PL__ENTERS_HOOK] =
@@ -165,8 +165,12 @@ static __pl_noinline uint32_t duty_slow(struct pl__worker *w,
 		is_done = duty_change(w, from, to, is_counted);
 		was_stalled |= is_done ? counted[from].is_stalled :
 			       counted[to].is_stalled && !is_counted;
+		/* What sysmon saw is no more. */
+		if (event >= PL__IS_BACK)
+			break;
 	}
-	if (was_stalled && event != PL__LETS_COMPUTE)
+	/* Who lets another compute looks itself; an end holds start_lock. */
+	if (was_stalled && event != PL__LETS_COMPUTE && event != PL__ENDS)
 		pl__relief_recheck();
 	return is_done ? from : PL__NR_DUTIES;
 }
@@ -214,6 +218,13 @@ void pl__worker_runs(struct pl__worker *w)
 {
 	pl__duty(w, PL__RUNS_AGAIN);
 	if (pl__has_io(w) || pl__is_keeping(w))
+		pl__sysmon_notify_io();
+}
+
+void pl__worker_stands_in(struct pl__worker *w)
+{
+	pl__duty(w, PL__RUNS_AS_SPARE);
+	if (pl__has_io(w))
 		pl__sysmon_notify_io();
 }
 

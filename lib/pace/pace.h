@@ -142,6 +142,9 @@ bool pl__spare_lets_compute(struct pl__worker *w);
 /* RUNS_AGAIN; wakes sysmon for its I/O and deadlines. */
 void pl__worker_runs(struct pl__worker *w);
 
+/* RUNS_AS_SPARE; it is about to block, and wakes sysmon for its I/O only. */
+void pl__worker_stands_in(struct pl__worker *w);
+
 /*
  * relief: workers that run beside stalled ones, which compute for long
  *

@@ -42,6 +42,7 @@ enum pl__duty {
 	PL__IDLE,		/* looks for the last time, or is parked */
 	PL__IN_START_HOOK,
 	PL__SLEEPS,		/* its task, on its stack, waits */
+	/* from here on it is in a task, as above where it RUNS */
 	PL__BLOCKED,		/* in the kernel, as sysmon saw */
 	PL__STALLED,		/* computes for long, as sysmon saw */
 	/* spares: they stand in the same states, from before they begin */

@@ -181,11 +181,8 @@ static void idle_no_more(struct pl__worker *w)
 {
 	if (unlikely(pl__aside_nr()) && pl__has_surplus_workers() &&
 	    !pl__is_short()) {
-		pl__duty(w, PL__RUNS_AS_SPARE);
-		/* It is about to block, and wakes sysmon for I/O only. */
+		pl__worker_stands_in(w);
 		pl__kept_give_up(w);
-		if (pl__has_io(w))
-			pl__sysmon_notify_io();
 	} else {
 		pl__worker_runs(w);
 	}
@@ -302,7 +299,7 @@ static void enter_hook(struct pl__worker *w)
 static void run_again(struct pl__worker *w, bool as_spare)
 {
 	if (as_spare)
-		pl__duty(w, PL__RUNS_AS_SPARE);
+		pl__worker_stands_in(w);
 	else
 		pl__worker_runs(w);
 }

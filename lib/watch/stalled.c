@@ -151,7 +151,10 @@ uint32_t pl__stalled_scan(uint64_t now, bool has_work)
 
 static bool is_in_task(struct pl__worker *w)
 {
-	return pl__is_running(w) || pl__is_blocked(w) || pl__is_stalled(w);
+	uint32_t duty = load_relaxed(&w->duty);
+
+	/* By one look: it is in a task all the time, whatever it is called. */
+	return duty == PL__RUNS || duty >= PL__BLOCKED;
 }
 
 static bool is_busy(struct pl__worker *w)

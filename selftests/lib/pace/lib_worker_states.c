@@ -369,6 +369,9 @@ static const struct {
 	{ PL__COMPUTES, PL__SPARE_STALLED }, { PL__PARKS, PL__IDLE },
 	{ PL__RUNS_AGAIN, PL__RUNS }, { PL__SEEN_LONG, PL__STALLED },
 	{ PL__PARKS, PL__IDLE }, { PL__ENDS, PL__GONE },
+	/* A thread that could not be started, after so long a time. */
+	{ PL__STARTS, PL__RUNS }, { PL__SEEN_LONG, PL__STALLED },
+	{ PL__ENDS, PL__GONE },
 };
 
 static void expect_counted(uint32_t duty)

@@ -205,6 +205,37 @@ TEST_F(orphan_ring, io_completes_though_sysmon_slept_when_its_worker_went_on)
 	let_reader_go(0);
 }
 
+static struct pl_sem sem;
+
+static void sleep_and_read(void *arg)
+{
+	atomic_fetch_add(&nr_waiting, 1);
+	pl_sem_wait(&sem);
+	read_byte(arg);
+}
+
+/* Its worker is a spare meanwhile, and sleeps on its own stack. */
+static void sleep_as_spare(void *arg)
+{
+	pl_blocking(sleep_and_read, arg);
+}
+
+TEST_F(orphan_ring, io_completes_though_its_worker_slept_as_a_spare)
+{
+	start_with(1, 0);
+	ASSERT_EQ(0, pipe2(pipes[0], O_CLOEXEC));
+	start_waiting(1, PL_FOREVER);
+	park_worker();
+	readers[0] = spawn_as(PL_STACK_WORKER, sleep_as_spare, pipes[0]);
+	ASSERT_TRUE(UNTIL(nr_waiting == 2));
+	ASSERT_TRUE(UNTIL(is_sysmon_asleep()));
+	pl_sem_post(&sem, 1);
+	ASSERT_TRUE(UNTIL(nr_begun == 1));
+	write_to(1);
+	join_waiting(1, 1);
+	let_reader_go(0);
+}
+
 TEST_REAL(io_completes_while_its_worker_is_in_a_page_fault,
 	  "page faults are not simulated")
 TEST_F(orphan_ring, io_completes_while_its_worker_is_in_a_page_fault)
