@@ -57,6 +57,7 @@ static const struct load {
 	int		nr_answers;	/* that another program waits for */
 	double		long_share;	/* requests that compute for 10 ms */
 	double		stuck_share;	/* answers that block for 20 ms */
+	uint32_t	nr_stuck;	/* of nr_answers, that always do */
 	void		(*serve)(void *arg);	/* one task, beside no others */
 	void		*(*foreign)(void *arg);	/* a thread, the same */
 } loads[] = {
@@ -74,6 +75,7 @@ static const struct load {
 	{ "client-64",	.nr_answers = 64 },
 	{ "client-long", .nr_answers = 64, .long_share = 0.01 },
 	{ "client-stuck", .nr_answers = 64, .stuck_share = 0.1 },
+	{ "client-crowd", .nr_answers = 48, .nr_stuck = 40 },
 	{ "client-hogs", .nr_answers = 64, .nr_hogs = 2 },
 	{ "tree",	.serve = grow_trees },
 	{ "burst",	.serve = burst },
@@ -178,6 +180,12 @@ struct connection {
 
 static struct connection connections[NR_CONNECTIONS];
 
+/* It is there for what it does to others. */
+static bool is_stuck(const struct connection *c)
+{
+	return c < connections + load->nr_stuck;
+}
+
 static void answer(void *arg)
 {
 	struct connection *c = &connections[(uintptr_t)arg];
@@ -187,7 +195,7 @@ static void answer(void *arg)
 
 	while (pl_recv(c->fd, &byte, 1, 0) == 1) {
 		share = uniform(&x);
-		if (share < load->stuck_share)
+		if (share < load->stuck_share || is_stuck(c))
 			pl_sim_block(STUCK_NS);
 		pl_sim_compute(share < load->long_share ? LONG_NS : ANSWER_NS);
 		if (pl_send(c->fd, &byte, 1, 0) != 1)
@@ -202,7 +210,7 @@ static void request(struct connection *c)
 	pl_sim_compute(REQUEST_NS);
 	if (c->sent_ns && recv(c->client_fd, &byte, 1, 0) != 1)
 		abort();
-	if (c->sent_ns)
+	if (c->sent_ns && !is_stuck(c))
 		note(c->sent_ns);
 	c->sent_ns = pl_now();
 	if (send(c->client_fd, &byte, 1, 0) != 1)

@@ -432,6 +432,11 @@ void pl__aside_notify(struct pl__worker *w)
 	start_spares();
 }
 
+bool pl__aside_is_left(struct pl__worker *w)
+{
+	return !w->is_searching && pl__stands_in_last(w) && aside_nr_due();
+}
+
 static struct {
 	int			event_plus_1;	/* W: eventfd, or 0 */
 	_Atomic uint32_t	is_polling;

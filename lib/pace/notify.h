@@ -162,6 +162,12 @@ bool pl__is_spare_due(void);
 void pl__aside_notify(struct pl__worker *w);
 
 /*
+ * @w, which does not search, leaves what is set aside to those that were woken
+ * or started for it: each looks once it has stopped to search, or has started.
+ */
+bool pl__aside_is_left(struct pl__worker *w);
+
+/*
  * sysmon_wake: makes sysmon look at the workers
  *
  * A submitter that finds enough workers running does not notify, but they may

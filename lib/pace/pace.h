@@ -139,6 +139,16 @@ static inline bool pl__has_io(struct pl__worker *w)
  */
 bool pl__spare_lets_compute(struct pl__worker *w);
 
+/*
+ * Events come to the first workers.  While one of these blocks, its I/O waits
+ * for others to look in its ring, for a millisecond or two: so it stands in
+ * where nobody else does.
+ */
+static inline bool pl__stands_in_last(struct pl__worker *w)
+{
+	return pl__has_io(w) && w->index < load_relaxed(&pl__rt.target);
+}
+
 /* RUNS_AGAIN; wakes sysmon for its I/O and deadlines. */
 void pl__worker_runs(struct pl__worker *w);
 

@@ -108,8 +108,11 @@ bool pl__lot_list(struct pl__lots *lots, uint32_t i, struct pl__lot_entry *e,
 
 	pl__parker_arm(&e->parker, bell);
 	pl__lock(&lot->lock);
-	list_add(&e->list, &lot->sleepers);
-	/* [lot-a] pairs with [lot-b] in pl__lot_list_wake(). */
+	if (e->is_last)
+		list_add_tail(&e->list, &lot->sleepers);
+	else
+		list_add(&e->list, &lot->sleepers);
+	/* [lot-a] pairs with [lot-b] in lot_list_wake(). */
 	atomic_fetch_add(&lot->nr_parked, 1);
 	PL_INJECT("lot-a");
 	/* [lot-c] pairs with [lot-pub] in pl__lots_signal(). */
@@ -137,13 +140,21 @@ bool pl__lot_unlist(struct pl__lots *lots, uint32_t i, struct pl__lot_entry *e)
 	return listed;
 }
 
-static struct pl__lot_entry *take_last_parked(struct pl__lot *lot)
+/* The one that parked last.  @are_last: NULL, or set where one is left. */
+static struct pl__lot_entry *take_last_parked(struct pl__lot *lot,
+					      bool *are_last)
 {
 	struct pl__lot_entry *e = NULL;
 
 	pl__lock(&lot->lock);
 	if (!list_empty(&lot->sleepers)) {
 		e = list_entry(lot->sleepers.next, struct pl__lot_entry, list);
+		if (e->is_last && are_last) {
+			*are_last = true;
+			e = NULL;
+		}
+	}
+	if (e) {
 		list_del_init(&e->list);
 		atomic_fetch_sub(&lot->nr_parked, 1);
 	}
@@ -151,21 +162,31 @@ static struct pl__lot_entry *take_last_parked(struct pl__lot *lot)
 	return e;
 }
 
-uint32_t pl__lot_list_wake(struct pl__lots *lots, uint32_t i, uint32_t nr)
+static uint32_t lot_list_wake(struct pl__lot *lot, uint32_t nr, bool *are_last)
 {
-	struct pl__lot *lot = &lots->lot[i];
 	struct pl__lot_entry *e;
 	uint32_t woken = 0;
 
 	/* [lot-b] pairs with [lot-a] in pl__lot_list(). */
 	while (woken < nr && atomic_load(&lot->nr_parked)) {
-		e = take_last_parked(lot);
+		e = take_last_parked(lot, are_last);
 		if (!e)
 			break;
 		PL_INJECT("lot-b");
 		pl__parker_unpark(&e->parker);
 		woken++;
 	}
+	return woken;
+}
+
+uint32_t pl__lots_list_wake(struct pl__lots *lots, uint32_t first, uint32_t nr,
+			    bool *are_last)
+{
+	uint32_t i, woken = 0;
+
+	for (i = 0; i < lots->nr && woken < nr; i++)
+		woken += lot_list_wake(&lots->lot[(first + i) % lots->nr],
+				       nr - woken, are_last);
 	return woken;
 }
 
@@ -189,11 +210,11 @@ static enum pl__lot_reason lot_futex_park(struct pl__lots *lots, uint32_t i,
 static uint32_t lot_futex_wake(struct pl__lots *lots, uint32_t first,
 			       uint32_t nr)
 {
-	uint32_t i, woken = 0;
+	bool are_last = false;
+	uint32_t woken = pl__lots_list_wake(lots, first, nr, &are_last);
 
-	for (i = 0; i < lots->nr && woken < nr; i++)
-		woken += pl__lot_list_wake(lots, (first + i) % lots->nr,
-					   nr - woken);
+	if (woken < nr && are_last)
+		woken += pl__lots_list_wake(lots, first, nr - woken, NULL);
 	return woken;
 }
 

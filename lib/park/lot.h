@@ -62,6 +62,7 @@ struct pl__lot {
 struct pl__lot_entry {
 	struct pl__list		list;		/* L: in lot->sleepers */
 	struct pl__parker	parker;
+	bool			is_last; /* O: others are to be woken first */
 };
 
 struct pl__lots;
@@ -133,7 +134,8 @@ enum pl__lot_reason pl__lot_park_polling(struct pl__lots *lots, uint32_t i,
 /*
  * Parking in two steps, for a worker that sleeps in its ring.  pl__lot_list()
  * returns true once @e is listed; after its sleep the worker calls
- * pl__lot_unlist(), which returns false if a signal has woken it.
+ * pl__lot_unlist(), which returns false if a signal has woken it.  One that is
+ * last is woken after those of all lots that are not.
  */
 bool pl__lot_list(struct pl__lots *lots, uint32_t i, struct pl__lot_entry *e,
 		  struct pl__bell *bell, uint32_t seq);
@@ -153,7 +155,13 @@ void pl__lots_stop(struct pl__lots *lots);
 
 /* lot.c */
 void pl__lots_futex_init(struct pl__lots *lots);
-uint32_t pl__lot_list_wake(struct pl__lots *lots, uint32_t i, uint32_t nr);
+
+/*
+ * Wakes those that sleep on futexes, in rings or not.  @are_last: leaves those
+ * that are last, and is set if there are any; NULL: wakes these, too.
+ */
+uint32_t pl__lots_list_wake(struct pl__lots *lots, uint32_t first, uint32_t nr,
+			    bool *are_last);
 
 /* lot_dev.c */
 int pl__lots_dev_init(struct pl__lots *lots);

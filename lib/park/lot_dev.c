@@ -121,13 +121,14 @@ static uint32_t wake_device(struct pl__lots *lots, uint32_t first, uint32_t nr)
 
 static uint32_t lot_dev_wake(struct pl__lots *lots, uint32_t first, uint32_t nr)
 {
-	uint32_t i, woken = 0;
+	bool are_last = false;
+	uint32_t woken = pl__lots_list_wake(lots, first, nr, &are_last);
 
-	for (i = 0; i < lots->nr && woken < nr; i++)
-		woken += pl__lot_list_wake(lots, (first + i) % lots->nr,
-					   nr - woken);
-	return woken < nr ? woken + wake_device(lots, first, nr - woken) :
-			    woken;
+	if (woken < nr)
+		woken += wake_device(lots, first, nr - woken);
+	if (woken < nr && are_last)
+		woken += pl__lots_list_wake(lots, first, nr - woken, NULL);
+	return woken;
 }
 
 static void lot_dev_fini(struct pl__lots *lots)

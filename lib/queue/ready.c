@@ -93,13 +93,13 @@ void pl__ready_event(struct pl__task *t)
 
 /* ---- all that is ready ---- */
 
-bool pl__work_anywhere(void)
+bool pl__work_queued(void)
 {
 	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
 	struct pl__worker *w;
 
 	/* [inbox-b] pairs with [inbox-a] in ready.c: a deque, then events. */
-	if (unlikely(pl__aside_nr()) || !pl__inboxes_empty())
+	if (!pl__inboxes_empty())
 		return true;
 	PL_INJECT("inbox-b");
 	for (i = 0; i < nr; i++) {
@@ -110,6 +110,11 @@ bool pl__work_anywhere(void)
 			return true;
 	}
 	return pl__background_nr() && pl__nr_may_compute();
+}
+
+bool pl__work_anywhere(void)
+{
+	return unlikely(pl__aside_nr()) || pl__work_queued();
 }
 
 uint32_t pl__nr_ready(void)

@@ -72,6 +72,9 @@ static inline size_t pl__nr_queued(struct pl__worker *w)
  * A task that may run now is in some worker's queue, or an orphaned ring is
  * ready.
  */
+bool pl__work_queued(void);
+
+/* The same, or such a task is set aside. */
 bool pl__work_anywhere(void);
 
 /* About how many such tasks wait in queues.  Those of an inbox may be any. */

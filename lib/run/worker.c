@@ -180,7 +180,7 @@ static void worker_started_to_run(struct pl__worker *w)
 static void idle_no_more(struct pl__worker *w)
 {
 	if (unlikely(pl__aside_nr()) && pl__has_surplus_workers() &&
-	    !pl__is_short()) {
+	    !pl__is_short() && (w->is_searching || !pl__stands_in_last(w))) {
 		pl__worker_stands_in(w);
 		pl__kept_give_up(w);
 	} else {
@@ -409,6 +409,7 @@ static bool worker_park(struct pl__worker *w, uint32_t seq)
 		pl__sched_yield();
 	counter_inc(&w->stat.parks);
 	PL_PROBE1(park, w->index);
+	w->park.is_last = pl__has_surplus_workers() && pl__stands_in_last(w);
 	if (pl__has_io(w))
 		woken = pl__ring_way(w->ring) == PL_WAIT_PARK ?
 			worker_park_polling(w, seq) : park_in_ring(w, seq);
@@ -432,9 +433,10 @@ static bool is_enough_running(bool was_notified)
 	       !(was_notified && pl__sysmon_notify() && pl__is_short());
 }
 
+/* But for what is set aside. */
 static bool is_nothing_to_do(void)
 {
-	return !pl__work_anywhere() && !pl__sysmon_clear_backlog();
+	return !pl__work_queued() && !pl__sysmon_clear_backlog();
 }
 
 /*
@@ -454,7 +456,7 @@ bool pl__worker_look_and_park(struct pl__worker *w, uint32_t seq)
 	PL_INJECT("idle-a");
 	/* [aside-a] pairs with [aside-b] in pl__aside_notify(). */
 	PL_INJECT("aside-a");
-	if (!pl__aside_nr() &&
+	if ((!pl__aside_nr() || pl__aside_is_left(w)) &&
 	    (is_enough_running(was_searching) || is_nothing_to_do()))
 		return worker_park(w, seq);
 	if (was_searching)

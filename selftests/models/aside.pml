@@ -8,8 +8,10 @@
  * No worker is alive but the submitter, which runs others; two may be started,
  * one at a time or both. One task at most blocks its worker, until each has
  * begun; so a task that nobody takes is a deadlock. Another thread counts as the
- * searcher for a while, and wakes none: notify_slow(). Workers that search are
- * left out: notify.pml has them.
+ * searcher for a while, and wakes none: notify_slow(). A worker that was woken
+ * searches until it has a task, or is about to park. The first worker has I/O in
+ * flight, and leaves the tasks to those that search or start, unless it
+ * searches: pl__aside_is_left().
  *
  * MUTANT 1: [aside-b] is left out: the task is seen late
  * MUTANT 2: [aside-a] is left out where a worker parks: nr_idle is seen late
@@ -17,12 +19,14 @@
  * MUTANT 4: a spare that has started does not notify
  * MUTANT 5: a spare that has started looks before it lowers nr_starting
  * MUTANT 6: the thread that has woken none does not look at what is set aside
+ * MUTANT 7: the worker with I/O leaves the tasks to others while it searches
+ * MUTANT 8: a worker stops searching after it has looked at what is set aside
  */
 #ifndef MUTANT
 #define MUTANT 0
 #endif
 #define NR_WORKERS	2
-#define NR_TASKS	3
+#define NR_TASKS	2
 
 byte nr_aside, nr_idle, nr_starting, nr_searching, nr_begun, nr_alive;
 byte most_starting;		/* PL__ASIDE_STARTERS, or processors */
@@ -42,10 +46,10 @@ inline aside_notify()
 		if
 		:: seen > nr_searching && is_any_idle ->
 			if
+			:: listed[1] -> listed[1] = false; woken[1] = true;
+				seen--; nr_searching++
 			:: listed[0] -> listed[0] = false; woken[0] = true;
-				seen--
-			:: !listed[0] && listed[1] -> listed[1] = false;
-				woken[1] = true; seen--
+				seen--; nr_searching++
 			:: else -> changed[0] = true; changed[1] = true
 			fi
 		:: else
@@ -70,12 +74,27 @@ inline park()
 	if
 	:: atomic { !changed[me] -> listed[me] = true; woken[me] = false };
 		if
-		:: woken[me]
+		:: woken[me] -> is_searching = true
 		:: all_begun
 		fi
 	:: changed[me]
 	fi
 }
+
+/* pl__stop_searching() */
+inline stop_searching()
+{
+	nr_searching = nr_searching - is_searching;	/* [search-a] */
+	is_searching = false
+}
+
+/* pl__aside_is_left() */
+#if MUTANT == 7
+#define is_left		(me == 0 && nr_searching + nr_starting > 0)
+#else
+#define is_left		(me == 0 && !is_searching && \
+			 nr_searching + nr_starting > 0)
+#endif
 
 /* worker_started_to_run() */
 inline end_start()
@@ -107,11 +126,18 @@ inline idle()
 	/* No notification: it might wait for this worker to park. */
 	nr_starting = nr_starting - is_starting;	/* [aside-a] */
 	is_starting = false;
+#if MUTANT != 7 && MUTANT != 8
+	stop_searching();
+#endif
 #if MUTANT == 3
 	park();
 #else
 	if
-	:: nr_aside == 0 -> park()
+	:: nr_aside == 0 || is_left ->
+#if MUTANT == 7 || MUTANT == 8
+		stop_searching();
+#endif
+		park()
 	:: else
 	fi;
 #endif
@@ -125,7 +151,7 @@ inline idle()
 proctype worker(byte me)
 {
 	byte seen;
-	bool is_any_idle, got, is_starting = true;
+	bool is_any_idle, got, is_starting = true, is_searching;
 
 	if
 	:: started[me]
@@ -134,14 +160,27 @@ proctype worker(byte me)
 	do
 	:: all_begun -> break
 	:: else ->
-		atomic {
+		if
+		:: me == 0 && !is_searching && nr_aside > 0 -> aside_notify()
+		:: else
+		fi;
+		if
+		:: is_left
+		:: else -> atomic {
 			got = (nr_aside > 0);
 			nr_aside = nr_aside - got;
 			nr_begun = nr_begun + got
-		};
+		}
+		fi;
 		if
 		:: got ->
 			got = false;
+			/* pl__aside_take(): others may have left more to it. */
+			aside_notify();
+			if
+			:: is_searching -> stop_searching(); aside_notify()
+			:: else
+			fi;
 			end_start();
 			if
 			:: atomic { !is_blocking -> is_blocking = true };
@@ -177,7 +216,7 @@ proctype notifier()
 	byte seen;
 	bool is_any_idle;
 
-	nr_searching = 0;				/* [search-a] */
+	nr_searching--;					/* [search-a] */
 #if MUTANT != 6
 	aside_notify()
 #endif

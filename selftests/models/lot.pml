@@ -102,7 +102,7 @@ out:
 	nr_ended++
 }
 
-/* pl__lot_list_wake(): wakes up to @nr workers. */
+/* lot_list_wake(): wakes up to @nr workers. */
 inline wake(nr)
 {
 	i = 0;
