@@ -434,7 +434,7 @@ void pl__aside_notify(struct pl__worker *w)
 
 bool pl__aside_is_left(struct pl__worker *w)
 {
-	return !w->is_searching && pl__stands_in_last(w) && aside_nr_due();
+	return pl__stands_in_last(w) && aside_nr_due();
 }
 
 static struct {

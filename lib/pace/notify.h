@@ -162,8 +162,8 @@ bool pl__is_spare_due(void);
 void pl__aside_notify(struct pl__worker *w);
 
 /*
- * @w, which does not search, leaves what is set aside to those that were woken
- * or started for it: each looks once it has stopped to search, or has started.
+ * @w, the caller, leaves what is set aside to those that were woken or started
+ * for it: each looks once it has stopped to search, or has started.
  */
 bool pl__aside_is_left(struct pl__worker *w);
 

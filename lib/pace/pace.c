@@ -70,41 +70,24 @@ static const struct {
 	[SSTL] = { .is_stalled = true, .is_idle_in_crew = true },
 };
 
-static __pl_always_inline void count_in(uint32_t duty)
+/* @by: 1 or -1. */
+static __pl_always_inline void count(uint32_t duty, uint32_t by)
 {
 	/* Who reads both counters of the hook holds this lock. */
 	if (duty == HOOK) {
 		pl__lock(&pl__rt.start_lock);
-		atomic_fetch_add(&pl__rt.nr_in_hook, 1);
+		atomic_fetch_add(&pl__rt.nr_in_hook, by);
 	}
 	if (counted[duty].is_stalled)
-		atomic_fetch_add(&pl__rt.nr_stalled, 1);
+		atomic_fetch_add(&pl__rt.nr_stalled, by);
 	if (counted[duty].is_blocked)
-		atomic_fetch_add(&pl__rt.nr_blocked, 1);
+		atomic_fetch_add(&pl__rt.nr_blocked, by);
 	if (counted[duty].is_seen)
-		atomic_fetch_add(&pl__rt.nr_seen, 1);
+		atomic_fetch_add(&pl__rt.nr_seen, by);
 	if (counted[duty].is_idle)
-		atomic_fetch_add(&pl__rt.nr_idle, 1);
+		atomic_fetch_add(&pl__rt.nr_idle, by);
 	if (duty == HOOK)
 		pl__unlock(&pl__rt.start_lock);
-}
-
-static __pl_always_inline void count_out(uint32_t duty)
-{
-	if (duty == HOOK)
-		pl__lock(&pl__rt.start_lock);
-	if (counted[duty].is_stalled)
-		atomic_fetch_sub(&pl__rt.nr_stalled, 1);
-	if (counted[duty].is_seen)
-		atomic_fetch_sub(&pl__rt.nr_seen, 1);
-	if (counted[duty].is_blocked)
-		atomic_fetch_sub(&pl__rt.nr_blocked, 1);
-	if (counted[duty].is_idle)
-		atomic_fetch_sub(&pl__rt.nr_idle, 1);
-	if (duty == HOOK) {
-		atomic_fetch_sub(&pl__rt.nr_in_hook, 1);
-		pl__unlock(&pl__rt.start_lock);
-	}
 }
 
 /*
@@ -130,16 +113,16 @@ static __pl_always_inline bool duty_change(struct pl__worker *w, uint32_t from,
 	if (is_changed && is_idle)
 		crew_set_idle(w, true);
 	if (!is_counted)
-		count_in(to);
+		count(to, 1);
 	PL_INJECT("duty-a");
 	/* [duty-a] pairs with [duty-b] below: counted before it is marked. */
 	if (!atomic_compare_exchange_strong(&w->duty, &was, to)) {
 		if (!is_counted)
-			count_out(to);
+			count(to, -1U);
 		return false;
 	}
 	/* [duty-b] pairs with [duty-a]: who takes a mark back lowers it. */
-	count_out(from);
+	count(from, -1U);
 	if (is_changed && !is_idle)
 		crew_set_idle(w, false);
 	return true;

@@ -141,12 +141,14 @@ bool pl__spare_lets_compute(struct pl__worker *w);
 
 /*
  * Events come to the first workers.  While one of these blocks, its I/O waits
- * for others to look in its ring, for a millisecond or two: so it stands in
- * where nobody else does.
+ * for others to look in its ring, for a millisecond or two: so @w, the caller,
+ * stands in where nobody else does.  Not so while it searches: others rely on
+ * that.
  */
 static inline bool pl__stands_in_last(struct pl__worker *w)
 {
-	return pl__has_io(w) && w->index < load_relaxed(&pl__rt.target);
+	return !w->is_searching && pl__has_io(w) &&
+	       w->index < load_relaxed(&pl__rt.target);
 }
 
 /* RUNS_AGAIN; wakes sysmon for its I/O and deadlines. */

@@ -171,7 +171,7 @@ struct pl__task *pl__aside_take(struct pl__worker *w)
 		pl__spare_lets_compute(w);
 	if (!pl__aside_nr())
 		return NULL;
-	if (!was_spare && !w->is_searching && pl__stands_in_last(w)) {
+	if (!was_spare && pl__stands_in_last(w)) {
 		pl__aside_notify(w);
 		if (pl__aside_is_left(w))
 			return NULL;

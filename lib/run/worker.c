@@ -180,7 +180,7 @@ static void worker_started_to_run(struct pl__worker *w)
 static void idle_no_more(struct pl__worker *w)
 {
 	if (unlikely(pl__aside_nr()) && pl__has_surplus_workers() &&
-	    !pl__is_short() && (w->is_searching || !pl__stands_in_last(w))) {
+	    !pl__is_short() && !pl__stands_in_last(w)) {
 		pl__worker_stands_in(w);
 		pl__kept_give_up(w);
 	} else {
