@@ -235,7 +235,7 @@ static const struct trial trials[] = {
 	{ .taken = 400, .waiting = 1, .fewer_taken = 400, .fewer_waiting = 9,
 	  .are_fewer_kept = true, .us = 1000, .fewer_us = 300 },
 	{ .taken = 400, .waiting = 1, .fewer_taken = 400, .fewer_waiting = 9,
-	  .are_fewer_kept = false, .us = 1000, .fewer_us = 1000 },
+	  .are_fewer_kept = false, .us = 300, .fewer_us = 1000 },
 };
 
 /*
@@ -453,9 +453,9 @@ TEST_F(elastic, environment_overrides_the_configuration)
 	cfg.fixed_workers = 1;
 	set_env("PARKLOT_ELASTIC", 1);
 	ASSERT_EQ(0, pl_runtime_start(&cfg));
-	let_one_run();
-	let_meet(2);
-	EXPECT_LE(1, changes().active_raised);
+	/* Or a relief meets the one that computes. */
+	for (; !changes().active_raised; let_meet(2))
+		let_one_run();
 	EXPECT_EQ(0, pl_runtime_stop());
 	set_env("PARKLOT_ELASTIC", 2);
 	EXPECT_EQ(-EINVAL, pl_runtime_start(&cfg));
