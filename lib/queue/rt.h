@@ -152,8 +152,6 @@ struct pl__rt {
 	_Atomic uint32_t	nr_seen;	/* in nr_blocked, by sysmon */
 	_Atomic uint32_t	nr_in_hook;	/* in nr_blocked, in the hook */
 	_Atomic uint32_t	nr_stalled;	/* workers, see pace.h */
-	/* sysmon writes: others in one task for as long, at its last look. */
-	_Atomic uint32_t	nr_long;
 	_Atomic uint32_t	stalled_limit;	/* sysmon writes */
 	/* workers of a crew that sysmon found blocked twice in a row */
 	_Atomic uint32_t	nr_crew_blocked;

@@ -399,7 +399,6 @@ static bool finish(struct pl__rt *rt, uint64_t deadline_ns)
 	store_relaxed(&rt->nr_blocked, 0);
 	store_relaxed(&rt->nr_seen, 0);
 	store_relaxed(&rt->nr_stalled, 0);
-	store_relaxed(&rt->nr_long, 0);
 	store_relaxed(&rt->nr_in_hook, 0);
 	store_relaxed(&rt->nr_crew_blocked, 0);
 	store_relaxed(&rt->nr_starting, 0);

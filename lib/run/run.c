@@ -9,8 +9,6 @@
 #include "base/sys.h"
 #include "ctx/cxx.h"
 
-#define OTHERS_EVERY	(32 * PL__FAIR_EVERY)
-
 /* ---- ready ---- */
 
 void pl__ready_chain(struct pl__link *newest, struct pl__link *oldest)
@@ -50,16 +48,9 @@ static __pl_always_inline void look_around(struct pl__worker *w, bool has_task)
 		pl__notify_one();
 }
 
-/* The oldest task of the deque, after a look for events. */
-static struct pl__task *next_oldest(struct pl__worker *w)
-{
-	look_around(w, true);
-	return pl__deque_steal(&w->deque);
-}
-
 /*
- * Tasks queued behind a stalled worker depend on this worker when no thief is
- * idle.
+ * Tasks queued behind a worker that is stuck in its task depend on this worker
+ * when no thief is idle.
  */
 static __pl_noinline struct pl__task *next_of_others(struct pl__worker *w)
 {
@@ -71,11 +62,7 @@ static __pl_noinline struct pl__task *next_of_others(struct pl__worker *w)
 		return t;
 	if (pl__background_is_held())
 		pl__sysmon_notify_compute();
-	if (load_relaxed(&w->tick) % OTHERS_EVERY == 0 ||
-	    pl__has_surplus_workers() || pl__nr_blocked() ||
-	    load_relaxed(&pl__rt.nr_stalled) || load_relaxed(&pl__rt.nr_long))
-		t = pl__steal_from_stalled(w);
-	return t ? t : next_oldest(w);
+	return pl__steal_from_stalled(w);
 }
 
 static void flush_unsignalled(struct pl__worker *w)
@@ -121,12 +108,15 @@ static __pl_noinline void back_from_block(struct pl__worker *w)
 static __pl_noinline struct pl__task *next_in_turn(struct pl__worker *w,
 						   uint32_t tick)
 {
-	struct pl__task *t;
+	struct pl__task *t = NULL;
 
 	if (tick % PL__FAIR_EVERY == 0) {
 		back_from_block(w);
-		t = tick % (2 * PL__FAIR_EVERY) ? next_oldest(w) :
-					      next_of_others(w);
+		look_around(w, true);
+		if (tick % (2 * PL__FAIR_EVERY) == 0)
+			t = next_of_others(w);
+		if (!t)
+			t = pl__deque_steal(&w->deque);
 		return t ? t : pl__next_event(w);
 	}
 	if (!w->nr_events_ahead && !w->event_mask &&

@@ -139,8 +139,6 @@ uint32_t pl__stalled_scan(uint64_t now, bool has_work)
 
 	for (i = 0; i < nr; i++)
 		stalled_look_at(pl__rt.workers[i], now, &look);
-	/* Where they get no relief, busy workers look at their queues. */
-	store_relaxed(&pl__rt.nr_long, look.nr_long);
 	/* A worker that starts is a relief that is under way. */
 	is_short = has_work && look.nr_long &&
 		   look.nr_going < load_relaxed(&pl__rt.active) &&
