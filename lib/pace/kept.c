@@ -74,6 +74,34 @@ void pl__kept_fire_slow(struct pl__worker *w)
 		pl__notify_one();
 }
 
+/* Of the next one in turn, what should have been called @late_ns ago. */
+static uint32_t take_from_next(struct pl__worker *w, uint64_t late_ns)
+{
+	uint32_t nr = load_acquire(&pl__rt.nr_started), i = w->next_late + 1;
+	struct pl__worker *v;
+
+	w->next_late = i = i < nr ? i : 0;
+	v = pl__rt.workers[i];
+	if (v == w || !pl__is_keeping(v) ||
+	    pl__kept_ns(v) > pl__now_ns() - late_ns)
+		return 0;
+	return pl__timers_fire_kept(pl__rt.timers, i, &w->timers);
+}
+
+uint32_t pl__kept_take_late(struct pl__worker *w)
+{
+	return take_from_next(w, LATE_NS);
+}
+
+bool pl__kept_steal(struct pl__worker *w)
+{
+	uint32_t nr = load_relaxed(&pl__rt.nr_started), i, found = 0;
+
+	for (i = 0; i < nr; i++)
+		found += take_from_next(w, 0);
+	return found;
+}
+
 static void tell_of(struct pl__worker *w)
 {
 	if (load_relaxed(&w->duty) == PL__IDLE || !pl__is_keeping(w))

@@ -22,6 +22,10 @@
  * look each time: if its bucket was kept before, under the lock, either sysmon
  * was awake then or it tells of the new deadline as well.
  *
+ * Others come to them before that: a worker that has no task takes what is due,
+ * and one that takes tasks, now and then, what is late.  So a worker that lacks
+ * a processor keeps no deadline for long while another has one.
+ *
  * A worker of which sysmon has told keeps nothing more until it is idle again,
  * or has taken a task by the next look.  A worker that becomes a spare for a
  * task that it expects to block tells itself.
@@ -59,6 +63,14 @@ static inline void pl__kept_fire(struct pl__worker *w)
 	if (pl__is_keeping(w))
 		pl__kept_fire_slow(w);
 }
+
+/*
+ * @w, the caller, takes tasks: makes those ready of which another worker, the
+ * next one at each call, has kept the deadline for too long.  How many.
+ */
+uint32_t pl__kept_take_late(struct pl__worker *w);
+/* The same, of all that are due, where it has no other; true: some. */
+bool pl__kept_steal(struct pl__worker *w);
 
 /* sysmon: tells the timer thread what workers keep that are not idle. */
 void pl__kept_tell(void);

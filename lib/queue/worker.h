@@ -145,6 +145,7 @@ struct pl__worker {
 	_Atomic bool		may_keep;	/* A: see kept.h */
 	struct pl__own_waits	own_waits;	/* O writes */
 	int			ring_error;	/* O: -errno: it has no ring */
+	uint32_t		next_late; /* O: whose deadlines it looks at */
 	/* O: index of the next worker to steal from if stalled */
 	uint32_t		next_stalled;
 	/* O: tasks that workers[next_stalled] had taken */

@@ -42,6 +42,8 @@ static __pl_always_inline void look_around(struct pl__worker *w, bool has_task)
 	}
 	several = has_task ? pl__inboxes_drain_some(w) : pl__inboxes_drain(w);
 	pl__kept_fire(w);
+	if (has_task)
+		nr += pl__kept_take_late(w);
 	if (w->event_mask != PL__NO_EVENTS)
 		w->event_mask = pl__event_mask_of(w);
 	if (several || (nr && pl__nr_queued(w) > 1))

@@ -134,6 +134,88 @@ TEST_F(machine, spinning_thread_is_preempted_after_its_slice)
 	EXPECT_GE(NSEC_PER_MSEC + 100 * NSEC_PER_USEC, ns);
 }
 
+/* ---- deadlines that a worker does not come to ---- */
+
+static atomic_bool is_back;
+
+static void sleep_and_note(void *arg)
+{
+	uint64_t end = pl_now() + 100 * NSEC_PER_USEC;
+
+	pl_sleep_until(end);
+	*took_ns = pl_now() - end;
+	is_back = true;
+	(void)arg;
+}
+
+static void take_turns_until(uint64_t end)
+{
+	while (pl_now() < end && !is_back) {
+		pl_sim_compute(10 * NSEC_PER_USEC);
+		pl_yield();
+	}
+}
+
+/* The sleeper starts here; so this worker has its deadline. */
+static void compute_when_it_is_due(void *end)
+{
+	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
+	pl_task_t sleeper;
+
+	take_turns_until((uintptr_t)end);
+	opts.flags = PL_SPAWN_URGENT;
+	EXPECT_EQ(0, pl_spawn(&sleeper, sleep_and_note, NULL, &opts));
+	pl_sim_compute(5 * WORK_NS);
+	join(sleeper);
+}
+
+static void take_turns(void *end)
+{
+	(void)end;
+	take_turns_until(PL_FOREVER);
+}
+
+static void *compute_on(void *arg)
+{
+	while (!is_back)
+		pl_sim_compute(NSEC_PER_MSEC);
+	return arg;
+}
+
+/*
+ * A worker keeps deadlines once it has been idle, and as long as sysmon is
+ * awake, as tasks wait.  A thread of another program has its slices, too.
+ */
+static void compute_beside_others(void *arg)
+{
+	pl_task_t t[NR_THREADS];
+	pthread_t neighbour;
+	void *end;
+	int i;
+
+	(void)arg;
+	start_fixed(2, 0);
+	for (i = 0; i < 2; i++)
+		t[i] = spawn(compute_task, NULL);
+	for (i = 0; i < 2; i++)
+		join(t[i]);
+	usleep(100);
+	pthread_create(&neighbour, NULL, compute_on, NULL);
+	end = (void *)(uintptr_t)(pl_now() + 2 * WORK_NS);
+	t[0] = spawn(compute_when_it_is_due, end);
+	for (i = 1; i < NR_THREADS; i++)
+		t[i] = spawn(take_turns, end);
+	for (i = 0; i < NR_THREADS; i++)
+		join(t[i]);
+	pthread_join(neighbour, NULL);
+}
+
+/* Late by 0.2 ms, and by 32 tasks a worker; sysmon waits for a processor. */
+TEST_F(machine, late_deadline_is_taken_by_a_worker_that_runs_others)
+{
+	EXPECT_GE(NSEC_PER_MSEC, run_with(2, compute_beside_others, NULL));
+}
+
 /* ---- tasks that compute for long, again and again ---- */
 
 #define NR_HOGS		4
