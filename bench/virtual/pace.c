@@ -54,6 +54,7 @@ static const struct load {
 	int		nr_blockers;	/* that block for 5 ms each time */
 	int		nr_hogs;	/* that compute for 20 ms each time */
 	int		nr_neighbours;	/* of another program, on a processor */
+	double		quota;		/* of the processors' time, for all */
 	int		nr_answers;	/* that another program waits for */
 	double		long_share;	/* requests that compute for 10 ms */
 	double		stuck_share;	/* answers that block for 20 ms */
@@ -71,6 +72,9 @@ static const struct load {
 	{ "long",	.busy = 0.5, .long_share = 0.01 },
 	{ "beside",	.busy = 0.3, .nr_neighbours = 1 },
 	{ "beside-closed", .busy = 0, .nr_neighbours = 1 },
+	{ "quota",	.busy = 0.3, .quota = 0.5 },
+	{ "quota-closed", .busy = 0, .quota = 0.5 },
+	{ "quota-client", .nr_answers = 64, .quota = 0.5 },
 	{ "client-8",	.nr_answers = 8 },
 	{ "client-64",	.nr_answers = 64 },
 	{ "client-long", .nr_answers = 64, .long_share = 0.01 },
@@ -426,6 +430,20 @@ static void run(void)
 		pthread_join(neighbours[i], NULL);
 }
 
+/* Begins again with the quota: it is there from the first instant on. */
+static void set_quota(char **argv)
+{
+	char percent[16];
+
+	if (!load->quota || getenv("SIM_QUOTA"))
+		return;
+	snprintf(percent, sizeof(percent), "%.0f",
+		 100 * load->quota * atoi(getenv("SIM_CPUS")));
+	setenv("SIM_QUOTA", percent, 1);
+	execv("/proc/self/exe", argv);
+	abort();
+}
+
 int main(int argc, char **argv)
 {
 	struct pl_stat st = PL_STAT_INIT;
@@ -441,6 +459,7 @@ int main(int argc, char **argv)
 			fprintf(stderr, "  %s\n", loads[i].name);
 		return 2;
 	}
+	set_quota(argv);
 	run();
 	pl_stat_read(&st);
 	qsort(late_ns, nr_requests, sizeof(*late_ns), compare);

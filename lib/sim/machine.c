@@ -8,6 +8,9 @@
  *
  * The costs are those of a server's processor, rounded.  What is compared is
  * compared on this machine, not with a real one.
+ *
+ * A quota is a cgroup's: what all threads may take together in a period.  Then
+ * none of them runs until the next one; what they took too much is taken off.
  */
 #include "sim/state.h"
 #include "sim/uring.h"
@@ -17,17 +20,24 @@
 #define WAKER_NS	2000		/* for its waker meanwhile */
 #define SWITCH_NS	1500		/* from one thread to the next */
 #define SLICE_NS	3000000		/* while others queue */
+#define PERIOD_NS	100000000	/* of the quota */
 
 static struct {
 	uint32_t	nr_cpus;	/* 0: no machine */
 	uint32_t	nr_busy;
 	uint64_t	nr_queued;
+	int64_t		quota_ns;	/* of a period; 0: no limit */
+	int64_t		left_ns;	/* of the quota */
+	uint64_t	period_end_ns;
 } machine;
 
-void pl__sim_machine_begin(uint32_t nr_cpus)
+void pl__sim_machine_begin(uint32_t nr_cpus, uint32_t quota_percent)
 {
 	machine.nr_cpus = nr_cpus;
 	machine.nr_busy = 0;
+	machine.quota_ns = (int64_t)quota_percent * (PERIOD_NS / 100);
+	machine.left_ns = machine.quota_ns;
+	machine.period_end_ns = pl__sim.now_ns + PERIOD_NS;
 }
 
 bool pl__sim_is_machine(void)
@@ -35,10 +45,16 @@ bool pl__sim_is_machine(void)
 	return machine.nr_cpus;
 }
 
+static void machine_work(uint64_t ns)
+{
+	pl__sim_me->at_ns += ns;
+	pl__sim_me->ran_ns += ns;
+	machine.left_ns -= (int64_t)ns;
+}
+
 void pl__sim_machine_pass(void)
 {
-	pl__sim_me->at_ns += POINT_NS;
-	pl__sim_me->ran_ns += POINT_NS;
+	machine_work(POINT_NS);
 	pl__sim.now_ns = pl__sim_me->at_ns;
 }
 
@@ -52,10 +68,8 @@ void pl__sim_machine_queue(struct pl__sim_thread *t, uint64_t since_ns)
 void pl__sim_machine_wake(struct pl__sim_thread *t)
 {
 	pl__sim_machine_queue(t, pl__sim.now_ns);
-	if (!pl__sim_me->has_cpu)
-		return;
-	pl__sim_me->at_ns += WAKER_NS;
-	pl__sim_me->ran_ns += WAKER_NS;
+	if (pl__sim_me->has_cpu)
+		machine_work(WAKER_NS);
 }
 
 /* The caller, or one that it starts as another would be woken. */
@@ -73,10 +87,17 @@ static void cpu_take(struct pl__sim_thread *t, uint64_t cost_ns)
 	machine.nr_busy++;
 }
 
+static bool is_quota_used(void)
+{
+	return machine.quota_ns && machine.left_ns <= 0;
+}
+
 static struct pl__sim_thread *queue_first(void)
 {
 	struct pl__sim_thread *t, *first = NULL;
 
+	if (is_quota_used())
+		return NULL;
 	pl__sim_for_each(t)
 		if (t->state == PL__SIM_RUNNABLE && !t->has_cpu &&
 		    (!first || t->queued < first->queued))
@@ -137,6 +158,50 @@ static bool is_preempted(struct pl__sim_thread *t)
 	return true;
 }
 
+/* All of its program's quota is used: it waits for the next period. */
+static bool is_throttled(struct pl__sim_thread *t)
+{
+	if (!is_quota_used())
+		return false;
+	t->has_cpu = false;
+	machine.nr_busy--;
+	pl__sim_machine_queue(t, t->at_ns);
+	return true;
+}
+
+/* Begins the next period if it is due; then the quota is there again. */
+static bool period_begins(uint64_t now_ns)
+{
+	struct pl__sim_thread *t;
+	uint64_t begin_ns = machine.period_end_ns;
+
+	if (!machine.quota_ns || now_ns < begin_ns)
+		return false;
+	if (is_quota_used())
+		pl__sim_for_each(t)
+			if (!t->has_cpu && t->at_ns < begin_ns)
+				t->at_ns = begin_ns;
+	machine.period_end_ns += PERIOD_NS;
+	machine.left_ns += machine.quota_ns;
+	if (machine.left_ns > machine.quota_ns)
+		machine.left_ns = machine.quota_ns;
+	return true;
+}
+
+/* Where none has a processor: until the next period, if one waits for that. */
+static uint64_t next_ns(void)
+{
+	struct pl__sim_thread *t;
+	uint64_t first;
+
+	pl__sim_for_each(t)
+		if (t->state == PL__SIM_RUNNABLE)
+			return machine.period_end_ns;
+	if (!pl__sim_nr_with_deadline(&first))
+		pl__sim_fail("DEADLOCK");
+	return first;
+}
+
 /* Ends the sleeps that end by now; false: none is left that would end. */
 static bool sleepers_wake(uint64_t now_ns)
 {
@@ -165,23 +230,23 @@ static bool sleepers_wake(uint64_t now_ns)
 struct pl__sim_thread *pl__sim_machine_next(void)
 {
 	struct pl__sim_thread *t;
-	uint64_t first;
+	uint64_t now_ns;
 
 	for (;;) {
 		cpus_give();
 		t = furthest_behind();
-		if (sleepers_wake(t ? t->at_ns : pl__sim.now_ns))
+		now_ns = t ? t->at_ns : pl__sim.now_ns;
+		if (period_begins(now_ns) || sleepers_wake(now_ns))
 			continue;
-		if (t && is_preempted(t))
+		if (t && (is_throttled(t) || is_preempted(t)))
 			continue;
 		if (t) {
 			pl__sim.now_ns = t->at_ns;
 			return t;
 		}
-		if (!pl__sim_nr_with_deadline(&first))
-			pl__sim_fail("DEADLOCK");
-		if (first > pl__sim.now_ns)
-			pl__sim.now_ns = first;
+		now_ns = next_ns();
+		if (now_ns > pl__sim.now_ns)
+			pl__sim.now_ns = now_ns;
 		pl__sim_uring_run();
 	}
 }
@@ -197,8 +262,7 @@ void pl__sim_machine_compute(uint64_t ns)
 		       me->slice_end_ns - me->at_ns : SLICE_NS;
 		if (part > ns)
 			part = ns;
-		me->at_ns += part;
-		me->ran_ns += part;
+		machine_work(part);
 		ns -= part;
 		pl__sim_switch();
 	}

@@ -418,19 +418,19 @@ static void grow_descriptors(void)
 		PL__SIM_REAL(close)(fd);
 }
 
-/* SIM_CPUS: processors of the machine; 0: there is none. */
-static uint32_t machine_cpus(void)
+/* From the environment; 0: it is not set. */
+static uint32_t machine_setting(const char *name, long most)
 {
-	const char *s = getenv("SIM_CPUS");
+	const char *s = getenv(name);
 	char *end;
 	long nr;
 
 	if (!s)
 		return 0;
 	nr = strtol(s, &end, 10);
-	if (end == s || *end || nr < 1 || nr > PL__SIM_CPUS_MAX) {
-		fprintf(stderr, "sim: SIM_CPUS=%s: not a number from 1 to %d\n",
-			s, PL__SIM_CPUS_MAX);
+	if (end == s || *end || nr < 1 || nr > most) {
+		fprintf(stderr, "sim: %s=%s: not a number from 1 to %ld\n",
+			name, s, most);
 		exit(2);
 	}
 	return (uint32_t)nr;
@@ -438,7 +438,8 @@ static uint32_t machine_cpus(void)
 
 void pl__sim_begin(uint64_t seed)
 {
-	uint32_t nr_cpus = machine_cpus();
+	uint32_t nr_cpus = machine_setting("SIM_CPUS", PL__SIM_CPUS_MAX);
+	uint32_t quota = machine_setting("SIM_QUOTA", 100 * PL__SIM_CPUS_MAX);
 	struct pl__sim_thread *me;
 
 	if (pl__sim_is_on)
@@ -451,7 +452,7 @@ void pl__sim_begin(uint64_t seed)
 	pl__sim.now_ns = PL__SIM_START_NS;
 	draw(&pl__sim);
 	if (nr_cpus) {
-		pl__sim_machine_begin(nr_cpus);
+		pl__sim_machine_begin(nr_cpus, quota);
 		pl__sim.nr_cpus = nr_cpus;
 		pl__sim.is_pct = false;
 		pl__sim.has_uring = true;

@@ -81,7 +81,8 @@ uint32_t pl__sim_nr_with_deadline(uint64_t *first);
 
 /* A machine of processors, if there is one: see machine.c. */
 #define PL__SIM_CPUS_MAX	64
-void pl__sim_machine_begin(uint32_t nr_cpus);
+/* Quota: of one processor's time; 0: no limit. */
+void pl__sim_machine_begin(uint32_t nr_cpus, uint32_t quota_percent);
 bool pl__sim_is_machine(void);
 void pl__sim_machine_pass(void);
 void pl__sim_machine_queue(struct pl__sim_thread *t, uint64_t since_ns);

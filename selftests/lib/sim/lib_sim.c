@@ -405,6 +405,9 @@ TEST_F(sim, number_of_processors_that_is_none_is_refused)
 	EXPECT_TRUE(is_said("SIM_CPUS=x: not a number from 1 to 64"));
 	EXPECT_EQ(2, run_and_read(run_with_bad_setting, NULL, (void *)"0"));
 	EXPECT_EQ(2, run_and_read(run_with_bad_setting, NULL, (void *)"65"));
+	setting = "SIM_QUOTA";
+	EXPECT_EQ(2, run_and_read(run_with_bad_setting, NULL, (void *)"50%"));
+	EXPECT_TRUE(is_said("SIM_QUOTA=50%: not a number from 1 to 6400"));
 }
 
 TEST_HARNESS_MAIN
