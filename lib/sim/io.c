@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 #include "sim/io.h"
-#include "sim/sim.h"
+#include "sim/state.h"
 #include "sim/uring.h"
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static uint64_t nr_changes;
@@ -79,6 +81,30 @@ void pl__sim_io_end(int fd, int before)
 	if (before)
 		fcntl(fd, F_SETFL, before - 1);
 	errno = now;
+}
+
+bool pl__sim_io_is_stream(int fd)
+{
+	socklen_t len = sizeof(int);
+	struct stat st;
+	int type = 0;
+
+	if (!getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len))
+		return type == SOCK_STREAM;
+	return !fstat(fd, &st) && S_ISFIFO(st.st_mode);
+}
+
+size_t pl__sim_io_part(int fd, size_t size, int flags)
+{
+	int now = errno;
+
+	if (size < 2 || flags & ~(MSG_DONTWAIT | MSG_NOSIGNAL) ||
+	    !pl__sim_one_in(pl__sim.short_in))
+		return size;
+	if (pl__sim_io_is_stream(fd))
+		size = 1 + pl__sim_random() % size;
+	errno = now;
+	return size;
 }
 
 void pl__sim_io_wait(const char *where, int fd, short events)

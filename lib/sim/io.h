@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Something was written, read, opened or closed; and how often so far. */
@@ -30,6 +31,11 @@ int pl__sim_poll(const char *where, struct pollfd *fds, nfds_t nr,
 int pl__sim_io_begin(int fd, bool dont_wait);
 void pl__sim_io_end(int fd, int before);
 void pl__sim_io_wait(const char *where, int fd, short events);
+
+/* Whether @fd is a stream: what one call does not read, the next one may. */
+bool pl__sim_io_is_stream(int fd);
+/* How much of @size a read of @fd is to ask for: the seed may make it short. */
+size_t pl__sim_io_part(int fd, size_t size, int flags);
 
 /* @call, which waits for @events of @fd unless @fd or @dont_wait forbid it. */
 #define PL__SIM_IO(where, fd, events, dont_wait, call) __extension__ ({	\

@@ -22,6 +22,7 @@ PL__SIM_API ssize_t recv(int fd, void *buf, size_t size, int flags)
 {
 	if (!pl__sim_is_on)
 		return PL__SIM_REAL(recv)(fd, buf, size, flags);
+	size = pl__sim_io_part(fd, size, flags);
 	return PL__SIM_IO("recv", fd, POLLIN, flags & MSG_DONTWAIT,
 			  PL__SIM_REAL(recv)(fd, buf, size, flags));
 }

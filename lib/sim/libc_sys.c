@@ -134,6 +134,7 @@ PL__SIM_API ssize_t read(int fd, void *buf, size_t size)
 		lseek(fd, 1, SEEK_CUR);
 		return (ssize_t)n;
 	}
+	size = pl__sim_io_part(fd, size, 0);
 	return PL__SIM_IO("read", fd, POLLIN, false,
 			  PL__SIM_REAL(read)(fd, buf, size));
 }
@@ -250,10 +251,14 @@ static long io_call(long nr, const long *a)
 	long flags = nr == SYS_recvfrom || nr == SYS_sendto ? a[3] :
 		     nr == SYS_recvmsg || nr == SYS_sendmsg ? a[2] :
 		     nr == SYS_recvmmsg || nr == SYS_sendmmsg ? a[3] : 0;
+	long size = a[2];
 
+	if (nr == SYS_recvfrom || nr == SYS_read)
+		size = (long)pl__sim_io_part((int)a[0], (size_t)size,
+					     (int)flags);
 	return PL__SIM_IO("system call", (int)a[0], in ? POLLIN : POLLOUT,
 			  flags & MSG_DONTWAIT,
-			  PL__SIM_REAL(syscall)(nr, a[0], a[1], a[2], a[3],
+			  PL__SIM_REAL(syscall)(nr, a[0], a[1], size, a[3],
 						a[4], a[5]));
 }
 

@@ -381,8 +381,9 @@ static void draw(struct pl__sim_run *r)
 	r->spurious_in = pl__sim_random() % 2 ? 64 : 0;
 	r->nr_cpus = 2 + (uint32_t)(pl__sim_random() % 3);
 	r->is_pct = pl__sim_random() % 3 == 0;
-	/* Not of that: what a seed without one does is as it was. */
+	/* Not of that: what a seed without these does is as it was. */
 	r->has_uring = !((r->seed + 1) * 0x9e3779b97f4a7c15ULL >> 63);
+	r->short_in = (r->seed + 1) * 0x9e3779b97f4a7c15ULL >> 61 & 3 ? 0 : 4;
 	if (!r->is_pct)
 		return;
 	r->nr_changes = (uint32_t)(pl__sim_random() %
@@ -456,7 +457,7 @@ void pl__sim_begin(uint64_t seed)
 		pl__sim.nr_cpus = nr_cpus;
 		pl__sim.is_pct = false;
 		pl__sim.has_uring = true;
-		pl__sim.spurious_in = 0;
+		pl__sim.spurious_in = pl__sim.short_in = 0;
 	}
 	stay_on_one_cpu();
 	grow_descriptors();

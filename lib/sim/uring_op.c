@@ -150,6 +150,7 @@ static long sim_request(struct pl__sim_op *op)
 
 	switch (sqe->opcode) {
 	case IORING_OP_READ:
+		one.iov_len = pl__sim_io_part(op->fd, one.iov_len, 0);
 		return move(sqe, op->fd, &one, 1, false);
 	case IORING_OP_READV:
 		return move(sqe, op->fd, iov, (int)sqe->len, false);
@@ -158,6 +159,7 @@ static long sim_request(struct pl__sim_op *op)
 	case IORING_OP_WRITEV:
 		return move(sqe, op->fd, iov, (int)sqe->len, true);
 	case IORING_OP_RECV:
+		left = pl__sim_io_part(op->fd, left, flags);
 		return PL__SIM_REAL(recv)(op->fd, at, left, flags);
 	case IORING_OP_SEND:
 		return PL__SIM_REAL(send)(op->fd, at, left, flags);
@@ -189,21 +191,12 @@ static size_t want_of(const struct io_uring_sqe *sqe)
 	return sum;
 }
 
-static bool is_sim_stream(int fd)
-{
-	socklen_t len = sizeof(int);
-	int type = 0;
-
-	return !getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) &&
-	       type == SOCK_STREAM;
-}
-
 /* -EAGAIN: what MSG_WAITALL waits for is not there. */
 static int sim_sum(struct pl__sim_op *op, int ret)
 {
 	if (!pl__sim_op_is_of_socket(&op->sqe) ||
 	    !(op->sqe.msg_flags & MSG_WAITALL) ||
-	    op->sqe.msg_flags & MSG_DONTWAIT || !is_sim_stream(op->fd))
+	    op->sqe.msg_flags & MSG_DONTWAIT || !pl__sim_io_is_stream(op->fd))
 		return ret;
 	if (ret > 0)
 		op->done += ret;

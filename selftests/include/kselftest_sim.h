@@ -6,6 +6,7 @@
  *   SIM_SEEDS=N	how many, 1 if it is not set
  *
  * SIM_ITSELF, defined before: the tests start the simulation themselves.
+ * SIM_SHORT_READS: they bear reads that bring less than there is.
  *
  * A part of kselftest_harness.h, which includes it.
  */
@@ -22,6 +23,9 @@ static inline void __test_begin(void)
 #ifndef SIM_ITSELF
 	pl__sim_begin(__test_seed);
 	pl__sim.shared = __test_shared;
+#ifndef SIM_SHORT_READS
+	pl__sim.short_in = 0;
+#endif
 #endif
 }
 

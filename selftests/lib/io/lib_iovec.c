@@ -3,6 +3,7 @@
  * I/O at a position, by vector and by message; and poll: from tasks, tasks on
  * the worker's stack and threads.
  */
+#define SIM_SHORT_READS
 #include "kselftest_harness.h"
 
 #include "rt.h"

@@ -9,6 +9,7 @@
  * and 4 workers. What happens next is a function of the seed, as far as the
  * machine's own scheduling lets it; the line printed at the start repeats it.
  */
+#define SIM_SHORT_READS
 #include "kselftest_harness.h"
 
 #include "manual_run.h"

@@ -283,6 +283,79 @@ static void run_everything(void *arg)
 		join(t[i]);
 }
 
+/* ---- reads that bring less than there is ---- */
+
+#define MESSAGE		"eight by"
+
+static const char *how_to_read;
+
+static ssize_t read_some(int fd, char *to, size_t size)
+{
+	if (!strcmp(how_to_read, "recv"))
+		return recv(fd, to, size, 0);
+	if (!strcmp(how_to_read, "read"))
+		return read(fd, to, size);
+	if (!strcmp(how_to_read, "pl_recv"))
+		return pl_recv(fd, to, size, 0);
+	return pl_read(fd, to, size);
+}
+
+/* Careless: what is read at once is taken for all. */
+static void read_message(void *is_careless)
+{
+	char text[sizeof(MESSAGE)] = "";
+	size_t done = 0;
+	int fds[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, fds) ||
+	    send(fds[1], MESSAGE, sizeof(text), 0) != (ssize_t)sizeof(text))
+		_exit(2);
+	do {
+		done += (size_t)read_some(fds[0], text + done,
+					  sizeof(text) - done);
+	} while (done < sizeof(text) && !is_careless);
+	if (strcmp(text, MESSAGE))
+		_exit(1);
+}
+
+static void read_in_task(void *is_careless)
+{
+	start(1);
+	run_in_task(read_message, is_careless);
+}
+
+TEST_F(sim, reads_of_a_stream_are_short_with_some_seeds)
+{
+	static const char *const ways[] = { "recv", "read", "pl_recv",
+					    "pl_read" };
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(ways); i++) {
+		how_to_read = ways[i];
+		EXPECT_EQ(1, run_and_read(run_many, read_in_task, (void *)1)) {
+			TH_LOG("%s", how_to_read);
+		}
+		EXPECT_EQ(0, run_and_read(run_many, read_in_task, NULL));
+	}
+}
+
+static void read_datagram(void *arg)
+{
+	char text[sizeof(MESSAGE)];
+	int fds[2];
+
+	(void)arg;
+	if (socketpair(AF_UNIX, SOCK_DGRAM, 0, fds) ||
+	    send(fds[1], MESSAGE, sizeof(text), 0) != (ssize_t)sizeof(text) ||
+	    recv(fds[0], text, sizeof(text), 0) != (ssize_t)sizeof(text))
+		_exit(1);
+}
+
+TEST_F(sim, datagram_is_never_cut)
+{
+	EXPECT_EQ(0, run_and_read(run_many, read_datagram, NULL));
+}
+
 static int run_traced(void (*fn)(void *arg), void *arg)
 {
 	int seed, ret = 0;
