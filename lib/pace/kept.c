@@ -99,6 +99,8 @@ bool pl__kept_steal(struct pl__worker *w)
 
 	for (i = 0; i < nr; i++)
 		found += take_from_next(w, 0);
+	if (found && !takes_next(w))
+		pl__notify_one();
 	return found;
 }
 

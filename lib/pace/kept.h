@@ -69,7 +69,7 @@ static inline void pl__kept_fire(struct pl__worker *w)
  * next one at each call, has kept the deadline for too long.  How many.
  */
 uint32_t pl__kept_take_late(struct pl__worker *w);
-/* The same, of all that are due, where it has no other; true: some. */
+/* The same, of all that are due, where it has none; notifies.  True: some. */
 bool pl__kept_steal(struct pl__worker *w);
 
 /* sysmon: tells the timer thread what workers keep that are not idle. */

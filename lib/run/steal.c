@@ -235,17 +235,6 @@ static struct pl__task *steal_from_any(struct pl__worker *w, struct lones *l)
 	return t;
 }
 
-/* Several may have become ready, of which no other worker knows. */
-static __pl_noinline struct pl__task *next_of_several(struct pl__worker *w)
-{
-	struct pl__task *t = pl__next_event(w);
-
-	w->has_left_half = false;
-	if (pl__nr_queued(w))
-		pl__notify_one();
-	return t;
-}
-
 /*
  * Visits all other workers once, from a random one on, or the near ones first,
  * see place.h; those with a lone task once more, if it finds nothing else.
@@ -258,8 +247,10 @@ struct pl__task *pl__steal(struct pl__worker *w, bool has_time)
 	lones.has_time = has_time;
 	lones.nr = 0;
 	t = steal_from_any(w, &lones);
-	if (!t && load_relaxed(&pl__rt.nr_started) > 1 && pl__kept_steal(w))
-		t = next_of_several(w);
+	if (!t && load_relaxed(&pl__rt.nr_started) > 1 && pl__kept_steal(w)) {
+		w->has_left_half = false;
+		t = pl__next_event(w);
+	}
 	if (!t && lones.nr)
 		t = steal_lone(w, &lones);
 	/* Requests that wait to be submitted wait no longer than this. */
