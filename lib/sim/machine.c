@@ -87,6 +87,12 @@ static void cpu_take(struct pl__sim_thread *t, uint64_t cost_ns)
 	machine.nr_busy++;
 }
 
+static void cpu_leave(struct pl__sim_thread *t)
+{
+	t->has_cpu = false;
+	machine.nr_busy--;
+}
+
 static bool is_quota_used(void)
 {
 	return machine.quota_ns && machine.left_ns <= 0;
@@ -114,8 +120,7 @@ static void cpus_give(void)
 	pl__sim_for_each(t) {
 		if (!t->has_cpu || t->state == PL__SIM_RUNNABLE)
 			continue;
-		t->has_cpu = false;
-		machine.nr_busy--;
+		cpu_leave(t);
 		free_ns = t->at_ns;
 		next = queue_first();
 		if (!next)
@@ -150,8 +155,7 @@ static bool is_preempted(struct pl__sim_thread *t)
 	next = queue_first();
 	if (!next || next->at_ns > at_ns)
 		return false;
-	t->has_cpu = false;
-	machine.nr_busy--;
+	cpu_leave(t);
 	pl__sim_machine_queue(t, at_ns);
 	next->at_ns = at_ns;
 	cpu_take(next, SWITCH_NS);
@@ -163,8 +167,7 @@ static bool is_throttled(struct pl__sim_thread *t)
 {
 	if (!is_quota_used())
 		return false;
-	t->has_cpu = false;
-	machine.nr_busy--;
+	cpu_leave(t);
 	pl__sim_machine_queue(t, t->at_ns);
 	return true;
 }

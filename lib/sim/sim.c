@@ -372,6 +372,7 @@ static void draw(struct pl__sim_run *r)
 {
 	static const uint32_t rates[] = { 2, 4, 8, 16, 64 };
 	static const uint32_t preempts[] = { 0, 0, 300, 3000 };
+	uint64_t of_seed = (r->seed + 1) * 0x9e3779b97f4a7c15ULL;
 	uint32_t i;
 
 	for (i = 0; i < 10; i++)
@@ -382,8 +383,8 @@ static void draw(struct pl__sim_run *r)
 	r->nr_cpus = 2 + (uint32_t)(pl__sim_random() % 3);
 	r->is_pct = pl__sim_random() % 3 == 0;
 	/* Not of that: what a seed without these does is as it was. */
-	r->has_uring = !((r->seed + 1) * 0x9e3779b97f4a7c15ULL >> 63);
-	r->short_in = (r->seed + 1) * 0x9e3779b97f4a7c15ULL >> 61 & 3 ? 0 : 4;
+	r->has_uring = !(of_seed >> 63);
+	r->short_in = of_seed >> 61 & 3 ? 0 : 4;
 	if (!r->is_pct)
 		return;
 	r->nr_changes = (uint32_t)(pl__sim_random() %
