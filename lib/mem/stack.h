@@ -22,7 +22,7 @@
  * stacks have a canary instead: what would be the guard is memory without a
  * use, so that an overflow of up to its size does no harm, and its highest
  * words, which must stay zero, are checked on each switch away.  Reading them
- * costs no memory: the kernel maps its page of zeroes there.
+ * costs no memory: the kernel maps its page of zeroes there, if it has one.
  */
 #ifndef PL_STACK_H
 #define PL_STACK_H

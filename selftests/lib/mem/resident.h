@@ -5,8 +5,10 @@
 #ifndef SELFTESTS_RESIDENT_H
 #define SELFTESTS_RESIDENT_H
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 /* Field @nth of /proc/self/statm, in bytes: 0 is all mapped, 1 resident. */
@@ -38,6 +40,24 @@ static inline size_t resident(void)
 			break;
 	fclose(f);
 	return kib * 1024;
+}
+
+/* No page of zeroes is there for all that is read before it is written. */
+static inline bool reads_take_memory(void)
+{
+	size_t size = 64 * (size_t)sysconf(_SC_PAGESIZE), before, i;
+	volatile char *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	bool take;
+
+	if (p == MAP_FAILED)
+		abort();
+	before = resident();
+	for (i = 0; i < size; i += 64)
+		(void)p[i];
+	take = resident() - before >= size / 2;
+	munmap((void *)p, size);
+	return take;
 }
 
 #endif /* SELFTESTS_RESIDENT_H */
