@@ -111,10 +111,11 @@ static void read_and_spawn(void *arg)
 	spawn_tiny(NR_LEFT);
 }
 
+/* Another worker takes it if the spare does not come to it in 10 ms. */
 static void sleep_long(void *arg)
 {
 	(void)arg;
-	is_asleep = true;
+	is_asleep = pl__self() == spare;
 	usleep(200 * 1000);
 }
 
