@@ -4,7 +4,7 @@
 #include "base/sys.h"
 #include "pace/notify.h"
 #include "pace/pace.h"
-#include "queue/ready.h"
+#include "queue/aside.h"
 
 #define SOON_NS		(5 * 1000 * 1000ULL)	/* others follow as soon */
 #define LATE_NS		(200 * 1000ULL)	/* of a worker that takes tasks */
@@ -60,17 +60,17 @@ uint64_t pl__kept_until(struct pl__worker *w)
 	return pl__kept_ns(w);
 }
 
-/* It takes a lone task next, unless others are to run. */
-static bool takes_next(struct pl__worker *w)
+/* What it takes next is all that there is, unless others are to run. */
+static bool takes_all(struct pl__worker *w)
 {
-	return pl__nr_queued(w) == 1 && !pl__is_spare(w) &&
-	       !pl__is_surplus(w);
+	return pl__nr_queued(w) && !pl__has_more_than_next(w) &&
+	       !pl__is_spare(w) && !pl__is_surplus(w);
 }
 
 void pl__kept_fire_slow(struct pl__worker *w)
 {
 	if (pl__timers_fire_kept(pl__rt.timers, w->index, &w->timers) &&
-	    !takes_next(w))
+	    !takes_all(w))
 		pl__notify_one();
 }
 
@@ -99,7 +99,7 @@ bool pl__kept_steal(struct pl__worker *w)
 
 	for (i = 0; i < nr; i++)
 		found += take_from_next(w, 0);
-	if (found && !takes_next(w))
+	if (found && !takes_all(w))
 		pl__notify_one();
 	return found;
 }

@@ -14,6 +14,7 @@
 #define PL_ASIDE_H
 
 #include "queue/task.h"
+#include "queue/ready.h"
 #include "queue/rt.h"
 
 /*
@@ -140,6 +141,13 @@ static inline bool pl__is_background(const struct pl__task *t)
 static inline uint32_t pl__background_nr(void)
 {
 	return load_relaxed(&pl__rt.background.nr);
+}
+
+/* What @w takes next is not all that is ready in its queues and in this one. */
+static inline bool pl__has_more_than_next(struct pl__worker *w)
+{
+	return pl__nr_queued(w) > 1 ||
+	       (unlikely(pl__background_nr()) && pl__nr_may_compute());
 }
 
 /* Makes @t ready, which is one, without notifying. */

@@ -46,7 +46,7 @@ static __pl_always_inline void look_around(struct pl__worker *w, bool has_task)
 		nr += pl__kept_take_late(w);
 	if (w->event_mask != PL__NO_EVENTS)
 		w->event_mask = pl__event_mask_of(w);
-	if (several || (nr && pl__nr_queued(w) > 1))
+	if (several || (nr && pl__has_more_than_next(w)))
 		pl__notify_one();
 }
 
@@ -65,6 +65,16 @@ static __pl_noinline struct pl__task *next_of_others(struct pl__worker *w)
 	if (pl__background_is_held())
 		pl__sysmon_notify_compute();
 	return pl__steal_from_stalled(w);
+}
+
+/* Before what is in its own queues, maybe since this look: it tells of that. */
+static struct pl__task *next_of_others_first(struct pl__worker *w)
+{
+	struct pl__task *t = next_of_others(w);
+
+	if (t && pl__nr_queued(w))
+		pl__notify_one();
+	return t;
 }
 
 static void flush_unsignalled(struct pl__worker *w)
@@ -116,7 +126,7 @@ static __pl_noinline struct pl__task *next_in_turn(struct pl__worker *w,
 		back_from_block(w);
 		look_around(w, true);
 		if (tick % (2 * PL__FAIR_EVERY) == 0)
-			t = next_of_others(w);
+			t = next_of_others_first(w);
 		if (!t)
 			t = pl__deque_steal(&w->deque);
 		return t ? t : pl__next_event(w);

@@ -6,6 +6,9 @@
 
 #include "rt.h"
 #include "blocked.h"
+#include "queue/aside.h"
+#include "queue/ready.h"
+#include "rt/runtime.h"
 #include "storm.h"
 
 RT_FIXTURE(fair_events)
@@ -217,6 +220,159 @@ TEST_F(fair_events, event_storm_runs_the_oldest_task_at_intervals)
 		close(look_pipes[i][0]);
 		close(look_pipes[i][1]);
 	}
+}
+
+/* ---- ready tasks beside the one that is taken ---- */
+
+static atomic_int nr_met, nr_to_meet, has_read, has_begun;
+
+static void read_pipe(int i)
+{
+	char c;
+
+	EXPECT_EQ(1, pl_read(look_pipes[i][0], &c, 1));
+}
+
+static void read_first(void *arg)
+{
+	if (arg)
+		pl__background_begin(pl__self()->current);
+	read_pipe(0);
+	has_read = 1;
+}
+
+static void run_until_read(void *arg)
+{
+	(void)arg;
+	EXPECT_TRUE(UNTIL_BUSY(has_read));
+}
+
+static void read_second(void *arg)
+{
+	read_pipe(1);
+	run_until_read(arg);
+}
+
+/* One on each worker. */
+static void meet(void *arg)
+{
+	(void)arg;
+	nr_met++;
+	EXPECT_TRUE(UNTIL_BUSY(nr_met == nr_to_meet));
+}
+
+/* The first worker waits for @nr reads; others come later. */
+static void begin_reads(bool is_background, int nr, int nr_workers)
+{
+	pl_task_t t[3];
+	int i;
+
+	/* Sysmon would tell of what is ready as well. */
+	setenv("PARKLOT_WATCH", "0", 1);
+	start_fixed(1, 3);
+	unsetenv("PARKLOT_WATCH");
+	for (i = 0; i < nr; i++)
+		ASSERT_EQ(0, pipe(look_pipes[i]));
+	spawn(read_first, is_background ? "" : NULL);
+	if (nr > 1)
+		spawn(read_second, NULL);
+	ASSERT_TRUE(UNTIL(rt_stat().io_in_flight == (uint32_t)nr));
+	ASSERT_EQ(0, pl_runtime_set_workers((uint32_t)nr_workers));
+	nr_to_meet = nr_workers;
+	for (i = 0; i < nr_workers; i++)
+		t[i] = spawn(meet, NULL);
+	for (i = 0; i < nr_workers; i++)
+		join(t[i]);
+}
+
+/* The next tick is the one after @tick, on the first worker; one is idle. */
+static bool prepare_tick(uint32_t tick)
+{
+	struct pl__worker *w = pl__self();
+
+	if (w->index || load_relaxed(&pl__rt.nr_idle) != 1)
+		return false;
+	store_relaxed(&w->tick, tick);
+	has_begun = 1;
+	return true;
+}
+
+static void expect_read(void (*leave)(void *arg), int nr)
+{
+	int i;
+
+	while (!has_begun)
+		run_in_task(leave, NULL);
+	EXPECT_TRUE(UNTIL(has_read));
+	for (i = 0; i < nr; i++) {
+		close(look_pipes[i][0]);
+		close(look_pipes[i][1]);
+	}
+}
+
+static atomic_int is_to_queue, is_queued;
+static struct pl__worker *_Atomic stalled;
+
+/*
+ * One of two, which is not on the first worker: queues a task of which it tells
+ * nobody, and goes on.
+ */
+static void stall(void *arg)
+{
+	struct pl__worker *none = NULL, *w = pl__self();
+	struct pl__task *t;
+
+	(void)arg;
+	if (!w->index || !atomic_compare_exchange_strong(&stalled, &none, w)) {
+		EXPECT_TRUE(UNTIL_BUSY(stalled));
+		return;
+	}
+	EXPECT_TRUE(UNTIL_BUSY(is_to_queue));
+	ASSERT_EQ(0, pl__spawn_reserve(&t, run_until_read, NULL, NULL));
+	counter_inc(&w->stat.spawned);
+	pl__ready_quietly(t);
+	is_queued = 1;
+	EXPECT_TRUE(UNTIL_BUSY(has_read));
+}
+
+/* Brings an event, and has that task taken before it. */
+static void leave_event_behind(void *arg)
+{
+	struct pl__worker *w = pl__self();
+
+	(void)arg;
+	if (!prepare_tick(2 * PL__FAIR_EVERY - 1))
+		return;
+	is_to_queue = 1;
+	EXPECT_TRUE(UNTIL_BUSY(is_queued));
+	w->next_stalled = stalled->index;
+	w->stalled_moves = load_relaxed(&stalled->stat.switches) +
+			   load_relaxed(&stalled->stat.ended);
+	send_by_pipe(0);
+}
+
+TEST_F(fair_events, event_behind_a_task_of_others_is_told_of)
+{
+	begin_reads(false, 1, 3);
+	spawn(stall, NULL);
+	spawn(stall, NULL);
+	ASSERT_TRUE(UNTIL(stalled));
+	expect_read(leave_event_behind, 1);
+}
+
+static void leave_background_behind(void *arg)
+{
+	(void)arg;
+	if (!prepare_tick(PL__FAIR_EVERY - 1))
+		return;
+	send_by_pipe(0);
+	send_by_pipe(1);
+}
+
+TEST_F(fair_events, background_task_behind_an_event_is_told_of)
+{
+	begin_reads(true, 2, 2);
+	expect_read(leave_background_behind, 2);
 }
 
 TEST_HARNESS_MAIN
