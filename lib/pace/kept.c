@@ -74,31 +74,41 @@ void pl__kept_fire_slow(struct pl__worker *w)
 		pl__notify_one();
 }
 
-/* Of the next one in turn, what should have been called @late_ns ago. */
-static uint32_t take_from_next(struct pl__worker *w, uint64_t late_ns)
+/*
+ * Of the next one in turn, what should have been called @late_ns ago; reads the
+ * clock into @now, unless it is there.
+ */
+static uint32_t take_from_next(struct pl__worker *w, uint64_t *now,
+			       uint64_t late_ns)
 {
 	uint32_t nr = load_acquire(&pl__rt.nr_started), i = w->next_late + 1;
 	struct pl__worker *v;
 
 	w->next_late = i = i < nr ? i : 0;
 	v = pl__rt.workers[i];
-	if (v == w || !pl__is_keeping(v) ||
-	    pl__kept_ns(v) > pl__now_ns() - late_ns)
+	if (v == w || !pl__is_keeping(v))
 		return 0;
-	return pl__timers_fire_kept(pl__rt.timers, i, &w->timers);
+	if (!*now)
+		*now = pl__now_ns();
+	if (pl__kept_ns(v) > *now - late_ns)
+		return 0;
+	return pl__timers_take_kept(pl__rt.timers, i, *now, &w->timers);
 }
 
 uint32_t pl__kept_take_late(struct pl__worker *w)
 {
-	return take_from_next(w, LATE_NS);
+	uint64_t now = 0;
+
+	return take_from_next(w, &now, LATE_NS);
 }
 
 bool pl__kept_steal(struct pl__worker *w)
 {
 	uint32_t nr = load_relaxed(&pl__rt.nr_started), i, found = 0;
+	uint64_t now = 0;
 
-	for (i = 0; i < nr; i++)
-		found += take_from_next(w, 0);
+	for (i = 0; i < nr && !found; i++)
+		found = take_from_next(w, &now, 0);
 	if (found && !takes_all(w))
 		pl__notify_one();
 	return found;

@@ -7,8 +7,8 @@
  * need not wake, see time/timer_thread.c.  If it is not idle, it calls what is
  * due where it looks for events; but it may be in a long task, or blocked.  So
  * at each look sysmon tells the timer thread of what those workers keep that
- * are in the same task as at the look before, or are late; and of all that are
- * not idle before it sleeps:
+ * are not idle, and are in the same task as at the look before, or late; and of
+ * all that are not idle before it sleeps:
  *
  *	sysmon				worker
  *	word = ASLEEP		[kept-a]	keep a deadline, or RUNS
@@ -69,7 +69,7 @@ static inline void pl__kept_fire(struct pl__worker *w)
  * next one at each call, has kept the deadline for too long.  How many.
  */
 uint32_t pl__kept_take_late(struct pl__worker *w);
-/* The same, of all that are due, where it has none; notifies.  True: some. */
+/* The same, of one that keeps what is due, where it has none; notifies. */
 bool pl__kept_steal(struct pl__worker *w);
 
 /* sysmon: tells the timer thread what workers keep that are not idle. */

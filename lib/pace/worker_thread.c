@@ -89,6 +89,7 @@ static struct pl__worker *worker_new(uint32_t index)
 	w->inbox = pl__inbox_of(index);
 	w->inbox_turn = index * PL__INBOXES_IN_TURN;
 	w->rng = 0x9e3779b9U * (index + 1) | 1;
+	w->next_late = index;
 	w->event_mask = PL__NO_EVENTS;
 	list_init(&w->park.list);
 	return w;

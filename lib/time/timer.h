@@ -166,6 +166,19 @@ uint64_t pl__timers_kept_until(struct pl__timers *t, uint32_t bucket);
 uint32_t pl__timers_fire_kept(struct pl__timers *t, uint32_t bucket,
 			      struct pl__slab_cache *c);
 
+/**
+ * pl__timers_take_kept() - in place of the keeper, call some of what is due
+ * @now: the time
+ * @c:   the caller's cache
+ *
+ * As many as are taken with the lock held once.
+ *
+ * Context: any worker.
+ * Return: how many were called; 0 as well if another thread has the lock.
+ */
+uint32_t pl__timers_take_kept(struct pl__timers *t, uint32_t bucket,
+			      uint64_t now, struct pl__slab_cache *c);
+
 /** pl__timers_tell_kept() - the thread comes to what a bucket keeps */
 void pl__timers_tell_kept(struct pl__timers *t, uint32_t bucket);
 

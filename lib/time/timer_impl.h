@@ -130,19 +130,19 @@ struct bucket {
 	uint64_t		swept;	/* L: of died_listed, those freed */
 	_Atomic uint64_t	added;		/* A */
 	struct pl__slab_cache	cache;	/* L: of callers that have none */
-	/* A: at most what the keeper comes to first, and 1; 0: nothing */
-	_Atomic uint64_t	kept_plus_1;
 
 	_Atomic uint64_t	died_listed __pl_cacheline;	/* D */
 	_Atomic uint64_t	died_heaped;			/* D */
-	_Atomic uint64_t	fired;		/* A: by the keeper */
+	_Atomic uint64_t	fired;		/* A: of those that were kept */
 
-	/* The thread reads this line often; it seldom changes. */
+	/* Others read this line often; it seldom changes. */
 	/*
 	 * A: at most the earliest deadline of the list, and of a heap of which
 	 * the thread was told, and 1; 0: none
 	 */
 	_Atomic uint64_t	earliest_plus_1 __pl_cacheline;
+	/* A: at most what the keeper comes to first, and 1; 0: nothing */
+	_Atomic uint64_t	kept_plus_1;
 	_Atomic bool		is_long; /* A: the thread should pull it soon */
 	bool			is_told; /* L: the thread is to take the heap */
 

@@ -387,7 +387,7 @@ void *pl__timers_thread(void *arg)
 }
 
 /*
- * timer: what the keeper of a bucket calls itself
+ * timer: what the keeper of a bucket calls itself, or another worker for it
  *
  * A worker that has nothing else to do sleeps until its earliest deadline
  * itself, and one that is busy looks at the clock between two tasks; both call
@@ -412,8 +412,9 @@ void *pl__timers_thread(void *arg)
  * lowers kept, to take out what was due raises it.  The keeper may find what
  * the thread was told of, and calls it if it comes first.
  *
- * Each calls in the order of deadlines what it has; there is no order between a
- * keeper and the thread, or another keeper.
+ * A thief is another worker that pops as the keeper does, if nobody has the
+ * lock.  Whoever pops calls in the order of deadlines what it has popped; there
+ * is no order between a keeper, its thief and the thread.
  */
 
 #define DUE_MAX	64	/* timers taken at a time, under the lock */
@@ -523,4 +524,18 @@ uint32_t pl__timers_fire_kept(struct pl__timers *t, uint32_t bucket,
 		nr += call_due(t, due, c);
 	}
 	return nr;
+}
+
+uint32_t pl__timers_take_kept(struct pl__timers *t, uint32_t bucket,
+			      uint64_t now, struct pl__slab_cache *c)
+{
+	struct bucket *b = &t->buckets[bucket];
+	struct pl__slab_obj *due = NULL;
+
+	if (!pl__trylock(&b->lock))
+		return 0;
+	if (likely(kept_of(b) <= now))
+		due = take_due(t, b, now, c);
+	pl__unlock(&b->lock);
+	return call_due(t, due, c);
 }

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * kept: no deadline passes while a worker keeps it that computes, or while
- * nobody keeps it and the timer thread sleeps for longer. (lib/time: list, fire
- * and tell what is kept, hear_of(), pull(); pl__kept_list(), pl__kept_tell() in
- * lib/pace/kept.c; pl__worker_runs() in pace.c; sleep_long() in sysmon.c.)
+ * nobody keeps it and the timer thread sleeps for longer. (lib/time: list, fire,
+ * take and tell what is kept, hear_of(), pull(); pl__kept_list() and
+ * pl__kept_tell() in lib/pace/kept.c; pl__worker_runs() in pace.c; sleep_long()
+ * in sysmon.c.)
  *
  * A keeper lists timers, each due before the last one, is idle in between and
  * calls what it keeps or wakes for something else, and computes for ever in the
- * end. Another thread adds a timer that only the timer thread may call. sysmon
- * looks once whenever it is woken. Time goes on to the earliest deadline: a
- * thread that sleeps for longer does not wake. When nothing moves any more, no
- * timer is left.
+ * end. A thief may call what it keeps as well. Another thread adds a timer that
+ * only the timer thread may call. sysmon looks once whenever it is woken. Time
+ * goes on to the earliest deadline: a thread that sleeps for longer does not
+ * wake. When nothing moves any more, no timer is left.
  *
  * MUTANT 1: the keeper does not look whether sysmon sleeps
  * MUTANT 2: the keeper that runs again does not wake sysmon
@@ -131,6 +132,15 @@ inline fire()
 	:: else
 	fi;
 	unlock()
+}
+
+/* pl__timers_take_kept(): another worker, which may never come */
+proctype thief()
+{
+	do
+	:: fire()
+	:: break
+	od
 }
 
 /* idle(): what wakes it is due, or anything else */
@@ -256,6 +266,7 @@ init {
 		run keeper();
 		run adder();
 		run sysmon();
+		run thief();
 		run thread()
 	}
 	timeout;

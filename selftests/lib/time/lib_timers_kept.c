@@ -99,6 +99,36 @@ TEST_F(timers, nothing_is_fired_before_it_is_due)
 	EXPECT_EQ(PL_FOREVER, pl__timers_kept_until(self->t, OTHER));
 }
 
+/* ---- by a thief ---- */
+
+TEST_F(timers, thief_takes_a_batch_of_what_is_due_and_waits_for_no_lock)
+{
+	enum { NR = 100 };
+	struct bucket *b = &self->t->buckets[KEPT];
+	static struct alarm a[NR];
+	uint64_t now = pl__now_ns();
+	uint32_t i, nr = 0, some;
+
+	begin_keeping(self->t);
+	for (i = 0; i < NR; i++) {
+		a[i].due_ns = now;
+		list_kept(self->t, &cache, KEPT, &a[i]);
+	}
+	EXPECT_EQ(0, pl__timers_take_kept(self->t, KEPT, now - 1, &cache));
+	pl__lock(&b->lock);
+	EXPECT_EQ(0, pl__timers_take_kept(self->t, KEPT, now, &cache));
+	pl__unlock(&b->lock);
+	do {
+		some = pl__timers_take_kept(self->t, KEPT, now, &cache);
+		EXPECT_GT(NR, some);
+		nr += some;
+	} while (some);
+	EXPECT_EQ(NR, nr);
+	EXPECT_EQ(NR, nr_called);
+	EXPECT_EQ(0, self->t->fired);
+	EXPECT_EQ(base.due_ns, pl__timers_kept_until(self->t, KEPT));
+}
+
 /* ---- by the thread ---- */
 
 TEST_F(timers, timer_that_is_told_is_called_by_the_thread)
