@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /* Reading and writing, and what waits until one can. */
+#include "sim/device.h"
 #include "sim/io.h"
 #include "sim/sim.h"
 #include "sim/uring.h"
@@ -107,12 +108,17 @@ PL__SIM_API ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
 
 PL__SIM_API int close(int fd)
 {
+	struct pl__sim_space *space = NULL;
 	int ret;
 
 	pl__sim_point("close");
-	if (pl__sim_is_on)
+	if (pl__sim_is_on) {
 		pl__sim_uring_closes(fd);
+		space = pl__sim_device_at(fd);
+	}
 	ret = PL__SIM_REAL(close)(fd);
+	if (space)
+		pl__sim_device_closed(space);
 	pl__sim_io_changed();
 	return ret;
 }

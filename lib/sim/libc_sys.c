@@ -3,6 +3,7 @@
  * What a process asks the system about: processors, threads, and files that say
  * so.  The simulation answers in its place, the same on each machine.
  */
+#include "sim/device.h"
 #include "sim/io.h"
 #include "sim/sim.h"
 #include "sim/uring.h"
@@ -15,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -23,11 +25,12 @@
 /* ---- files ---- */
 
 #define FDINFO		"/proc/self/fdinfo/"
+#define DEVICE		"/dev/parklot"
 
 /* The simulated machine lacks these, and the library can do without. */
 static bool is_hidden(const char *path)
 {
-	return !strncmp(path, "/sys/", 5) || !strcmp(path, "/dev/parklot") ||
+	return !strncmp(path, "/sys/", 5) || !strcmp(path, DEVICE) ||
 	       !strcmp(path, "/proc/self/cgroup");
 }
 
@@ -57,6 +60,8 @@ PL__SIM_API int open(const char *path, int flags, ...)
 		return PL__SIM_REAL(open)(path, flags, mode);
 	pl__sim_point("open");
 	pl__sim_io_changed();
+	if (!strcmp(path, DEVICE) && pl__sim_has_device())
+		return pl__sim_device_open(flags);
 	if (is_hidden(path)) {
 		errno = ENOENT;
 		return -1;
@@ -73,6 +78,41 @@ PL__SIM_API int open(const char *path, int flags, ...)
 		path = room;
 	}
 	return PL__SIM_REAL(open)(path, flags, mode);
+}
+
+PL__SIM_API int access(const char *path, int mode)
+{
+	if (!pl__sim_is_on || !is_hidden(path))
+		return PL__SIM_REAL(access)(path, mode);
+	pl__sim_point("access");
+	if (!strcmp(path, DEVICE) && pl__sim_has_device())
+		return 0;
+	errno = ENOENT;
+	return -1;
+}
+
+PL__SIM_API int ioctl(int fd, unsigned long cmd, ...)
+{
+	struct pl__sim_space *space;
+	va_list ap;
+	void *arg;
+	int ret;
+
+	va_start(ap, cmd);
+	arg = va_arg(ap, void *);
+	va_end(ap);
+	if (!pl__sim_is_on)
+		return PL__SIM_REAL(ioctl)(fd, cmd, arg);
+	pl__sim_point("ioctl");
+	space = pl__sim_device_at(fd);
+	if (space) {
+		ret = pl__sim_device_call(space, fd, cmd, arg);
+		errno = ret < 0 ? -ret : errno;
+		return ret < 0 ? -1 : ret;
+	}
+	ret = PL__SIM_REAL(ioctl)(fd, cmd, arg);
+	pl__sim_io_changed();
+	return ret;
 }
 
 /* What /proc says of a thread, as far as the library asks; 0: another file. */

@@ -150,15 +150,21 @@ PL__SIM_API int sched_yield(void)
 
 PL__SIM_API pid_t fork(void)
 {
-	pid_t pid;
+	if (pl__sim_is_on)
+		pl__sim_point("fork");
+	return PL__SIM_REAL(fork)();
+}
 
-	if (!pl__sim_is_on)
-		return PL__SIM_REAL(fork)();
-	pl__sim_point("fork");
-	pid = PL__SIM_REAL(fork)();
-	/* The child is not simulated: it is another process. */
-	pl__sim_is_on = pid;
-	return pid;
+/* It is another process, and not simulated. */
+static void child_begins(void)
+{
+	pl__sim_is_on = false;
+}
+
+/* First of all, so that it is first in a child, too. */
+static void __attribute__((constructor(101))) watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, child_begins);
 }
 
 /* ---- mutexes and conditions ---- */

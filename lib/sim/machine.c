@@ -12,6 +12,7 @@
  * A quota is a cgroup's: what all threads may take together in a period.  Then
  * none of them runs until the next one; what they took too much is taken off.
  */
+#include "sim/device.h"
 #include "sim/state.h"
 #include "sim/uring.h"
 
@@ -239,7 +240,8 @@ struct pl__sim_thread *pl__sim_machine_next(void)
 		cpus_give();
 		t = furthest_behind();
 		now_ns = t ? t->at_ns : pl__sim.now_ns;
-		if (period_begins(now_ns) || sleepers_wake(now_ns))
+		if (period_begins(now_ns) || sleepers_wake(now_ns) ||
+		    pl__sim_device_run(now_ns))
 			continue;
 		if (t && (is_throttled(t) || is_preempted(t)))
 			continue;

@@ -7,6 +7,7 @@
  * least 1 in threads * points^(d - 1).  *Given*: another process tries all
  * schedules with at most so many preemptions, see run.c.
  */
+#include "sim/device.h"
 #include "sim/io.h"
 #include "sim/state.h"
 #include "sim/uring.h"
@@ -116,6 +117,8 @@ uint32_t pl__sim_nr_with_deadline(uint64_t *first)
 	uint32_t nr = 0;
 
 	*first = pl__sim_uring_deadline();
+	if (pl__sim_device_deadline() < *first)
+		*first = pl__sim_device_deadline();
 	nr += *first != PL__SIM_FOREVER;
 	pl__sim_for_each(t) {
 		if (t->state == PL__SIM_ENDED ||
@@ -150,8 +153,10 @@ static void clock_jump(void)
 		   pl__sim.now_ns - pl__sim.alone_since_ns > ALONE_NS) {
 		pl__sim_fail("LIVELOCK (one thread polls, all others sleep for ever)");
 	}
-	pl__sim.now_ns = first;
+	if (first > pl__sim.now_ns)
+		pl__sim.now_ns = first;
 	pl__sim_uring_run();
+	pl__sim_device_run(pl__sim.now_ns);
 }
 
 /* The choice of a schedule that another process gave: 0 is to go on. */
@@ -279,6 +284,7 @@ void pl__sim_point(const char *where)
 		return;
 	pl__sim_pass(where);
 	pl__sim_uring_run();
+	pl__sim_device_run(pl__sim.now_ns);
 	if (pl__sim_is_machine())
 		pl__sim_switch();
 	else if (pl__sim_one_in(pl__sim.preempt_in))
@@ -323,7 +329,9 @@ bool pl__sim_sleep(const char *where, const void *key,
 		me->has_work = false;
 		pl__sim_io_changed();
 	}
+	pl__sim_device_blocks();
 	pl__sim_switch();
+	pl__sim_device_returns();
 	me->key = NULL;
 	me->is_ready = NULL;
 	me->deadline_ns = PL__SIM_FOREVER;
@@ -446,6 +454,10 @@ void pl__sim_begin(uint64_t seed)
 
 	if (pl__sim_is_on)
 		return;
+	if (quota && !nr_cpus) {
+		fprintf(stderr, "sim: SIM_QUOTA needs SIM_CPUS\n");
+		exit(2);
+	}
 	memset(&pl__sim, 0, sizeof(pl__sim));
 	pl__sim_nr_threads = 0;
 	pl__sim.seed = seed;
@@ -468,5 +480,6 @@ void pl__sim_begin(uint64_t seed)
 	pl__sim_me = pl__sim.running = me;
 	pl__sim_report_begin();
 	pl__sim_uring_begin();
+	pl__sim_device_begin();
 	pl__sim_is_on = true;
 }

@@ -60,6 +60,13 @@ enum pl__sim_state {
 	PL__SIM_ENDED,
 };
 
+/* How a member of the device's crew sleeps. */
+enum pl__sim_crew {
+	PL__SIM_CREW_BLOCKED,
+	PL__SIM_CREW_PARKED,
+	PL__SIM_CREW_IDLE,
+};
+
 /* T: the thread that has the turn. */
 struct pl__sim_thread {
 	_Atomic uint32_t	turn;		/* a futex; 1: it may run */
@@ -82,6 +89,11 @@ struct pl__sim_thread {
 	uint64_t		nr_sleeps;	/* T */
 	uint64_t		prio;		/* T: of the strategy PCT */
 	uint64_t		cpus;		/* T: bits: it may run there */
+	/* T: of the device's crew, see device.c; NULL: of none */
+	struct pl__sim_space	*space;
+	uint32_t		slot;
+	bool			is_parking;
+	enum pl__sim_crew	crew_sleep;
 	int			real_tid;
 	pthread_t		id;
 	bool			is_detached, is_joined;

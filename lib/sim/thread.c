@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
+#include "sim/device.h"
 #include "sim/state.h"
 #include "sim/uring.h"
 
@@ -96,6 +97,7 @@ void pl__sim_thread_last(void)
 {
 	pl__sim_pass("end");
 	pl__sim_uring_thread_ends();
+	pl__sim_device_thread_ends();
 	pl__sim_me->state = PL__SIM_ENDED;
 	pl__sim.ended = pl__sim_me;
 	pl__sim_switch();

@@ -217,7 +217,7 @@ static bool has_writer(int fd)
 	int nr = 0;
 	char byte;
 
-	return (!ioctl(fd, FIONREAD, &nr) && nr) ||
+	return (!PL__SIM_REAL(ioctl)(fd, FIONREAD, &nr) && nr) ||
 	       PL__SIM_REAL(read)(fd, &byte, 1) < 0;
 }
 

@@ -68,7 +68,7 @@ static inline const char *__test_all(struct __test_metadata *t, char *buf,
 	uint64_t nr = __test_number("SIM_SEEDS");
 	uint64_t *hashes = (uint64_t *)calloc(nr, sizeof(*hashes));
 	double begin = __test_seconds();
-	const char *verdict = NULL;
+	const char *verdict = NULL, *device = getenv("SIM_DEVICE");
 	char text[128];
 
 	__test_shared = pl__sim_shared_map();
@@ -88,7 +88,9 @@ static inline const char *__test_all(struct __test_metadata *t, char *buf,
 			     (unsigned long long)nr_skipped, t->state->reason);
 	__test_set(t->state->skipped, nr_skipped == i);
 	if (verdict)
-		__test_print("# again: SIM_SEED=%llu %s -t %s",
+		__test_print("# again: %s%s%sSIM_SEED=%llu %s -t %s",
+			     device ? "SIM_DEVICE=" : "",
+			     device ? device : "", device ? " " : "",
 			     (unsigned long long)__test_seed,
 			     program_invocation_name, t->title);
 	munmap(__test_shared, sizeof(*__test_shared));

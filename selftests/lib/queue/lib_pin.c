@@ -325,6 +325,7 @@ static bool set_online(uint32_t cpu, bool is_online)
 	return write_to(path, is_online ? "1" : "0");
 }
 
+TEST_REAL(workers_follow_cpus_that_go_offline, "processors are the kernel's")
 TEST_F_TIMEOUT(pin, workers_follow_cpus_that_go_offline, 120)
 {
 	uint32_t nr = read_order(), last = order[nr - 1];
@@ -368,6 +369,7 @@ static void leave_cpuset(void)
 	EXPECT_EQ(0, rmdir(CGROUP));
 }
 
+TEST_REAL(workers_follow_the_cpuset, "processors are the kernel's")
 TEST_F_TIMEOUT(pin, workers_follow_the_cpuset, 120)
 {
 	uint32_t nr = read_order(), last = order[nr - 1];

@@ -144,7 +144,9 @@ TEST_F(spares, routine_that_was_found_blocked_runs_on_spares)
 	for (i = 0; i < NR_CROWD; i++)
 		EXPECT_EQ(0, pl_spawn(NULL, wait_at_gate, NULL, NULL));
 	EXPECT_TRUE(UNTIL(nr_at_gate == NR_CROWD));
-	EXPECT_GE(nr_workers, nr_on_others);
+	/* A crew has others called before sysmon has found one. */
+	if (!pl__rt.lots.nr_members)
+		EXPECT_GE(nr_workers, nr_on_others);
 	EXPECT_EQ(0, close(gate[1]));
 }
 
