@@ -553,7 +553,7 @@ static int by_size(const void *a, const void *b)
 }
 
 /*
- * The others are never idle, and would come by only after some 100 ticks.  No
+ * The others are never idle, and would come by only after 64 ticks or more.  No
  * relief comes.
  */
 TEST_F_TIMEOUT(elastic, task_behind_one_that_computes_runs_beside_others, 120)
@@ -573,7 +573,6 @@ TEST_F_TIMEOUT(elastic, task_behind_one_that_computes_runs_beside_others, 120)
 	qsort(waits, NR_WAITS, sizeof(waits[0]), by_size);
 	TH_LOG("ticks: median %d, most %d", waits[NR_WAITS / 2],
 	       waits[NR_WAITS - 1]);
-	EXPECT_LE(1, changes().raised_stuck);
 	EXPECT_GE(30, waits[NR_WAITS / 2]);
 	unsetenv("PARKLOT_STALL_US");
 }
