@@ -191,7 +191,7 @@ static void expect_taken_over(void (*fn)(void *arg), int nr)
 
 	begin(2, 1);
 	run_in_task(hold_mark, &s);
-	EXPECT_GE(OTHERS_EVERY * 2, waited(&marks[0]));
+	EXPECT_GE(2 * EVERY, waited(&marks[0]));
 	ASSERT_TRUE(UNTIL(!nr_storms));
 }
 

@@ -18,7 +18,6 @@
 #define EVERY		64
 #define EVENT_EVERY	8
 #define EVENT_EVERY_BLOCKED 2	/* 3 of 4 */
-#define OTHERS_EVERY	1024
 
 #define NR_MARKS	50
 #define NR_YIELDERS	20
