@@ -506,22 +506,29 @@ static uint32_t call_due(struct pl__timers *t, struct pl__slab_obj *due,
 	return nr;
 }
 
+/* L, and unlocks: calls some that are due. */
+static uint32_t fire_locked(struct pl__timers *t, struct bucket *b,
+			    uint64_t now, struct pl__slab_cache *c)
+{
+	struct pl__slab_obj *due = NULL;
+
+	/* Or the thread was told of it. */
+	if (likely(kept_of(b) <= now))
+		due = take_due(t, b, now, c);
+	pl__unlock(&b->lock);
+	return call_due(t, due, c);
+}
+
 uint32_t pl__timers_fire_kept(struct pl__timers *t, uint32_t bucket,
 			      struct pl__slab_cache *c)
 {
 	struct bucket *b = &t->buckets[bucket];
 	uint64_t now = pl__now_ns();
-	struct pl__slab_obj *due;
 	uint32_t nr = 0;
 
 	while (kept_of(b) <= now) {
-		due = NULL;
 		pl__lock(&b->lock);
-		/* Or the thread was told of it. */
-		if (likely(kept_of(b) <= now))
-			due = take_due(t, b, now, c);
-		pl__unlock(&b->lock);
-		nr += call_due(t, due, c);
+		nr += fire_locked(t, b, now, c);
 	}
 	return nr;
 }
@@ -530,12 +537,6 @@ uint32_t pl__timers_take_kept(struct pl__timers *t, uint32_t bucket,
 			      uint64_t now, struct pl__slab_cache *c)
 {
 	struct bucket *b = &t->buckets[bucket];
-	struct pl__slab_obj *due = NULL;
 
-	if (!pl__trylock(&b->lock))
-		return 0;
-	if (likely(kept_of(b) <= now))
-		due = take_due(t, b, now, c);
-	pl__unlock(&b->lock);
-	return call_due(t, due, c);
+	return pl__trylock(&b->lock) ? fire_locked(t, b, now, c) : 0;
 }
