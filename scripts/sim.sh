@@ -19,17 +19,6 @@ sim_run() {
 	env "${settings[@]}" scripts/run-tests -j 2 "$@"
 }
 
-# of_rooms ROOM...: the programs of these.
-of_rooms() {
-	local program
-
-	for program in $(programs sim lib); do
-		compgen -G "selftests/lib/*/${program##*/}.c" |
-			grep -qE "/($(IFS='|'; echo "$*"))/" &&
-			echo "$program"
-	done
-}
-
 # In virtual time, the timed ones too: all of them with one seed, but for those
 # that are short and those that race, with many; then some on the device.
 part_sim() {
@@ -43,7 +32,8 @@ part_sim() {
 	sim_run SIM_SEEDS=50 "$O/sim/selftests/lib_stress"
 	sim_run SIM_DEVICE=1 SIM_SEEDS=50 "${SHORT[@]/#/$O/sim/selftests/}"
 	# shellcheck disable=SC2046 # words are meant
-	sim_run SIM_DEVICE=1 LIB_TEST_SCALE=5 $(of_rooms park ring watch pace)
+	sim_run SIM_DEVICE=1 LIB_TEST_SCALE=5 \
+		$(lib_programs sim park ring watch pace)
 }
 
 # hashes VARIANT CPUS: one for 1000 runs, of five tests of lib_small, on these
