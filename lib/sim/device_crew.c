@@ -122,6 +122,9 @@ bool pl__sim_device_run(uint64_t now_ns)
 	uint64_t ns;
 	uint32_t nr;
 
+	/* At each point. */
+	if (!pl__sim_has_device())
+		return false;
 	pl__sim_for_each_space(s) {
 		ns = s->call_ns;
 		if (ns > now_ns)
@@ -143,6 +146,8 @@ uint64_t pl__sim_device_deadline(void)
 	uint64_t first = PL__SIM_FOREVER;
 	struct pl__sim_space *s;
 
+	if (!pl__sim_has_device())
+		return first;
 	pl__sim_for_each_space(s)
 		first = s->call_ns < first ? s->call_ns : first;
 	return first;
