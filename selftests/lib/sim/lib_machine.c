@@ -1,57 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The simulated machine: as many run at a time as it has processors. */
 #define SIM_ITSELF
-#include "kselftest_harness.h"
+#include "machine.h"
 
-#include "rt.h"
-
-#include "parklot/sim.h"
-
-#define NR_THREADS	8
-#define WORK_NS		(10 * NSEC_PER_MSEC)
-
-/* What a run took, of virtual time; written by its process. */
-static _Atomic uint64_t *took_ns;
-
-FIXTURE(machine) { char unused; };
-
-FIXTURE_SETUP(machine)
-{
-	rt_begin(_metadata);
-	took_ns = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
-		       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	ASSERT_NE(MAP_FAILED, (void *)took_ns);
-}
-
-FIXTURE_TEARDOWN(machine) { }
-
-static uint64_t run_with(uint32_t nr_cpus, void (*fn)(void *arg), void *arg)
-{
-	set_env("SIM_CPUS", nr_cpus);
-	*took_ns = 0;
-	EXPECT_EQ(0, pl_sim_run(1, fn, arg));
-	return *took_ns;
-}
-
-static void *compute(void *arg)
-{
-	pl_sim_compute(WORK_NS);
-	return arg;
-}
-
-static void compute_in_threads(void *arg)
-{
-	pthread_t t[NR_THREADS];
-	uint64_t begin = pl_now();
-	int i;
-
-	(void)arg;
-	for (i = 0; i < NR_THREADS; i++)
-		pthread_create(&t[i], NULL, compute, NULL);
-	for (i = 0; i < NR_THREADS; i++)
-		pthread_join(t[i], NULL);
-	*took_ns = pl_now() - begin;
-}
+MACHINE_FIXTURE(machine)
 
 TEST_F(machine, threads_share_its_processors)
 {
@@ -100,34 +52,6 @@ TEST_F(machine, figures_repeat_exactly)
 
 	EXPECT_LT(0, ns);
 	EXPECT_EQ(ns, run_with(3, compute_in_tasks, NULL));
-}
-
-/* 80 ms of work, of which 25 may be done in 100: in the fourth it ends. */
-TEST_F(machine, threads_share_a_quota)
-{
-	uint64_t ns;
-
-	set_env("SIM_QUOTA", 25);
-	ns = run_with(NR_THREADS, compute_in_threads, NULL);
-	EXPECT_LE(300 * NSEC_PER_MSEC, ns);
-	EXPECT_GE(310 * NSEC_PER_MSEC, ns);
-	set_env("SIM_QUOTA", 100);
-	EXPECT_GE(WORK_NS + NSEC_PER_MSEC,
-		  run_with(NR_THREADS, compute_in_threads, NULL));
-}
-
-/* What is left of a period's quota does not go to the next. */
-static void sleep_and_compute_in_threads(void *arg)
-{
-	usleep(250000);
-	compute_in_threads(arg);
-}
-
-TEST_F(machine, quota_is_not_saved_up)
-{
-	set_env("SIM_QUOTA", 25);
-	EXPECT_LE(250 * NSEC_PER_MSEC,
-		  run_with(NR_THREADS, sleep_and_compute_in_threads, NULL));
 }
 
 static void *spin_on(void *arg)
