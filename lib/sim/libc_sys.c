@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -27,11 +28,31 @@
 #define FDINFO		"/proc/self/fdinfo/"
 #define DEVICE		"/dev/parklot"
 
+#define CGROUP		"/proc/self/cgroup"
+#define CPU_MAX		"/sys/fs/cgroup/cpu.max"
+
 /* The simulated machine lacks these, and the library can do without. */
 static bool is_hidden(const char *path)
 {
 	return !strncmp(path, "/sys/", 5) || !strcmp(path, DEVICE) ||
-	       !strcmp(path, "/proc/self/cgroup");
+	       !strcmp(path, CGROUP);
+}
+
+/* With a quota the process is in a group of its own; -1: another file. */
+static int quota_open(const char *path)
+{
+	char text[64];
+	int fd;
+
+	if ((strcmp(path, CGROUP) && strcmp(path, CPU_MAX)) ||
+	    !pl__sim_machine_cpu_max(text, sizeof(text)))
+		return -1;
+	fd = memfd_create("cgroup", MFD_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	dprintf(fd, "%s", strcmp(path, CGROUP) ? text : "0::/\n");
+	lseek(fd, 0, SEEK_SET);
+	return fd;
 }
 
 /* The simulated thread of a path "PREFIX/task/TID/...", and where TID ends. */
@@ -62,6 +83,9 @@ PL__SIM_API int open(const char *path, int flags, ...)
 	pl__sim_io_changed();
 	if (!strcmp(path, DEVICE) && pl__sim_has_device())
 		return pl__sim_device_open(flags);
+	fd = quota_open(path);
+	if (fd >= 0)
+		return fd;
 	if (is_hidden(path)) {
 		errno = ENOENT;
 		return -1;

@@ -16,6 +16,8 @@
 #include "sim/state.h"
 #include "sim/uring.h"
 
+#include <stdio.h>
+
 #define POINT_NS	30		/* of work, up to the next point */
 #define WAKE_NS		5000		/* a sleeper, to an idle one */
 #define WAKER_NS	2000		/* for its waker meanwhile */
@@ -44,6 +46,15 @@ void pl__sim_machine_begin(uint32_t nr_cpus, uint32_t quota_percent)
 bool pl__sim_is_machine(void)
 {
 	return machine.nr_cpus;
+}
+
+bool pl__sim_machine_cpu_max(char *text, size_t size)
+{
+	if (!machine.quota_ns)
+		return false;
+	snprintf(text, size, "%lld %d\n", (long long)machine.quota_ns / 1000,
+		 PERIOD_NS / 1000);
+	return true;
 }
 
 static void machine_work(uint64_t ns)

@@ -145,6 +145,8 @@ void pl__sim_thread_last(void);
 
 /* The number of processors that the process sees. */
 uint32_t pl__sim_nr_cpus(void);
+/* False: there is no quota.  What its cgroup's file cpu.max says. */
+bool pl__sim_machine_cpu_max(char *text, size_t size);
 
 /* A number for an address, the same in each run of a seed. */
 uint64_t pl__sim_number(const void *address);
