@@ -334,12 +334,17 @@ static void trial_begin(uint64_t now)
 	begin(SETTLES, now + SETTLE_NS);
 }
 
-/* Reading the clocks of all workers takes a part of it that stays small. */
+/*
+ * Reading the clocks of all workers takes a part of it that stays small.  With
+ * a quota, workers use it up, and then all of them wait for the next period;
+ * the more there are the sooner.  So only whole periods tell what they do.
+ */
 static bool is_measured(void)
 {
 	uint64_t ns = load_relaxed(&pl__rt.nr_started) * EACH_NS;
 
-	return elastic.work.ns >= (ns > MEASURE_NS ? ns : MEASURE_NS);
+	return elastic.work.ns >= MEASURE_NS && elastic.work.ns >= ns &&
+	       elastic.work.ns >= pl__rt.quota_period_ns;
 }
 
 static void go_on(uint64_t now)
@@ -514,7 +519,8 @@ uint64_t pl__elastic_interval(uint64_t ns, bool has_work)
 	if (has_work && !elastic.have_fewer_won &&
 	    nr_active() < load_relaxed(&pl__rt.target))
 		most = INTERVAL_NS;
-	else if (elastic.phase == MEASURES || elastic.phase == TRIES)
+	else if ((elastic.phase == MEASURES || elastic.phase == TRIES) &&
+		 !pl__rt.quota_period_ns)	/* as many looks, or more */
 		most = MEASURING_NS;
 	return ns < most ? ns : most;
 }

@@ -125,6 +125,7 @@ struct pl__rt {
 	enum pl_backend		backend;	/* R */
 	uint32_t		spin_ns_max;	/* R: 0: workers never spin */
 	uint32_t		nr_cpus;	/* R: usable processors */
+	uint64_t		quota_period_ns; /* R: of their time; 0: all */
 	uint64_t		stall_ns; /* R: in one task: stalled */
 	uint32_t		io;		/* R: enum pl_io, configured */
 	uint32_t		wait; /* R: enum pl_wait, configured */

@@ -328,79 +328,84 @@ const char *pl_version(void)
 
 #define CGROUP_ROOT	"/sys/fs/cgroup"
 
-unsigned int pl__cpus_parse_quota(const char *cpu_max)
+void pl__cpus_limit(struct pl__cpus *cpus, const char *cpu_max)
 {
-	unsigned long long quota, period;
+	unsigned long long quota_us, period_us;
+	double nr;
 
-	if (sscanf(cpu_max, "%llu %llu", &quota, &period) != 2 || !period)
-		return 0;
-	quota = quota / period + !!(quota % period);
-	if (quota > UINT32_MAX)
-		return 0;
-	return quota ? (unsigned int)quota : 1;
+	if (sscanf(cpu_max, "%llu %llu", &quota_us, &period_us) != 2 ||
+	    !period_us)
+		return;
+	nr = (double)quota_us / (double)period_us;
+	if (nr >= cpus->nr)
+		return;
+	cpus->nr = nr;
+	cpus->period_ns = period_us * 1000;
 }
 
-static unsigned int at_most(unsigned int nr, unsigned int quota)
+uint32_t pl__cpus_at_a_time(const struct pl__cpus *cpus)
 {
-	return quota && quota < nr ? quota : nr;
+	uint32_t nr = (uint32_t)cpus->nr;
+
+	nr += nr < cpus->nr;
+	return nr ? nr : 1;
 }
 
-/* The quota of one group of the unified hierarchy. */
-static unsigned int quota_v2(const char *group)
+/* By one group of the unified hierarchy. */
+static void limit_v2(struct pl__cpus *cpus, const char *group)
 {
 	char path[512], text[64];
 
 	snprintf(path, sizeof(path), CGROUP_ROOT "%s/cpu.max", group);
-	return pl__read_file(path, text, sizeof(text)) > 0 ?
-	       pl__cpus_parse_quota(text) : 0;
+	if (pl__read_file(path, text, sizeof(text)) > 0)
+		pl__cpus_limit(cpus, text);
 }
 
-static unsigned int quota_v1(const char *group)
+static void limit_v1(struct pl__cpus *cpus, const char *group)
 {
 	char path[512], quota[32], both[80], period[32];
 
 	snprintf(path, sizeof(path), CGROUP_ROOT "/cpu%s/cpu.cfs_quota_us",
 		 group);
 	if (pl__read_file(path, quota, sizeof(quota)) <= 0 || *quota == '-')
-		return 0;
+		return;
 	snprintf(path, sizeof(path), CGROUP_ROOT "/cpu%s/cpu.cfs_period_us",
 		 group);
 	if (pl__read_file(path, period, sizeof(period)) <= 0)
-		return 0;
+		return;
 	snprintf(both, sizeof(both), "%s %s", quota, period);
-	return pl__cpus_parse_quota(both);
+	pl__cpus_limit(cpus, both);
 }
 
-/* Returns the least quota of @group and all groups above it, at most @nr. */
-static unsigned int least_up(unsigned int nr, char *group,
-			     unsigned int (*quota_of)(const char *group))
+/* By @group, and all groups above it. */
+static void limit_up(struct pl__cpus *cpus, char *group,
+		     void (*limit)(struct pl__cpus *cpus, const char *group))
 {
 	char *slash;
 
 	for (;;) {
-		nr = at_most(nr, quota_of(group));
+		limit(cpus, group);
 		slash = strrchr(group, '/');
 		if (!slash)
-			return nr;
+			return;
 		*slash = '\0';
 	}
 }
 
 /* One line of /proc/self/cgroup: "ID:CONTROLLERS:GROUP". */
-static unsigned int least_of_line(unsigned int nr, char *line)
+static void limit_by_line(struct pl__cpus *cpus, char *line)
 {
 	char *ctl = strchr(line, ':');
 	char *group = ctl ? strchr(ctl + 1, ':') : NULL;
 
 	if (!group || strlen(group) > 256)
-		return nr;
+		return;
 	*group++ = '\0';
 	ctl++;
 	if (!*ctl)
-		return least_up(nr, group, quota_v2);
-	if (!strcmp(ctl, "cpu") || !strncmp(ctl, "cpu,", 4))
-		return least_up(nr, group, quota_v1);
-	return nr;
+		limit_up(cpus, group, limit_v2);
+	else if (!strcmp(ctl, "cpu") || !strncmp(ctl, "cpu,", 4))
+		limit_up(cpus, group, limit_v1);
 }
 
 /* The caller may be a worker that is pinned to one. */
@@ -414,15 +419,22 @@ static unsigned int nr_allowed(void)
 	return nr ? nr : 1;
 }
 
-unsigned int pl__cpus_usable(void)
+void pl__cpus_read(struct pl__cpus *cpus)
 {
-	unsigned int nr = nr_allowed();
 	char text[4096], *line, *save = NULL;
 
+	*cpus = (struct pl__cpus){ .nr = nr_allowed() };
 	if (pl__read_file("/proc/self/cgroup", text, sizeof(text)) <= 0)
-		return nr;
+		return;
 	for (line = strtok_r(text, "\n", &save); line;
 	     line = strtok_r(NULL, "\n", &save))
-		nr = least_of_line(nr, line);
-	return nr;
+		limit_by_line(cpus, line);
+}
+
+uint32_t pl__cpus_usable(void)
+{
+	struct pl__cpus cpus;
+
+	pl__cpus_read(&cpus);
+	return pl__cpus_at_a_time(&cpus);
 }

@@ -50,16 +50,22 @@ int pl__config_wait(uint32_t *wait);
 bool pl__config_backend_is_env(void);
 
 /*
- * cpus: how many CPUs the process may use at a time
+ * cpus: how much of the machine's processors the process may use
  */
 
-/* The least that affinity and cgroup quotas (v2 and v1) allow, at least 1. */
-unsigned int pl__cpus_usable(void);
+struct pl__cpus {
+	double		nr;		/* of their time, in each period */
+	uint64_t	period_ns;	/* 0: these processors, all the time */
+};
 
-/*
- * CPUs of "QUOTA PERIOD" or "max PERIOD", as in cpu.max, rounded up; 0: no
- * quota.
- */
-unsigned int pl__cpus_parse_quota(const char *cpu_max);
+/* The least that affinity and cgroup quotas (v2 and v1) allow. */
+void pl__cpus_read(struct pl__cpus *cpus);
+
+/* Rounded up, at least 1: so many may run at a time. */
+uint32_t pl__cpus_at_a_time(const struct pl__cpus *cpus);
+uint32_t pl__cpus_usable(void);
+
+/* At most "QUOTA PERIOD", or "max PERIOD", as in cpu.max. */
+void pl__cpus_limit(struct pl__cpus *cpus, const char *cpu_max);
 
 #endif /* PL_CONFIG_H */

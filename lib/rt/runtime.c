@@ -130,9 +130,12 @@ static int start_workers(struct pl__rt *rt)
 
 static int configure(struct pl__rt *rt, const struct pl_config *cfg)
 {
+	struct pl__cpus cpus;
 	int ret;
 
-	rt->nr_cpus = pl__cpus_usable();
+	pl__cpus_read(&cpus);
+	rt->nr_cpus = pl__cpus_at_a_time(&cpus);
+	rt->quota_period_ns = cpus.period_ns;
 	ret = pl__config_resolve(cfg, &rt->cfg);
 	if (!ret)
 		ret = pl__config_spin(rt->nr_cpus, &rt->spin_ns_max);

@@ -4,50 +4,72 @@
  */
 #include "kselftest_harness.h"
 
+#include "base/base.h"
 #include "rt/config.h"
 
 #include <sched.h>
 
+#define MACHINE		256
+
+static struct pl__cpus limited(const char *cpu_max)
+{
+	struct pl__cpus cpus = { .nr = MACHINE };
+
+	pl__cpus_limit(&cpus, cpu_max);
+	return cpus;
+}
+
+static uint32_t nr_of(const char *cpu_max)
+{
+	struct pl__cpus cpus = limited(cpu_max);
+
+	return pl__cpus_at_a_time(&cpus);
+}
+
 TEST(quota_is_rounded_up_to_cpus)
 {
-	EXPECT_EQ(1, pl__cpus_parse_quota("100000 100000\n"));
-	EXPECT_EQ(2, pl__cpus_parse_quota("100001 100000\n"));
-	EXPECT_EQ(2, pl__cpus_parse_quota("150000 100000\n"));
-	EXPECT_EQ(2, pl__cpus_parse_quota("200000 100000"));
-	EXPECT_EQ(3, pl__cpus_parse_quota("200001 100000"));
-	EXPECT_EQ(64, pl__cpus_parse_quota("6400000 100000\n"));
-	EXPECT_EQ(4, pl__cpus_parse_quota("20000 5000\n"));
+	EXPECT_EQ(1, nr_of("100000 100000\n"));
+	EXPECT_EQ(2, nr_of("100001 100000\n"));
+	EXPECT_EQ(2, nr_of("150000 100000\n"));
+	EXPECT_EQ(2, nr_of("200000 100000"));
+	EXPECT_EQ(3, nr_of("200001 100000"));
+	EXPECT_EQ(64, nr_of("6400000 100000\n"));
+	EXPECT_EQ(4, nr_of("20000 5000\n"));
 }
 
 TEST(quota_below_one_cpu_is_one)
 {
-	EXPECT_EQ(1, pl__cpus_parse_quota("1000 100000\n"));
-	EXPECT_EQ(1, pl__cpus_parse_quota("1 1000000\n"));
-	EXPECT_EQ(1, pl__cpus_parse_quota("0 100000\n"));
+	EXPECT_EQ(1, nr_of("1000 100000\n"));
+	EXPECT_EQ(1, nr_of("1 1000000\n"));
+	EXPECT_EQ(1, nr_of("0 100000\n"));
 }
 
-TEST(no_quota_is_0)
+/* Nor one that is for more than there are, which may be more than any has. */
+TEST(no_quota_is_no_limit)
 {
-	EXPECT_EQ(0, pl__cpus_parse_quota("max 100000\n"));
-	EXPECT_EQ(0, pl__cpus_parse_quota("max"));
-	EXPECT_EQ(0, pl__cpus_parse_quota(""));
-	EXPECT_EQ(0, pl__cpus_parse_quota("\n"));
-	EXPECT_EQ(0, pl__cpus_parse_quota("100000"));
-	EXPECT_EQ(0, pl__cpus_parse_quota("100000 0\n"));
-	EXPECT_EQ(0, pl__cpus_parse_quota("nonsense 1\n"));
+	static const char *const texts[] = {
+		"max 100000\n", "max", "", "\n", "100000", "100000 0\n",
+		"nonsense 1\n", "25600000 100000\n", "4294967296 1\n",
+		"18446744073709551615 1\n", "18446744073709551615 1000\n",
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(texts); i++) {
+		EXPECT_EQ(MACHINE, nr_of(texts[i]));
+		EXPECT_EQ(0, limited(texts[i]).period_ns);
+	}
 }
 
-/* More than any machine has, or can be counted, limits nothing. */
-TEST(huge_quota_does_not_overflow)
+TEST(period_is_that_of_the_least_quota)
 {
-	unsigned int nr;
+	struct pl__cpus cpus = limited("400000 200000");
 
-	nr = pl__cpus_parse_quota("18446744073709551615 1\n");
-	EXPECT_TRUE(!nr || nr > 1000000);
-	nr = pl__cpus_parse_quota("18446744073709551615 1000\n");
-	EXPECT_TRUE(!nr || nr > 1000000);
-	nr = pl__cpus_parse_quota("4294967296 1\n");
-	EXPECT_TRUE(!nr || nr > 1000000);
+	EXPECT_EQ(200000000, cpus.period_ns);
+	pl__cpus_limit(&cpus, "300000 100000");
+	EXPECT_EQ(200000000, cpus.period_ns);
+	pl__cpus_limit(&cpus, "5000 10000");
+	EXPECT_EQ(10000000, cpus.period_ns);
+	EXPECT_EQ(1, pl__cpus_at_a_time(&cpus));
 }
 
 TEST(affinity_to_one_cpu_is_one)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A cgroup's quota, of the simulated machine. */
+/* A cgroup's quota: that of the simulated machine, and who runs by it. */
 #define SIM_ITSELF
 #include "machine.h"
 
@@ -31,6 +31,48 @@ TEST_F(quota, rest_of_a_period_is_not_saved_up)
 	set_env("SIM_QUOTA", 25);
 	EXPECT_LE(250 * NSEC_PER_MSEC,
 		  run_with(NR_THREADS, sleep_and_compute_in_threads, NULL));
+}
+
+#define LONG_NS		NSEC_PER_SEC
+#define NR_SERVED	(4 * NR_THREADS)
+
+static void serve(void *end)
+{
+	while (pl_now() < (uintptr_t)end) {
+		pl_sim_compute(100 * NSEC_PER_USEC);
+		EXPECT_EQ(0, pl_sleep(200 * NSEC_PER_USEC));
+	}
+}
+
+static void serve_for_long(void *arg)
+{
+	void *end = (void *)(uintptr_t)(pl_now() + LONG_NS);
+	pl_task_t t[NR_SERVED];
+	struct timespec ts;
+	int i;
+
+	(void)arg;
+	/* As many workers as the quota is for. */
+	unsetenv("PARKLOT_WORKERS");
+	ASSERT_EQ(0, pl_runtime_start(NULL));
+	for (i = 0; i < NR_SERVED; i++)
+		t[i] = spawn(serve, end);
+	for (i = 0; i < NR_SERVED; i++)
+		join(t[i]);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	*took_ns = (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
+}
+
+/* Where one worker more uses it up, fewer are no better for that. */
+TEST_F(quota, workers_use_all_of_the_quota)
+{
+	uint32_t percent;
+
+	for (percent = 150; percent < 400; percent += 100) {
+		set_env("SIM_QUOTA", percent);
+		EXPECT_LE(percent * LONG_NS / 100 * 95 / 100,
+			  run_with(4, serve_for_long, NULL));
+	}
 }
 
 TEST_HARNESS_MAIN
