@@ -25,9 +25,7 @@ uint32_t pl__event_mask_of(struct pl__worker *w)
 {
 	if (pl__deque_empty(&w->events))
 		return PL__NO_EVENTS;
-	return w->nr_events_ahead || load_relaxed(&pl__rt.nr_blocked) ||
-	       load_relaxed(&pl__rt.nr_crew_blocked) ||
-	       load_relaxed(&pl__rt.nr_stalled) ? 0 : PL__EVENT_EVERY - 1;
+	return w->nr_events_ahead ? 0 : PL__EVENT_EVERY - 1;
 }
 
 void pl__queue_event(struct pl__worker *w, struct pl__task *t)

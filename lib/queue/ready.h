@@ -29,8 +29,7 @@
 
 /*
  * Every 4th task is the oldest event, but for the 32nd.  So of 8 tasks one is
- * an event, if any is ready; parklot-scheduling(7) promises it.  While workers
- * are blocked 3 of 4 are events: what was spawned may block one more.
+ * an event, if any is ready; parklot-scheduling(7) promises it.
  */
 #define PL__EVENT_EVERY	4	/* a power of 2 */
 

@@ -131,9 +131,6 @@ static __pl_noinline struct pl__task *next_in_turn(struct pl__worker *w,
 			t = pl__deque_steal(&w->deque);
 		return t ? t : pl__next_event(w);
 	}
-	if (!w->nr_events_ahead && !w->event_mask &&
-	    tick % PL__EVENT_EVERY == 1)
-		return NULL;
 	return pl__next_event(w);
 }
 

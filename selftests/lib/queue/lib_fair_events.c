@@ -5,7 +5,6 @@
 #include "kselftest_harness.h"
 
 #include "rt.h"
-#include "blocked.h"
 #include "queue/aside.h"
 #include "queue/ready.h"
 #include "rt/runtime.h"
@@ -135,50 +134,21 @@ static void start_waiters(void)
 		ASSERT_TRUE(UNTIL(nr_waiters(&marks[i].word) == 1));
 }
 
-/* Of @every tasks taken one at least is the oldest event. */
-static void expect_turns_of_waiters(int every)
+TEST_F(fair_events, many_woken_tasks_run_at_intervals_in_a_spawn_storm)
 {
 	int i;
 
+	begin(1, NR_MARKS);
+	start_waiters();
+	begin_storm(spawn_next, 2);
 	for (i = 0; i < NR_MARKS; i++)
 		wake(&marks[i]);
 	ASSERT_TRUE(UNTIL(!nr_storms && !nr_left));
 	for (i = 0; i < NR_MARKS; i++) {
-		EXPECT_GE(EVERY + every * (i + 3), waited(&marks[i]));
+		EXPECT_GE(EVERY + EVENT_EVERY * (i + 3), waited(&marks[i]));
 		atomic_fetch_add(&marks[i].word.value, 1);
 		pl_word_wake(&marks[i].word, 1);
 	}
-}
-
-TEST_F(fair_events, many_woken_tasks_run_at_intervals_in_a_spawn_storm)
-{
-	begin(1, NR_MARKS);
-	start_waiters();
-	begin_storm(spawn_next, 2);
-	expect_turns_of_waiters(EVENT_EVERY);
-}
-
-/* Outside of the crew, or of it. */
-static bool is_block_counted(void)
-{
-	return atomic_load(&pl__rt.nr_blocked) ||
-	       atomic_load(&pl__rt.nr_crew_blocked);
-}
-
-/* What was spawned may block one more. */
-TEST_TIMED(woken_tasks_overtake_spawned_ones_beside_a_blocked_worker,
-	   "counts what the scheduler did meanwhile")
-TEST_F(fair_events, woken_tasks_overtake_spawned_ones_beside_a_blocked_worker)
-{
-	if (!rt_has_sysmon())
-		SKIP(return, "PARKLOT_WATCH=0");
-	begin_beside(1, 1, NR_MARKS);
-	start_waiters();
-	block_in_read(1);
-	begin_storm(spawn_next, 2);
-	ASSERT_TRUE(UNTIL(is_block_counted()));
-	expect_turns_of_waiters(EVENT_EVERY_BLOCKED);
-	let_reader_go(0);
 }
 
 /* Each is ready again at once, by an event. */

@@ -17,7 +17,6 @@
  */
 #define EVERY		64
 #define EVENT_EVERY	8
-#define EVENT_EVERY_BLOCKED 2	/* 3 of 4 */
 
 #define NR_MARKS	50
 #define NR_YIELDERS	20
@@ -27,17 +26,11 @@ static atomic_int is_over, nr_storms, nr_left;
 static uint64_t end_ns;			/* of storms, at the latest */
 
 /* No more workers than that: one that takes part would count as well. */
-static inline void begin_beside(uint32_t nr_workers, uint32_t nr_blocked,
-				int nr_marks)
+static inline void begin(uint32_t nr_workers, int nr_marks)
 {
 	end_ns = pl_now() + stuck_ns() / 2;
 	atomic_store(&nr_left, nr_marks);
-	start_with(nr_workers, nr_workers + nr_blocked);
-}
-
-static inline void begin(uint32_t nr_workers, int nr_marks)
-{
-	begin_beside(nr_workers, 0, nr_marks);
+	start_with(nr_workers, nr_workers);
 }
 
 /* ---- what is measured ---- */
