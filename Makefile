@@ -409,9 +409,9 @@ coverage-module: ## the lines of module/ run in a guest: TIME=600 SEED= KERNEL= 
 		status=$$?; cat $(O)/check/coverage-module.txt; exit $$status
 
 .PHONY: style lint
-style: check-style ## codespell, shellcheck, sizes, SPDX lines
+style: check-style ## codespell, sizes, SPDX lines
 lint: ## all that looks at the source, and runs nothing of it
-	$(Q)O='$(O)' $(CHECK) layers pairs version docs style abi
+	$(Q)O='$(O)' $(CHECK) layers pairs version docs style shell abi
 
 .PHONY: check-docs check-tools
 check-docs: ## the manual: style, all that is public in it, its examples run

@@ -13,6 +13,34 @@ scripts() {
 	done
 }
 
+# A change of any script has part shell look at them.
+scripts_have_their_part() {
+	local paths
+
+	read -r _ paths < <(grep '^shell[[:space:]]' selftests/NEEDS)
+	# shellcheck disable=SC2086 # words are meant
+	(
+		set -f
+		comm -23 <(scripts | sort) <(tracked $paths | sort)
+	) | awk '{ print $0 ": not in the line of part shell in selftests/NEEDS" }
+		END { exit NR > 0 }'
+}
+
+# Many files by one process: it takes longer to start than for a file.
+syntax() {
+	local benches
+
+	flags=$(make -s CC=clang CFLAGS=-O2 print-CPPFLAGS print-CFLAGS)
+	benches=$(make -s O=. print-BENCHES)
+	export flags
+	# shellcheck disable=SC2016,SC2046 # the shell below expands it; words are meant
+	printf '%s\n' $(make -s print-LIB_SRCS print-TEST_SRCS) examples/*.c \
+		${benches// /.c }.c tools/pl*.c |
+		grep -E '\.c$' | grep -v /manual/ |
+		xargs -n 64 -P 2 bash -c 'clang-check "$@" -- $flags -Werror \
+			-iquote selftests/include -iquote selftests/device' clang
+}
+
 symbols_go_down() {
 	local obj objs=()
 
