@@ -12,7 +12,7 @@
 #define RECENT_NS	(2 * 1000 * 1000ULL)	/* by the looks of so long */
 #define STUCK_NS	(40 * 1000ULL)	/* no task taken for so long: too few */
 #define INTERVAL_NS	(200 * 1000ULL)	/* of looks while tasks wait */
-#define MEASURING_NS	(500 * 1000ULL)	/* of those that measure */
+#define MEASURING_LOOKS	20	/* in all of what is measured, at most */
 #define QUIET_NS	(2 * 1000 * 1000ULL)	/* of others */
 #define MEASURE_NS	(10 * 1000 * 1000ULL)
 #define EACH_NS		(50 * 1000ULL)	/* of that, for each worker */
@@ -339,12 +339,19 @@ static void trial_begin(uint64_t now)
  * a quota, workers use it up, and then all of them wait for the next period;
  * the more there are the sooner.  So only whole periods tell what they do.
  */
-static bool is_measured(void)
+static uint64_t measure_ns(void)
 {
 	uint64_t ns = load_relaxed(&pl__rt.nr_started) * EACH_NS;
+	uint64_t period = pl__rt.quota_period_ns;
 
-	return elastic.work.ns >= MEASURE_NS && elastic.work.ns >= ns &&
-	       elastic.work.ns >= pl__rt.quota_period_ns;
+	if (ns < MEASURE_NS)
+		ns = MEASURE_NS;
+	return period ? (ns + period - 1) / period * period : ns;
+}
+
+static bool is_measured(void)
+{
+	return elastic.work.ns >= measure_ns();
 }
 
 static void go_on(uint64_t now)
@@ -519,9 +526,10 @@ uint64_t pl__elastic_interval(uint64_t ns, bool has_work)
 	if (has_work && !elastic.have_fewer_won &&
 	    nr_active() < load_relaxed(&pl__rt.target))
 		most = INTERVAL_NS;
-	else if ((elastic.phase == MEASURES || elastic.phase == TRIES) &&
-		 !pl__rt.quota_period_ns)	/* as many looks, or more */
-		most = MEASURING_NS;
+	else if (elastic.phase == MEASURES || elastic.phase == TRIES)
+		most = measure_ns() / MEASURING_LOOKS;
+	if (most > QUIET_NS)
+		most = QUIET_NS;
 	return ns < most ? ns : most;
 }
 
