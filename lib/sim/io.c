@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -112,4 +113,19 @@ void pl__sim_io_wait(const char *where, int fd, short events)
 	struct pollfd p = { .fd = fd, .events = events };
 
 	pl__sim_poll(where, &p, 1, PL__SIM_FOREVER);
+}
+
+int pl__sim_io_text(const char *text)
+{
+	ssize_t size = (ssize_t)strlen(text);
+	int fd = memfd_create("text", MFD_CLOEXEC);
+
+	if (fd < 0)
+		return -1;
+	if (PL__SIM_REAL(write)(fd, text, (size_t)size) != size ||
+	    lseek(fd, 0, SEEK_SET)) {
+		PL__SIM_REAL(close)(fd);
+		return -1;
+	}
+	return fd;
 }

@@ -37,6 +37,9 @@ bool pl__sim_io_is_stream(int fd);
 /* How much of @size a read of @fd is to ask for: the seed may make it short. */
 size_t pl__sim_io_part(int fd, size_t size, int flags);
 
+/* A descriptor of a file that says @text, to be read; -1 with errno. */
+int pl__sim_io_text(const char *text);
+
 /* @call, which waits for @events of @fd unless @fd or @dont_wait forbid it. */
 #define PL__SIM_IO(where, fd, events, dont_wait, call) __extension__ ({	\
 	int __before;							\

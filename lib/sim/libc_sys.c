@@ -17,7 +17,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -42,17 +41,11 @@ static bool is_hidden(const char *path)
 static int quota_open(const char *path)
 {
 	char text[64];
-	int fd;
 
 	if ((strcmp(path, CGROUP) && strcmp(path, CPU_MAX)) ||
 	    !pl__sim_machine_cpu_max(text, sizeof(text)))
 		return -1;
-	fd = memfd_create("cgroup", MFD_CLOEXEC);
-	if (fd < 0)
-		return -1;
-	dprintf(fd, "%s", strcmp(path, CGROUP) ? text : "0::/\n");
-	lseek(fd, 0, SEEK_SET);
-	return fd;
+	return pl__sim_io_text(strcmp(path, CGROUP) ? text : "0::/\n");
 }
 
 /* The simulated thread of a path "PREFIX/task/TID/...", and where TID ends. */

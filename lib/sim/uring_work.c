@@ -6,10 +6,10 @@
 #include "sim/uring_op.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #define FD_FLOOR	3584	/* out of the way of the program's */
@@ -311,17 +311,22 @@ int pl__sim_uring_fdinfo(int fd)
 {
 	struct pl__sim_ring *r = pl__sim_ring_of_fd(fd);
 	struct pl__sim_op *op;
+	char *text;
+	size_t size;
+	FILE *f;
 
 	if (!r)
 		return -1;
-	fd = memfd_create("fdinfo", MFD_CLOEXEC);
-	if (fd < 0)
+	f = open_memstream(&text, &size);
+	if (!f)
 		return -1;
-	dprintf(fd, "CqOverflowList:\n");
+	fprintf(f, "CqOverflowList:\n");
 	for (op = r->overflown.first; op; op = op->next)
-		dprintf(fd, "  user_data=%llu, res=%d, flags=0\n",
+		fprintf(f, "  user_data=%llu, res=%d, flags=0\n",
 			(unsigned long long)op->sqe.user_data, op->res);
-	lseek(fd, 0, SEEK_SET);
+	fclose(f);
+	fd = pl__sim_io_text(text);
+	free(text);
 	return fd;
 }
 
