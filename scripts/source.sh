@@ -5,12 +5,9 @@
 
 # scripts: the shell scripts of the tree.
 scripts() {
-	tracked | while read -r f; do
-		if [[ $f == *.sh ]] || head -c 40 "$f" | head -n 1 |
-		   grep -qaE '^#!.*(bash|/sh|env sh)'; then
-			echo "$f"
-		fi
-	done
+	tracked | xargs -d '\n' awk '
+		FILENAME ~ /\.sh$/ || /^#!.*(bash|\/sh|env sh)/ { print FILENAME }
+		{ nextfile }'
 }
 
 # A change of any script has part shell look at them.
