@@ -51,6 +51,7 @@ FLAGS_lto	:= -flto=auto -Wno-maybe-uninitialized
 FLAGS_cov	:= -O0 --coverage -fprofile-update=atomic \
 		   -fno-builtin-fork -DPL_TEST_COVERAGE -DPL_TEST_FAULT
 LINK_static	:= -static -Wl,--strip-debug # all lie in a guest's memory
+LINK_asan	:= $(if $(findstring clang,$(CC)),,-static-libasan -static-libubsan)
 LINK_cov	:= -Wl,--wrap=_exit,--wrap=signal
 
 ifndef LIBURING_LIBS
@@ -236,8 +237,7 @@ $(LIB_A): $(LIB_OBJS) $(O)/sources
 # ThreadSanitizer's own part is the program's: each compiler has another.
 $(LIB_SO): $(PIC_OBJS) lib/parklot.map $(O)/sources
 	$(call say,LD,$@)
-	$(Q)$(CC) $(filter-out $(FLAGS_tsan),$(CFLAGS)) -shared \
-		-Wl,-soname,$(@F) \
+	$(Q)$(CC) $(filter-out $(FLAGS_tsan),$(CFLAGS)) -shared -Wl,-soname,$(@F) \
 		$(if $(filter sim%,$(VARIANT)),,\
 		-Wl,--version-script=lib/parklot.map) -Wl,-z,now \
 		-Wl,-z,nodelete -o $@ \
