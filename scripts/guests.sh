@@ -75,13 +75,19 @@ in_kernel() {
 
 # device_in KERNEL: the device's tests, but for what takes minutes: vm-* have it all.
 device_in() {
-	fetched "$1"
-	mk plain static-tests
-	export TEST_TIMED=without BOOT_FACTOR=10
+	local tests
+
 	# shellcheck disable=SC2046 # words are meant
-	boot_tests "$1" $(left $(but_for mod_fuzz mod_lost mod_crew_race \
-		mod_reclaim mod_limits mod_worker_exit mod_owner mod_latency \
-		mod_nomem -- $(programs plain static_mod)))
+	tests=$(but_for mod_fuzz mod_lost mod_crew_race mod_reclaim mod_limits \
+		mod_worker_exit mod_owner mod_latency mod_nomem \
+		-- $(programs plain static_mod))
+
+	fetched "$1"
+	# shellcheck disable=SC2086 # words are meant
+	mk plain $tests
+	export TEST_TIMED=without BOOT_FACTOR=10
+	# shellcheck disable=SC2046,SC2086 # words are meant
+	boot_tests "$1" $(left $tests)
 }
 
 part_device() {
