@@ -12,7 +12,7 @@
 #define RECENT_NS	(2 * 1000 * 1000ULL)	/* by the looks of so long */
 #define STUCK_NS	(40 * 1000ULL)	/* no task taken for so long: too few */
 #define INTERVAL_NS	(200 * 1000ULL)	/* of looks while tasks wait */
-#define MEASURING_LOOKS	20	/* in all of what is measured, at most */
+#define MEASURING_LOOKS	20	/* at least, in what is measured */
 #define QUIET_NS	(2 * 1000 * 1000ULL)	/* of others */
 #define MEASURE_NS	(10 * 1000 * 1000ULL)
 #define EACH_NS		(50 * 1000ULL)	/* of that, for each worker */
