@@ -182,8 +182,11 @@ void pl__sysmon_learn(struct pl__worker *w, uint32_t tick, enum pl__run run)
 	store_release(&w->sysmon.learned, (uint8_t)run);
 }
 
+/* Nothing is known of a task that it has taken since the look. */
 static bool mark_blocked(struct pl__worker *w, bool is_own)
 {
+	if (load_acquire(&w->tick) != w->sysmon.tick)
+		return false;
 	store_relaxed(&w->sysmon.is_own_wait, is_own);
 	if (pl__duty(w, PL__SEEN_ASLEEP) == PL__NR_DUTIES)
 		return false;
