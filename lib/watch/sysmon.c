@@ -182,17 +182,20 @@ void pl__sysmon_learn(struct pl__worker *w, uint32_t tick, enum pl__run run)
 	store_release(&w->sysmon.learned, (uint8_t)run);
 }
 
-/* Nothing is known of a task that it has taken since the look. */
+/*
+ * Nothing is known of a task that it has taken since the look.  The routine is
+ * learned first: who sees that too few run may take a task of it at once.
+ */
 static bool mark_blocked(struct pl__worker *w, bool is_own)
 {
 	if (load_acquire(&w->tick) != w->sysmon.tick)
 		return false;
+	if (!is_own)
+		learn_routine(w, w->sysmon.tick, PL__RUN_BLOCKS);
 	store_relaxed(&w->sysmon.is_own_wait, is_own);
 	if (pl__duty(w, PL__SEEN_ASLEEP) == PL__NR_DUTIES)
 		return false;
 	counter_inc(&pl__rt.nr_blocks);
-	if (!is_own)
-		learn_routine(w, w->sysmon.tick, PL__RUN_BLOCKS);
 	return true;
 }
 
