@@ -216,8 +216,10 @@ TEST_F(spawn, nosignal_by_a_thread_runs_nothing_before_flush)
 
 	/*
 	 * A worker counts a park once it has looked for the last time, so that
-	 * this one, which never ran anything, is asleep for good.
+	 * this one, which never ran anything, is asleep for good.  Sysmon would
+	 * wake it if it is not asleep itself yet.
 	 */
+	setenv("PARKLOT_WATCH", "0", 1);
 	start_with(2, 0);
 	ASSERT_TRUE(UNTIL(rt_stat().parks));
 	opts.flags = PL_SPAWN_NOSIGNAL;
