@@ -248,7 +248,7 @@ part_vm-processors-lib() {
 		for smp in ${SMP:-8 16}; do
 			progress "$kernel: $smp processors"
 			# shellcheck disable=SC2046 # words are meant
-			SMP=$smp boot_tests "$kernel" $(programs vm lib) ||
+			SMP=$smp boot_lib "$kernel" $(programs vm lib) ||
 				status=$?
 		done
 	done
@@ -340,7 +340,7 @@ in_slices() {
 	export BOOT_FACTOR=12 LIB_TEST_SCALE=10
 	for ((i = 0; i < ${#tests[@]}; i += 10)); do
 		progress "$kernel: $((i + 1)) of ${#tests[@]}"
-		boot_tests "$kernel" "${tests[@]:i:10}" || status=$?
+		boot_all "$kernel" "${tests[@]:i:10}" || status=$?
 	done
 	return "$status"
 }
