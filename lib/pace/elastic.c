@@ -26,7 +26,7 @@
 /* Percent. */
 #define ALL		105	/* no more than all of fewer: may suffice */
 #define BUSY		80	/* so much of all: more may do more */
-#define LESS		97	/* of what others took: fewer */
+#define LESS		99	/* of what others took: fewer */
 #define CHEAPER		85	/* of processor time for a task */
 
 /* Tasks wait longer: a quarter, and what a look does not tell from nothing. */
@@ -40,6 +40,8 @@ struct elastic_work {
 	uint64_t	taken;		/* tasks */
 	uint64_t	used_ns;	/* processor time, at the end */
 	double		waited_ns;	/* all tasks together, by the looks */
+	uint32_t	nr_looks;
+	double		squares;	/* of a look's tasks, by its length */
 };
 
 /* What has changed since the last look. */
@@ -214,21 +216,46 @@ static void forget(uint64_t now)
 		  PL__LOWERED_BACK);
 }
 
-/* By two deviations of what comes by chance. */
+/* Tasks in a ns. */
+static double rate_of(const struct elastic_work *m)
+{
+	return (double)m->taken / (double)m->ns;
+}
+
+/*
+ * By how much the rate may differ from another's by chance, as a square: twice
+ * the deviation of tasks that come by themselves; or three times what looks
+ * differ by, where that is less, as each task waits for the one before it.
+ */
+static double chance(const struct elastic_work *m)
+{
+	double ns = (double)m->ns, rate = rate_of(m), by_looks;
+	double by_itself = 4 * rate / ns;
+
+	if (m->nr_looks < 2)
+		return by_itself;
+	by_looks = 9 * (m->squares - rate * rate * ns) / (m->nr_looks - 1) / ns;
+	return by_looks < by_itself ? by_looks : by_itself;
+}
+
 static bool takes_less(const struct elastic_work *a,
 		       const struct elastic_work *b)
 {
-	double x = (double)a->taken / (double)a->ns;
-	double y = (double)b->taken / (double)b->ns;
-	double var = x / (double)a->ns + y / (double)b->ns;
+	double x = rate_of(a), y = rate_of(b);
 
-	return x * 100 < y * LESS && (y - x) * (y - x) > 4 * var;
+	return x * 100 < y * LESS && (y - x) * (y - x) > chance(a) + chance(b);
 }
 
 static void work_add(struct elastic_work *m, const struct elastic_look *l)
 {
+	double taken = (double)l->taken;
+
+	if (!l->ns)
+		return;
 	m->ns += l->ns;
 	m->taken += l->taken;
+	m->nr_looks++;
+	m->squares += taken * taken / (double)l->ns;
 	m->waited_ns += (double)l->waiting * (double)l->ns;
 }
 

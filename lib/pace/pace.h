@@ -229,9 +229,11 @@ void pl__relief_reset(void);
  * It tries half as many where these could use as much processor time, and twice
  * as many where all is used, or tasks wait for 0.1 ms.  More are kept if they
  * take more tasks; or as many, these wait shorter, and fewer would not save 15
- * percent of the processor time.  A verdict holds for 20 ms, one against more
- * for 0.3 s, and each of the same kind for four times as long, up to 2 s.
- * After 0.1 s with nothing to do all run again.
+ * percent of the processor time.  One percent is more, unless by chance: looks
+ * tell by how much they differ, which is little where each request waits for
+ * the answer before it.  A verdict holds for 20 ms, one against more for 0.3 s,
+ * and each of the same kind for four times as long, up to 2 s.  After 0.1 s
+ * with nothing to do all run again.
  *
  * Where fewer run than may, it does not wait for a trial: it raises the number
  * where tasks wait for 0.1 ms, or, if fewer have won one, for 1 ms and twice as
