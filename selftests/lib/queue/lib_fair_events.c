@@ -234,9 +234,9 @@ static void meet(void *arg)
 }
 
 /*
- * The first worker waits for @nr reads; others come later.  By sockets: what
- * reads a pipe for io_uring is a thread of the kernel, before 6.5, so that the
- * worker's next look may come before the byte.
+ * The first worker waits for @nr reads; others come later.  By sockets: a
+ * kernel that cannot try to read a pipe, as 6.1, has a thread of its own read
+ * that for io_uring, and the worker's next look may come before the byte.
  */
 static void begin_reads(bool is_background, int nr, int nr_workers)
 {
