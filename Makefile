@@ -359,15 +359,14 @@ CHECK		:= setpriv --pdeathsig TERM scripts/check
 setup: ## install the packages that check needs (root), or name them
 	$(Q)scripts/setup check
 
-.PHONY: check
+.PHONY: check check-full check-timed check-long
 check: ## what gates a commit: ten minutes
 	$(Q)O='$(O)' $(CHECK)
 
-.PHONY: check-full
 check-full: ## all builds, kernels, models, programs: over an hour
 	$(Q)O='$(O)' $(CHECK) --full
-
-.PHONY: check-long
+check-timed: ## how often each test passes that a clock decides, to docs/results
+	$(Q)O='$(O)' scripts/results timed
 check-long: ## hours of stress: TIME= SEEDS= SEED= REPEAT=, scripts/long.sh
 	$(Q)O='$(O)' TIME='$(TIME)' SEEDS='$(SEEDS)' SEED='$(SEED)' \
 		REPEAT='$(REPEAT)' $(CHECK) --long
@@ -419,7 +418,7 @@ check-docs: ## the manual: style, all that is public in it, its examples run
 check-tools: ## plstat, gdb, probes, valgrind, and the checks themselves
 	$(Q)O='$(O)' $(CHECK) see tools
 
-# check-native check-asan check-timed check-inject ...: one part of check.
+# check-native check-asan check-inject ...: one part of check.
 check-%: FORCE
 	$(Q)O='$(O)' $(CHECK) $*
 
