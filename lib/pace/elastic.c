@@ -88,15 +88,6 @@ static uint32_t nr_active(void)
 
 /* ---- what is seen ---- */
 
-uint32_t pl__nr_ticks(void)
-{
-	uint32_t nr = load_acquire(&pl__rt.nr_started), i, sum = 0;
-
-	for (i = 0; i < nr; i++)
-		sum += load_relaxed(&pl__rt.workers[i]->tick);
-	return sum;
-}
-
 /* May be one less than the last time. */
 static uint64_t nr_taken(void)
 {

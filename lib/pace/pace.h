@@ -246,9 +246,6 @@ void pl__relief_reset(void);
  */
 void pl__elastic_start(bool is_elastic);
 
-/* Looks for a task of all workers; wraps around, as each one's count does. */
-uint32_t pl__nr_ticks(void);
-
 /* The target has changed: so many run. */
 void pl__elastic_follow(void);
 

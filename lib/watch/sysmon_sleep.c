@@ -193,9 +193,19 @@ void pl__pace_wake(uint64_t ns, bool has_work)
 		pace.interval_ns = has_work ? LOOK_FIRST_NS : LOOK_IO_NS;
 }
 
+/* Looks for a task of all workers; wraps around, as each one's count does. */
+static uint32_t nr_ticks(void)
+{
+	uint32_t nr = load_acquire(&pl__rt.nr_started), i, sum = 0;
+
+	for (i = 0; i < nr; i++)
+		sum += load_relaxed(&pl__rt.workers[i]->tick);
+	return sum;
+}
+
 bool pl__pace_may_sleep(bool has_none_to_look_at)
 {
-	uint32_t ticks = pl__nr_ticks();
+	uint32_t ticks = nr_ticks();
 
 	pace.is_lively = ticks != pace.ticks;
 	pace.ticks = ticks;
