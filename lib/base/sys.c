@@ -90,6 +90,18 @@ uint64_t pl__tid_cpu_ns(int tid)
 	return tid ? clock_ns(clock) : 0;
 }
 
+/* "USED LACKED SLICES", of kernels that count it. */
+uint64_t pl__tid_lacked_ns(int tid)
+{
+	char path[48], text[64], *end;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/schedstat", tid);
+	if (!tid || pl__read_file(path, text, sizeof(text)) <= 0)
+		return 0;
+	strtoull(text, &end, 10);
+	return strtoull(end, NULL, 10);
+}
+
 int pl__thread_id(void)
 {
 	return (int)syscall(SYS_gettid);

@@ -93,6 +93,8 @@ static inline uint32_t pl__cpu_set_next(const struct pl__cpu_set *set,
 uint64_t pl__now_ns(void);
 uint64_t pl__thread_cpu_ns(pthread_t thread);
 uint64_t pl__tid_cpu_ns(int tid);	/* 0: the thread has ended */
+/* How long it has waited for processors; 0: nothing tells. */
+uint64_t pl__tid_lacked_ns(int tid);
 int pl__thread_id(void);
 
 /* Where the calling thread has its errno. */

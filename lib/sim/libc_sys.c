@@ -152,6 +152,10 @@ static size_t describe(int fd, char *text, size_t size)
 					pl__sim_tid(t),
 					t->state == PL__SIM_BLOCKED ? 'S' :
 								      'R');
+	if (!strcmp(end, "/schedstat"))
+		return (size_t)snprintf(text, size, "%llu %llu 0\n",
+					(unsigned long long)t->ran_ns,
+					(unsigned long long)t->lacked_ns);
 	if (!strcmp(end, "/status"))
 		return (size_t)snprintf(text, size,
 					"Name:\tsim\nvoluntary_ctxt_switches:\t%llu\n",

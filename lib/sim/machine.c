@@ -72,7 +72,7 @@ void pl__sim_machine_pass(void)
 
 void pl__sim_machine_queue(struct pl__sim_thread *t, uint64_t since_ns)
 {
-	t->at_ns = since_ns;
+	t->at_ns = t->wanted_ns = since_ns;
 	t->queued = machine.nr_queued++;
 }
 
@@ -95,6 +95,7 @@ static void cpu_take(struct pl__sim_thread *t, uint64_t cost_ns)
 {
 	t->has_cpu = true;
 	t->at_ns += cost_ns;
+	t->lacked_ns += t->at_ns - t->wanted_ns;
 	t->slice_end_ns = t->at_ns + SLICE_NS;
 	machine.nr_busy++;
 }

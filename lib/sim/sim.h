@@ -80,6 +80,7 @@ struct pl__sim_thread {
 	/* T: of a machine, see machine.c */
 	bool			has_cpu;
 	uint64_t		at_ns, slice_end_ns;
+	uint64_t		wanted_ns, lacked_ns;	/* a processor */
 	bool			timed_out;	/* T */
 	/* T: requests go on once it is in the kernel, by then at the latest */
 	bool			has_work;
