@@ -15,7 +15,7 @@
 #define MEASURING_LOOKS	20	/* at least, in what is measured */
 #define QUIET_NS	(2 * 1000 * 1000ULL)	/* of others */
 #define MEASURE_NS	(10 * 1000 * 1000ULL)
-#define EACH_NS		(50 * 1000ULL)	/* of that, for each worker */
+#define EACH_NS		(100 * 1000ULL)	/* of that, for each worker */
 #define SETTLE_NS	(2 * 1000 * 1000ULL)	/* before a trial counts */
 #define GONE_NS		(100 * 1000 * 1000ULL)	/* void after such a sleep */
 #define REST_FIRST_NS	(20 * 1000 * 1000ULL)	/* a verdict holds */
@@ -27,6 +27,8 @@
 #define ALL		105	/* no more than all of fewer: may suffice */
 #define BUSY		80	/* so much of all: more may do more */
 #define LESS		99	/* of what others took: fewer */
+#define LESS_CROWDED	90	/* the same beside crowded workers */
+#define CROWDED		25	/* so much of all they lack a processor */
 #define CHEAPER		85	/* of processor time for a task */
 
 /* Tasks wait longer: a quarter, and what a look does not tell from nothing. */
@@ -38,7 +40,9 @@
 struct elastic_work {
 	uint64_t	ns;		/* its length */
 	uint64_t	taken;		/* tasks */
+	uint32_t	nr;		/* workers, at the end */
 	uint64_t	used_ns;	/* processor time, at the end */
+	uint64_t	lacked_ns;	/* in a queue for one, the same */
 	double		waited_ns;	/* all tasks together, by the looks */
 	uint32_t	nr_looks;
 	double		squares;	/* of a look's tasks, by its length */
@@ -71,8 +75,7 @@ static struct {
 	bool			has_waited;	/* tasks, at the last look */
 	struct elastic_work	recent;		/* a while for that */
 	struct elastic_work	work;		/* in this phase */
-	uint32_t		nr_before;	/* the trial */
-	struct elastic_work	before;		/* that trial, with those */
+	struct elastic_work	before;		/* the trial */
 	bool			have_fewer_won;	/* no cause for more if */
 	uint64_t		content_ns;	/* a task waits so long */
 	uint64_t		held_until[NR_VERDICTS];
@@ -104,34 +107,49 @@ static uint64_t nr_taken(void)
 
 static uint64_t nr_waiting(void)
 {
-	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
+	uint32_t nr = load_acquire(&pl__rt.nr_started);
 	uint64_t sum = 0;
 
-	for (i = 0; i < nr; i++)
-		sum += pl__nr_queued(pl__rt.workers[i]);
+	while (nr)
+		sum += pl__nr_queued(pl__rt.workers[--nr]);
 	return sum ? sum : 1;
 }
 
+/* Since the last call; 0 is no time. */
+static uint64_t has_gone_on(uint64_t *clock_ns, uint64_t now_ns)
+{
+	uint64_t before_ns = *clock_ns;
+
+	if (now_ns)
+		*clock_ns = now_ns;
+	return now_ns > before_ns ? now_ns - before_ns : 0;
+}
+
 /*
- * Processor time that the workers have used since the last call; but for those
- * that compute for long, beside which others run.
+ * Processor time that the workers have used since the last call, and how long
+ * they waited for it; but for those that compute for long, beside which others
+ * run.
  */
-static uint64_t cpu_used(void)
+static void read_clocks(struct elastic_work *m)
 {
 	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
-	uint64_t sum = 0, ns;
+	uint64_t used, lacked;
 	struct pl__worker *w;
 	int tid;
 
+	m->nr = nr_active();
 	for (i = 0; i < nr; i++) {
 		w = pl__rt.workers[i];
 		tid = load_relaxed(&w->tid);
-		ns = tid ? pl__tid_cpu_ns(tid) : 0;
-		if (ns > w->sysmon.elastic_cpu_ns && !pl__is_stalled(w))
-			sum += ns - w->sysmon.elastic_cpu_ns;
-		w->sysmon.elastic_cpu_ns = ns;
+		used = has_gone_on(&w->sysmon.elastic_cpu_ns,
+				   pl__tid_cpu_ns(tid));
+		lacked = has_gone_on(&w->sysmon.elastic_lacked_ns,
+				     pl__tid_lacked_ns(tid));
+		if (pl__is_stalled(w))
+			continue;
+		m->used_ns += used;
+		m->lacked_ns += lacked;
 	}
-	return sum;
 }
 
 /* ---- the number ---- */
@@ -150,24 +168,19 @@ static void set_active_locked(uint32_t nr, int why)
 	PL_PROBE3(active, old, nr, why);
 }
 
-static void set_active(uint32_t nr, enum pl__elastic_why why)
+static void change_to(uint32_t nr, enum pl__elastic_why up,
+		      enum pl__elastic_why down)
 {
+	enum pl__elastic_why why;
 	uint32_t old;
 
 	pl__lock(&lock);
 	old = nr_active();
+	why = nr > old ? up : down;
 	set_active_locked(nr, (int)why);
 	if (nr_active() != old)
 		counter_inc(&pl__rt.nr_changes[why]);
 	pl__unlock(&lock);
-}
-
-static void change_to(uint32_t nr, enum pl__elastic_why up,
-		      enum pl__elastic_why down)
-{
-	uint32_t old = nr_active();
-
-	set_active(nr, nr > old ? up : down);
 	if (nr <= old)
 		return;
 	pl__full_barrier();
@@ -180,9 +193,9 @@ static void begin(enum elastic_phase phase, uint64_t until_ns)
 {
 	elastic.phase = phase;
 	elastic.until_ns = until_ns;
-	memset(&elastic.work, 0, sizeof(elastic.work));
 	if (phase == MEASURES || phase == TRIES)
-		cpu_used();
+		read_clocks(&elastic.work);
+	memset(&elastic.work, 0, sizeof(elastic.work));
 }
 
 static void hold(int verdict, uint64_t now)
@@ -230,11 +243,11 @@ static double chance(const struct elastic_work *m)
 }
 
 static bool takes_less(const struct elastic_work *a,
-		       const struct elastic_work *b)
+		       const struct elastic_work *b, uint32_t percent)
 {
-	double x = rate_of(a), y = rate_of(b);
+	double x = rate_of(a), y = rate_of(b), d = y - x;
 
-	return x * 100 < y * LESS && (y - x) * (y - x) > chance(a) + chance(b);
+	return x * 100 < y * percent && d * d > chance(a) + chance(b);
 }
 
 static void work_add(struct elastic_work *m, const struct elastic_look *l)
@@ -256,17 +269,15 @@ static double wait_ns(const struct elastic_work *m)
 	return m->taken ? m->waited_ns / (double)m->taken : 0;
 }
 
-/* How many wait at a time. */
-static double mean_waiting(const struct elastic_work *m)
-{
-	return m->waited_ns / (double)m->ns;
-}
-
 static bool waits_longer(const struct elastic_work *a,
 			 const struct elastic_work *b)
 {
+	/* How many wait at a time. */
+	double x = a->waited_ns / (double)a->ns;
+	double y = b->waited_ns / (double)b->ns;
+
 	return wait_ns(a) > wait_ns(b) * LONGER + CLOSE_NS ||
-	       mean_waiting(a) > mean_waiting(b) * LONGER + CLOSE_TASKS;
+	       x > y * LONGER + CLOSE_TASKS;
 }
 
 /* A task takes less processor time: caches are warm, and fewer are woken. */
@@ -277,25 +288,46 @@ static bool is_cheaper(const struct elastic_work *a,
 	       (double)b->used_ns * (double)a->taken * CHEAPER;
 }
 
+/* A worker, of the time. */
+static double lacked_share(const struct elastic_work *m)
+{
+	return (double)m->lacked_ns / (double)m->ns / m->nr;
+}
+
+/*
+ * They never sleep, and yet lack a processor, as others use it.  What comes to
+ * one of them meanwhile waits in its ring, where no look sees it.
+ */
+static bool are_crowded(const struct elastic_work *m)
+{
+	double used = (double)m->used_ns / (double)m->ns / m->nr;
+
+	return lacked_share(m) * 100 >= CROWDED &&
+	       (lacked_share(m) + used) * 100 >= BUSY;
+}
+
 /* As many workers as @more do better than fewer. */
 static bool are_more_better(const struct elastic_work *more,
 			    const struct elastic_work *fewer)
 {
-	if (takes_less(more, fewer))
+	if (takes_less(more, fewer, LESS))
 		return false;
-	return takes_less(fewer, more) ||
+	if (are_crowded(more) && lacked_share(fewer) * 2 < lacked_share(more))
+		return takes_less(fewer, more, LESS_CROWDED);
+	return takes_less(fewer, more, LESS) ||
 	       (!is_cheaper(fewer, more) && waits_longer(fewer, more));
-}
-
-static bool is_trial_won(bool is_more)
-{
-	return is_more ? are_more_better(&elastic.work, &elastic.before) :
-			 !are_more_better(&elastic.before, &elastic.work);
 }
 
 static bool is_trial_of_fewer(void)
 {
-	return elastic.phase >= SETTLES && nr_active() < elastic.nr_before;
+	return elastic.phase >= SETTLES && nr_active() < elastic.before.nr;
+}
+
+static bool is_trial_won(void)
+{
+	return is_trial_of_fewer() ?
+	       !are_more_better(&elastic.before, &elastic.work) :
+	       are_more_better(&elastic.work, &elastic.before);
 }
 
 static void trial_end(uint64_t now, bool is_kept)
@@ -309,7 +341,7 @@ static void trial_end(uint64_t now, bool is_kept)
 		begin(MEASURES, 0);
 	} else {
 		hold(is_more ? AGAINST_MORE : AGAINST_FEWER, now);
-		change_to(elastic.nr_before, PL__RAISED_BACK, PL__LOWERED_BACK);
+		change_to(elastic.before.nr, PL__RAISED_BACK, PL__LOWERED_BACK);
 		begin(RESTS, now + REST_FIRST_NS);
 	}
 }
@@ -340,13 +372,12 @@ static void trial_begin(uint64_t now)
 {
 	uint32_t nr;
 
-	elastic.work.used_ns = cpu_used();
+	read_clocks(&elastic.work);
 	nr = nr_to_try(now);
 	if (!elastic.work.taken || nr == nr_active()) {
 		begin(RESTS, now + REST_FIRST_NS);
 		return;
 	}
-	elastic.nr_before = nr_active();
 	elastic.before = elastic.work;
 	change_to(nr, PL__RAISED_TRIAL, PL__LOWERED_TRIAL);
 	begin(SETTLES, now + SETTLE_NS);
@@ -367,20 +398,17 @@ static uint64_t measure_ns(void)
 	return period ? (ns + period - 1) / period * period : ns;
 }
 
-static bool is_measured(void)
-{
-	return elastic.work.ns >= measure_ns();
-}
-
 static void go_on(uint64_t now)
 {
+	bool is_measured = elastic.work.ns >= measure_ns();
+
 	switch (elastic.phase) {
 	case RESTS:
 		if (now >= elastic.until_ns)
 			begin(MEASURES, 0);
 		break;
 	case MEASURES:
-		if (is_measured())
+		if (is_measured)
 			trial_begin(now);
 		break;
 	case SETTLES:
@@ -388,10 +416,10 @@ static void go_on(uint64_t now)
 			begin(TRIES, 0);
 		break;
 	case TRIES:
-		if (!is_measured())
+		if (!is_measured)
 			break;
-		elastic.work.used_ns = cpu_used();
-		trial_end(now, is_trial_won(!is_trial_of_fewer()));
+		read_clocks(&elastic.work);
+		trial_end(now, is_trial_won());
 		break;
 	}
 }
@@ -443,7 +471,7 @@ static bool has_tried_fewer(uint64_t *longest_ns)
 /*
  * Tasks wait for long, at two looks in a row: the first may come with the
  * burst, all of which is run in a moment.  Where fewer were tried, by all looks
- * of a while, as at each of these that worker may wait for a processor.
+ * of a while, or of the quota's period, as workers may wait for a processor.
  */
 static bool is_wait_long(const struct elastic_look *l)
 {
@@ -452,7 +480,7 @@ static bool is_wait_long(const struct elastic_look *l)
 	struct elastic_work *m = &elastic.recent;
 
 	work_add(m, l);
-	if (has_tried && m->ns < RECENT_NS)
+	if (has_tried && (m->ns < RECENT_NS || m->ns < pl__rt.quota_period_ns))
 		return false;
 	taken = m->taken ? m->taken : 1;
 	is_long = m->waited_ns >= (double)longest_ns * (double)taken;
@@ -566,9 +594,7 @@ void pl__elastic_start(bool is_elastic)
 	memset(&lock, 0, sizeof(lock));
 	elastic.is_on = is_elastic;
 	store_relaxed(&pl__rt.active, 0);
-	pl__lock(&lock);
-	set_active_locked(UINT32_MAX, PL__NR_ELASTIC_WHY);
-	pl__unlock(&lock);
+	pl__elastic_follow();
 	for (why = 0; why < PL__NR_ELASTIC_WHY; why++)
 		store_relaxed(&pl__rt.nr_changes[why], 0);
 }

@@ -92,6 +92,7 @@ struct pl__sysmon_view {
 
 	/* Used by elastic.c. */
 	uint64_t		elastic_cpu_ns;	/* at the last window */
+	uint64_t		elastic_lacked_ns;	/* the same */
 	/* the same at the last look, if it had tasks; or 0 */
 	uint64_t		elastic_look_ns;
 	uint32_t		elastic_tick;	/* at the last look */

@@ -259,7 +259,7 @@ static void end_alone(void)
 	store_relaxed(&pl__rt.nr_alive, 1);
 }
 
-/* So many wait while the number is looked at, and have been taken since. */
+/* So many wait at a look, and were taken since the last; none lacked a CPU. */
 static void look_at_load(uint64_t *now, int taken, int waiting)
 {
 	int i;
@@ -267,6 +267,7 @@ static void look_at_load(uint64_t *now, int taken, int waiting)
 	for (i = 0; i < waiting; i++)
 		spawn(count, NULL);
 	counter_add(&pl__rt.workers[0]->stat.switches, (uint64_t)taken);
+	pl__self()->sysmon.elastic_lacked_ns = UINT64_MAX;
 	pl__elastic_look(*now += LOAD_NS, waiting);
 	while (pl__deque_len(&pl__self()->deque))
 		pl_yield();
@@ -576,8 +577,6 @@ TEST_F_TIMEOUT(elastic, task_behind_one_that_computes_runs_beside_others, 120)
 	EXPECT_GE(30, waits[NR_WAITS / 2]);
 	unsetenv("PARKLOT_STALL_US");
 }
-
-/* ---- looks ---- */
 
 /* Fewer run than may: the look after this one comes soon, if that is cheap. */
 TEST_F(elastic, looks_take_an_eighth_of_the_time_at_most)
