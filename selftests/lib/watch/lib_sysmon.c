@@ -114,25 +114,41 @@ static atomic_int nr_warm;
 /* So many stacks are there for other tasks afterwards. */
 static void be_one_of_five(void *arg)
 {
-	atomic_fetch_add(&nr_warm, 1);
-	while (nr_warm < 5)
-		pl_yield();
 	(void)arg;
+	for (atomic_fetch_add(&nr_warm, 1); nr_warm < 5;)
+		pl_yield();
+}
+
+/*
+ * There are stacks, and one worker: more, if it seemed to be blocked on the
+ * way, would run what is to wait.
+ */
+static bool take_all_but_one_worker(void)
+{
+	bool is_taken;
+
+	for (;;) {
+		start_with(1, 8);
+		nr_warm = 0;
+		mixed_run(5, 0, be_one_of_five, NULL);
+		is_taken = take_all_memory();
+		pl__lock(&pl__rt.start_lock);
+		pl__unlock(&pl__rt.start_lock);
+		if (!is_taken || rt_stat().workers == 1)
+			return is_taken;
+		give_memory_back();
+		EXPECT_EQ(0, pl_runtime_stop());
+	}
 }
 
 TEST_F(sysmon, worker_that_cannot_be_started_is_told)
 {
 	const char *text;
-	int i;
 
-	start_with(1, 8);
-	mixed_run(5, 0, be_one_of_five, NULL);
-	if (!take_all_memory())
+	if (!take_all_but_one_worker())
 		SKIP(return, "memory cannot be limited here");
 	listen_to_stderr();
-	/* More than there are workers, if another one was started before. */
-	block_in_read(3);
-	ASSERT_TRUE(UNTIL(pl__rt.start_error));
+	block_in_read(1);
 	spawn_tiny(1);
 	EXPECT_TRUE(UNTIL(rt_stat().all_blocked == 1));
 	EXPECT_EQ(0, nr_ran);
@@ -142,9 +158,8 @@ TEST_F(sysmon, worker_that_cannot_be_started_is_told)
 
 	give_memory_back();
 	EXPECT_TRUE(UNTIL(nr_ran == 1));
-	EXPECT_EQ(0, pl__rt.start_error);
-	for (i = 0; i < 3; i++)
-		let_reader_go(i);
+	EXPECT_TRUE(UNTIL(!pl__rt.start_error));
+	let_reader_go(0);
 	dup2(old_stderr, 2);
 }
 
