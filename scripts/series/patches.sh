@@ -158,8 +158,8 @@ patch_tests() {
 	local place=$work/tree/$tests
 
 	mkdir -p "$place"
-	cp -p "$top"/selftests/device/{.gitignore,*} "$place/"
-	rm "$place"/fuzz*.h "$place/mod_fuzz.c"
+	cp -pr "$top"/selftests/device/{.gitignore,*} "$place/"
+	rm -r "$place"/{fuzz,mod_fuzz.c}
 	# shellcheck disable=SC2016 # awk's own
 	edit tools/testing/selftests/Makefile '
 		!done && /^TARGETS \+= / && $3 > "drivers/parklot" {
@@ -169,7 +169,7 @@ patch_tests() {
 		{ print }'
 	maintains "$tests/"
 	commit tests
-	cp -p "$top"/selftests/device/{fuzz*.h,mod_fuzz.c} "$place/"
+	cp -pr "$top"/selftests/device/{fuzz,mod_fuzz.c} "$place/"
 	commit fuzzer
 }
 

@@ -7,23 +7,23 @@
  * or MOD_FUZZ_SECONDS, MOD_FUZZ_SEED and MOD_FUZZ_ROUND in the environment.
  * Without these it runs short tests of a fixed seed and of a new seed, which it
  * prints. A seed repeats the same operations, from its first round or from
- * round R on; fuzz.h has the terms.
+ * round R on; fuzz/fuzz.h has the terms.
  *
  * A round is a process of one thread, then a tame team beside wild ones, one
  * after the other, and a stranger, which gets their descriptors. If root starts
  * it, all of these run as nobody in three rounds of four. After the round no
  * process and no reference to the module may be left. With
  * MOD_FUZZ_MODULE=FILE.ko the module is unloaded after each round and loaded
- * again, and an administrator (fuzz_admin.h) works meanwhile; the machine
+ * again, and an administrator (fuzz/admin.h) works meanwhile; the machine
  * should run nothing else. The kernel's log has to be checked as well: "make
  * fuzz" does so, in a machine of its own.
  */
 #include "kselftest_harness.h"
 
 #include "manual_run.h"
-#include "fuzz.h"
-#include "fuzz_admin.h"
-#include "fuzz_group.h"
+#include "fuzz/fuzz.h"
+#include "fuzz/admin.h"
+#include "fuzz/group.h"
 
 #include <dirent.h>
 #include <grp.h>

@@ -15,8 +15,8 @@
 #ifndef SELFTESTS_FUZZ_SQE_H
 #define SELFTESTS_FUZZ_SQE_H
 
-#include "fuzz_calls.h"
-#include "fuzz_ring.h"
+#include "calls.h"
+#include "ring.h"
 
 #include <poll.h>
 

@@ -3,12 +3,12 @@
  * mod_fuzz: other processes, and how a process disturbs another: signals, fork,
  * exec, descriptors over a socket. In a process that did not open it, a
  * descriptor always gives EIO; children that share the memory are in
- * fuzz_clone.h.
+ * clone.h.
  */
 #ifndef SELFTESTS_FUZZ_PROCS_H
 #define SELFTESTS_FUZZ_PROCS_H
 
-#include "fuzz_calls.h"
+#include "calls.h"
 #include "send_fd.h"
 
 #include <poll.h>

@@ -11,11 +11,11 @@
 #ifndef SELFTESTS_FUZZ_GROUP_H
 #define SELFTESTS_FUZZ_GROUP_H
 
-#include "fuzz_clone.h"
-#include "fuzz_fds.h"
-#include "fuzz_fail.h"
-#include "fuzz_procs.h"
-#include "fuzz_uring.h"
+#include "clone.h"
+#include "fds.h"
+#include "fail.h"
+#include "procs.h"
+#include "uring.h"
 
 #include <sys/eventfd.h>
 #include <sys/prctl.h>

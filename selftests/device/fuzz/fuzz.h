@@ -195,7 +195,7 @@ struct player {
 	struct ring	ring;
 	uint32_t	generation;		/* of rings */
 	struct request	*request;
-	int		fail_fd;		/* see fuzz_fail.h, or -1 */
+	int		fail_fd;		/* see fail.h, or -1 */
 	bool		is_failing;		/* its allocations may fail */
 };
 

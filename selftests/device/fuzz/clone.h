@@ -12,7 +12,7 @@
 #ifndef SELFTESTS_FUZZ_CLONE_H
 #define SELFTESTS_FUZZ_CLONE_H
 
-#include "fuzz_procs.h"
+#include "procs.h"
 
 #define NR_CHILD_STEPS	3
 #define CHILD_PARK_NS	20000

@@ -6,7 +6,7 @@
 #ifndef SELFTESTS_FUZZ_URING_H
 #define SELFTESTS_FUZZ_URING_H
 
-#include "fuzz_sqe.h"
+#include "sqe.h"
 
 #define NR_DASHES	8
 
