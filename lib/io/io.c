@@ -13,7 +13,8 @@
  * server that answers and then waits for the next question, they are mostly
  * skipped.  A task of which all attempts succeed yields now and then.
  *
- * An ordinary thread has no ring: it spawns a task that makes a proxy request.
+ * An ordinary thread has no ring: where its call would block, it spawns a task
+ * that makes a proxy request.
  */
 #include "io/io.h"
 #include "ring/ring.h"
@@ -176,11 +177,14 @@ void pl__io_take_turn(void)
 		io_yield(w);
 }
 
-/*
- * True: the attempt succeeded or failed with *@res; false: use the ring.  A
- * transfer of MSG_WAITALL goes to the ring, which continues until it is
- * complete.
- */
+/* A transfer of MSG_WAITALL goes to the ring, which completes it. */
+static bool may_try(const struct io_op *a)
+{
+	return !a->is_callers && is_of_sockets(a->sqe) &&
+	       !(a->sqe->msg_flags & MSG_WAITALL);
+}
+
+/* True: the attempt succeeded or failed with *@res; false: use the ring. */
 static bool try_nonblock(const struct io_op *a, struct pl__request *r, int *res)
 {
 	struct pl__worker *w = pl__self();
@@ -189,8 +193,7 @@ static bool try_nonblock(const struct io_op *a, struct pl__request *r, int *res)
 	int ret;
 
 	r->req.got_eagain = false;
-	if (a->is_callers || !is_of_sockets(a->sqe) ||
-	    a->sqe->msg_flags & MSG_WAITALL)
+	if (!may_try(a))
 		return false;
 	hint = attempt_hint_of(w, a->sqe);
 	if (!pl__attempt_hint_allows(hint))
@@ -369,6 +372,20 @@ int pl__io_by_proxy(int (*call)(const void *arg), const void *arg)
 	return e.res;
 }
 
+/* The same for an ordinary thread; false: by a task. */
+static bool try_in_thread(const struct io_op *a, int *res)
+{
+	struct pl__sync_op op;
+
+	if (!may_try(a) || atomic_load(&pl__rt.state) != PL__RT_RUNNING)
+		return false;
+	*res = pl__wait_pending();
+	if (*res)
+		return true;
+	pl__sync_op_init(&op, a->sqe);
+	return !pl__sync_op_would_block(&op, res);
+}
+
 static int io_wait(const struct io_op *a);
 
 static int io_wait_in_task(const void *arg)
@@ -380,13 +397,16 @@ static int io_wait(const struct io_op *a)
 {
 	int ret;
 
-	if (!pl__current())
-		return pl__io_by_proxy(io_wait_in_task, a);
 	if (!only_reads(a->sqe))
 		pl__io_order_release();
-	do {
-		ret = io_wait_once(a);
-	} while (ret == -ERESTART && likely(!a->set));
+	if (unlikely(!pl__current())) {
+		if (!try_in_thread(a, &ret))
+			return pl__io_by_proxy(io_wait_in_task, a);
+	} else {
+		do {
+			ret = io_wait_once(a);
+		} while (ret == -ERESTART && likely(!a->set));
+	}
 	if (ret >= 0 && !only_writes(a->sqe))
 		pl__io_order_acquire();
 	return ret;

@@ -49,6 +49,19 @@ TEST_F(nonblock_first, ready_socket_takes_no_request)
 	run_as(PL_STACK_WORKER, count_requests, NULL);
 }
 
+TEST_F(nonblock_first, ready_socket_takes_no_task_for_a_thread)
+{
+	uint64_t before;
+	int fd[2];
+
+	start_with(1, 1);
+	before = rt_stat().tasks_spawned;
+	make_pair(fd);
+	there_and_back(fd);
+	EXPECT_EQ(before, rt_stat().tasks_spawned);
+	close_pair(fd);
+}
+
 /* ---- whether it is tried ---- */
 
 /* Messages, which fill no buffer of two. */
