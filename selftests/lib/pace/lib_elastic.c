@@ -146,24 +146,24 @@ static void look_at_all(void *arg)
 	EXPECT_EQ(1, changes().raised_back);
 }
 
-/* Without sysmon, so that there are no other looks. */
-static void start_unwatched(uint32_t nr)
+/* Without sysmon, so that there are no other looks, and without a quota. */
+static void run_unwatched(void (*fn)(void *arg), const void *arg)
 {
 	setenv("PARKLOT_WATCH", "0", 1);
-	start_with(nr, 4);
+	start_with(1, 4);
 	unsetenv("PARKLOT_WATCH");
+	pl__rt.quota_period_ns = 0;
+	run_in_task(fn, (void *)arg);
 }
 
 TEST_F(elastic, tasks_that_wait_at_one_look_need_no_worker)
 {
-	start_unwatched(1);
-	run_in_task(look_at_bursts, NULL);
+	run_unwatched(look_at_bursts, NULL);
 }
 
 TEST_F(elastic, all_are_to_run_at_first_and_after_a_pause)
 {
-	start_unwatched(1);
-	run_in_task(look_at_all, NULL);
+	run_unwatched(look_at_all, NULL);
 }
 
 /* ---- behind a task that computes ---- */
@@ -204,8 +204,7 @@ static void look_behind(void *arg)
 
 TEST_F(elastic, tasks_wait_behind_one_that_computes_beside_them)
 {
-	start_unwatched(1);
-	run_in_task(look_behind, NULL);
+	run_unwatched(look_behind, NULL);
 }
 
 /* ---- trials ---- */
@@ -231,11 +230,16 @@ static const struct trial trials[] = {
 	  .are_fewer_kept = false },
 	{ .taken = 400, .waiting = 9, .fewer_taken = 400, .fewer_waiting = 9,
 	  .are_fewer_kept = true },
-	/* As many, each for less processor time. */
+	{ },
+};
+
+/* As many, each for less processor time. */
+static const struct trial dear_trials[] = {
 	{ .taken = 400, .waiting = 1, .fewer_taken = 400, .fewer_waiting = 9,
 	  .are_fewer_kept = true, .us = 1000, .fewer_us = 300 },
 	{ .taken = 400, .waiting = 1, .fewer_taken = 400, .fewer_waiting = 9,
 	  .are_fewer_kept = false, .us = 300, .fewer_us = 1000 },
+	{ },
 };
 
 /*
@@ -248,7 +252,6 @@ void begin_alone(void)
 	pl__rt.cfg.max_workers = 4;
 	pl__elastic_start(true);
 	EXPECT_EQ(0, pl_runtime_set_workers(4));
-	EXPECT_EQ(4, nr_active());
 	pl__rt.cfg.max_workers = 1;
 	store_relaxed(&pl__rt.nr_alive, 4);
 	store_relaxed(&pl__self()->tid, 0);
@@ -259,7 +262,7 @@ static void end_alone(void)
 	store_relaxed(&pl__rt.nr_alive, 1);
 }
 
-/* So many wait at a look, and were taken since the last; none lacked a CPU. */
+/* So many wait while the number is looked at, and have been taken since. */
 static void look_at_load(uint64_t *now, int taken, int waiting)
 {
 	int i;
@@ -267,16 +270,14 @@ static void look_at_load(uint64_t *now, int taken, int waiting)
 	for (i = 0; i < waiting; i++)
 		spawn(count, NULL);
 	counter_add(&pl__rt.workers[0]->stat.switches, (uint64_t)taken);
-	pl__self()->sysmon.elastic_lacked_ns = UINT64_MAX;
 	pl__elastic_look(*now += LOAD_NS, waiting);
 	while (pl__deque_len(&pl__self()->deque))
 		pl_yield();
 }
 
 /* Until the trial is over that begins soon. */
-static void look_at_trial(void *arg)
+static void look_at_trial(const struct trial *t)
 {
-	const struct trial *t = arg;
 	uint64_t now = pl_now();
 	uint32_t nr;
 	int i;
@@ -294,23 +295,29 @@ static void look_at_trial(void *arg)
 		compute_us(t->fewer_us);
 		look_at_load(&now, t->fewer_taken, t->fewer_waiting);
 	}
-	if (t->are_fewer_kept) {
-		EXPECT_EQ(1, nr);
-		EXPECT_EQ(2, changes().lowered_trial);
-	} else {
-		EXPECT_EQ(4, nr);
-		EXPECT_EQ(1, changes().raised_back);
-	}
+	EXPECT_EQ(t->are_fewer_kept ? 1 : 4, nr);
+	EXPECT_EQ(1 + t->are_fewer_kept, changes().lowered_trial);
+	EXPECT_EQ(!t->are_fewer_kept, changes().raised_back);
 	end_alone();
+}
+
+static void look_at_trials(void *arg)
+{
+	const struct trial *t;
+
+	for (t = arg; t->taken; t++)
+		look_at_trial(t);
 }
 
 TEST_F(elastic, fewer_are_kept_that_do_as_well)
 {
-	size_t i;
+	run_unwatched(look_at_trials, trials);
+}
 
-	start_unwatched(1);
-	for (i = 0; i < ARRAY_SIZE(trials); i++)
-		run_in_task(look_at_trial, (void *)&trials[i]);
+TEST_TIMED(fewer_are_kept_that_use_less_of_a_processor, "processor time")
+TEST_F(elastic, fewer_are_kept_that_use_less_of_a_processor)
+{
+	run_unwatched(look_at_trials, dear_trials);
 }
 
 /* Each time the verdict against fewer holds for longer. */
@@ -337,8 +344,7 @@ static void look_at_refusals(void *arg)
 
 TEST_F(elastic, fewer_are_tried_less_often_that_do_worse)
 {
-	start_unwatched(1);
-	run_in_task(look_at_refusals, NULL);
+	run_unwatched(look_at_refusals, NULL);
 }
 
 /* It is over as soon as tasks wait for 1 ms. */
@@ -360,8 +366,7 @@ static void look_at_failure(void *arg)
 
 TEST_F(elastic, trial_ends_early_where_tasks_wait)
 {
-	start_unwatched(1);
-	run_in_task(look_at_failure, NULL);
+	run_unwatched(look_at_failure, NULL);
 }
 
 /* More are tried where tasks wait, and stay if these take more of them. */
@@ -393,11 +398,8 @@ static void look_at_more(void *arg)
 
 TEST_F(elastic, more_are_kept_that_do_better)
 {
-	start_unwatched(1);
-	run_in_task(look_at_more, NULL);
+	run_unwatched(look_at_more, NULL);
 }
-
-/* ---- the target is the most ---- */
 
 static void set_target(uint32_t nr)
 {
