@@ -34,8 +34,8 @@ static struct __test_note *__test_notes;
 
 /*
  * TEST_TIMED(test, why): a clock, a share of a processor, or luck decides this
- * test of the file, as @why says.  No gate may hang on it, but in a guest that
- * counts instructions.
+ * test of the file, as @why says.  No gate may hang on it, but in virtual time:
+ * the simulation's, or that of a guest that counts instructions.
  */
 #define TEST_TIMED(_test, _why)	__TEST_NOTE(TEST_TIMED, _test, _why)
 
