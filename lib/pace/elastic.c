@@ -193,8 +193,6 @@ static void begin(enum elastic_phase phase, uint64_t until_ns)
 {
 	elastic.phase = phase;
 	elastic.until_ns = until_ns;
-	if (phase == MEASURES || phase == TRIES)
-		read_clocks(&elastic.work);
 	memset(&elastic.work, 0, sizeof(elastic.work));
 }
 
@@ -370,10 +368,8 @@ static uint32_t nr_to_try(uint64_t now)
 
 static void trial_begin(uint64_t now)
 {
-	uint32_t nr;
+	uint32_t nr = nr_to_try(now);
 
-	read_clocks(&elastic.work);
-	nr = nr_to_try(now);
 	if (!elastic.work.taken || nr == nr_active()) {
 		begin(RESTS, now + REST_FIRST_NS);
 		return;
@@ -400,25 +396,23 @@ static uint64_t measure_ns(void)
 
 static void go_on(uint64_t now)
 {
-	bool is_measured = elastic.work.ns >= measure_ns();
+	bool is_timed = elastic.phase == RESTS || elastic.phase == SETTLES;
 
+	if (is_timed ? now < elastic.until_ns : elastic.work.ns < measure_ns())
+		return;
+	/* What ends now and what begins share this reading. */
+	read_clocks(&elastic.work);
 	switch (elastic.phase) {
 	case RESTS:
-		if (now >= elastic.until_ns)
-			begin(MEASURES, 0);
+		begin(MEASURES, 0);
 		break;
 	case MEASURES:
-		if (is_measured)
-			trial_begin(now);
+		trial_begin(now);
 		break;
 	case SETTLES:
-		if (now >= elastic.until_ns)
-			begin(TRIES, 0);
+		begin(TRIES, 0);
 		break;
 	case TRIES:
-		if (!is_measured)
-			break;
-		read_clocks(&elastic.work);
 		trial_end(now, is_trial_won());
 		break;
 	}
