@@ -372,7 +372,7 @@ int pl__io_by_proxy(int (*call)(const void *arg), const void *arg)
 	return e.res;
 }
 
-/* The same for an ordinary thread; false: by a task. */
+/* True: a thread's call needs no task, as it succeeded or failed with *@res. */
 static bool try_in_thread(const struct io_op *a, int *res)
 {
 	struct pl__sync_op op;

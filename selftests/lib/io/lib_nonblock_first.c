@@ -342,4 +342,25 @@ TEST_F(nonblock_first, attempt_is_a_cancellation_point)
 	run_as(PL_STACK_WORKER, be_called, NULL);
 }
 
+TEST_F(nonblock_first, attempt_of_a_thread_is_a_cancellation_point)
+{
+	struct pl_scope s = PL_SCOPE_INIT;
+	char c = 0;
+	int fd[2];
+
+	start_with(1, 1);
+	make_pair(fd);
+	EXPECT_EQ(0, pl_scope_enter(&s, PL_FOREVER, 0));
+	EXPECT_EQ(1, pl_send(fd[0], "1", 1, 0));
+	EXPECT_EQ(0, pl_scope_cancel(&s, -ECANCELED));
+	EXPECT_EQ(-ECANCELED, pl_recv(fd[1], &c, 1, 0));
+	EXPECT_EQ(-ECANCELED, pl_send(fd[0], "2", 1, 0));
+	EXPECT_EQ(-ECANCELED, pl_scope_leave(&s));
+	/* Nothing was sent or taken by those. */
+	EXPECT_EQ(1, pl_recv(fd[1], &c, 1, 0));
+	EXPECT_EQ('1', c);
+	EXPECT_EQ(-1, recv(fd[1], &c, 1, MSG_DONTWAIT));
+	close_pair(fd);
+}
+
 TEST_HARNESS_MAIN
