@@ -196,11 +196,29 @@ static void begin(enum elastic_phase phase, uint64_t until_ns)
 	memset(&elastic.work, 0, sizeof(elastic.work));
 }
 
+/*
+ * Reading the clocks of all workers takes a part of it that stays small.  With
+ * a quota, workers use it up, and then all of them wait for the next period;
+ * the more there are the sooner.  So only whole periods tell what they do.
+ */
+static uint64_t measure_ns(void)
+{
+	uint64_t ns = load_relaxed(&pl__rt.nr_started) * EACH_NS;
+	uint64_t period = pl__rt.quota_period_ns;
+
+	if (ns < MEASURE_NS)
+		ns = MEASURE_NS;
+	return period ? (ns + period - 1) / period * period : ns;
+}
+
+/* Trials of fewer delay tasks: where they are longer they are rarer. */
 static void hold(int verdict, uint64_t now)
 {
-	uint64_t ns = elastic.hold_ns[verdict];
+	uint64_t ns = elastic.hold_ns[verdict], times = 1;
 
-	elastic.held_until[verdict] = now + ns;
+	if (verdict == AGAINST_FEWER)
+		times = measure_ns() / MEASURE_NS;
+	elastic.held_until[verdict] = now + ns * times;
 	ns *= REST_TIMES;
 	elastic.hold_ns[verdict] = ns < REST_LAST_NS ? ns : REST_LAST_NS;
 }
@@ -377,21 +395,6 @@ static void trial_begin(uint64_t now)
 	elastic.before = elastic.work;
 	change_to(nr, PL__RAISED_TRIAL, PL__LOWERED_TRIAL);
 	begin(SETTLES, now + SETTLE_NS);
-}
-
-/*
- * Reading the clocks of all workers takes a part of it that stays small.  With
- * a quota, workers use it up, and then all of them wait for the next period;
- * the more there are the sooner.  So only whole periods tell what they do.
- */
-static uint64_t measure_ns(void)
-{
-	uint64_t ns = load_relaxed(&pl__rt.nr_started) * EACH_NS;
-	uint64_t period = pl__rt.quota_period_ns;
-
-	if (ns < MEASURE_NS)
-		ns = MEASURE_NS;
-	return period ? (ns + period - 1) / period * period : ns;
 }
 
 static void go_on(uint64_t now)

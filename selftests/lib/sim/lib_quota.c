@@ -75,4 +75,45 @@ TEST_F(quota, workers_use_all_of_the_quota)
 	}
 }
 
+#define EACH_NS		(1300 * NSEC_PER_USEC)
+#define NR_AT_ONCE	4
+
+static void compute_at_once(void *end)
+{
+	uint64_t next;
+
+	while (pl_now() < (uintptr_t)end) {
+		next = pl_now() / EACH_NS + 1;
+		EXPECT_EQ(0, pl_sleep_until(next * EACH_NS));
+		pl_sim_compute(100 * NSEC_PER_USEC);
+	}
+}
+
+/* Two workers do better, and each trial of one takes a period of 100 ms. */
+static void compute_at_once_for_long(void *arg)
+{
+	void *end = (void *)(uintptr_t)(pl_now() + 4 * NSEC_PER_SEC);
+	pl_task_t t[NR_AT_ONCE];
+	uint64_t nr;
+	int i;
+
+	(void)arg;
+	unsetenv("PARKLOT_WORKERS");
+	ASSERT_EQ(0, pl_runtime_start(NULL));
+	for (i = 0; i < NR_AT_ONCE; i++)
+		t[i] = spawn(compute_at_once, end);
+	for (i = 0; i < NR_AT_ONCE; i++)
+		join(t[i]);
+	nr = load_relaxed(&pl__rt.nr_changes[PL__LOWERED_TRIAL]);
+	EXPECT_EQ(load_relaxed(&pl__rt.nr_changes[PL__RAISED_BACK]), nr);
+	EXPECT_LT(0, nr);
+	EXPECT_GE(3, nr);
+}
+
+TEST_F(quota, trials_of_fewer_become_rare)
+{
+	set_env("SIM_QUOTA", 150);
+	run_with(2, compute_at_once_for_long, NULL);
+}
+
 TEST_HARNESS_MAIN
