@@ -70,7 +70,7 @@ static void send_by_wake(int i)
 	wake(&marks[i]);
 }
 
-static void send_by_pipe(int i)
+static void send_byte(int i)
 {
 	EXPECT_EQ(1, write(look_pipes[i][1], "", 1));
 }
@@ -119,7 +119,7 @@ TEST_F(fair_events, task_with_completed_read_runs_before_later_ones)
 
 	for (i = 0; i < 2 * NR_LOOK; i++)
 		ASSERT_EQ(0, pipe(look_pipes[i]));
-	expect_looks_in_order(read_turn, send_by_pipe);
+	expect_looks_in_order(read_turn, send_byte);
 	for (i = 0; i < 2 * NR_LOOK; i++) {
 		close(look_pipes[i][0]);
 		close(look_pipes[i][1]);
@@ -325,7 +325,7 @@ static void leave_event_behind(void *arg)
 	w->next_stalled = stalled->index;
 	w->stalled_moves = load_relaxed(&stalled->stat.switches) +
 			   load_relaxed(&stalled->stat.ended);
-	send_by_pipe(0);
+	send_byte(0);
 }
 
 TEST_F(fair_events, event_behind_a_task_of_others_is_told_of)
@@ -342,8 +342,8 @@ static void leave_background_behind(void *arg)
 	(void)arg;
 	if (!prepare_tick(PL__FAIR_EVERY - 1))
 		return;
-	send_by_pipe(0);
-	send_by_pipe(1);
+	send_byte(0);
+	send_byte(1);
 }
 
 TEST_F(fair_events, background_task_behind_an_event_is_told_of)
