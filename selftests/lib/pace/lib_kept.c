@@ -29,7 +29,7 @@ static void renew_workers(int round)
 	start_fixed(2, 0);
 }
 
-/* Where it is too early in all rounds nothing is kept, as on a busy machine. */
+/* Where sysmon is too early in all rounds nothing is kept. */
 #define SYSMON_MAY_BE_EARLY \
 	"counts what the scheduler did meanwhile; one of several tries"
 
@@ -348,8 +348,9 @@ static void check_sleepers(int nr_tasks)
 	EXPECT_GT(50, nr);
 }
 
-TEST_TIMED(lone_sleeper_does_not_wake_the_timer_thread,
-	   "switches of a thread; one of several tries")
+#define COUNTS_SWITCHES	"switches of a thread; one of several tries"
+
+TEST_TIMED(lone_sleeper_does_not_wake_the_timer_thread, COUNTS_SWITCHES)
 TEST_F(kept, lone_sleeper_does_not_wake_the_timer_thread)
 {
 	start_fixed(2, 0);
@@ -357,7 +358,7 @@ TEST_F(kept, lone_sleeper_does_not_wake_the_timer_thread)
 }
 
 TEST_TIMED(lone_sleeper_after_a_rest_does_not_wake_the_timer_thread,
-	   "switches of a thread; one of several tries")
+	   COUNTS_SWITCHES)
 TEST_F(kept, lone_sleeper_after_a_rest_does_not_wake_the_timer_thread)
 {
 	start_fixed(2, 0);

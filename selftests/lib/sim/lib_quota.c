@@ -44,21 +44,27 @@ static void serve(void *end)
 	}
 }
 
-static void serve_for_long(void *arg)
+/* At most NR_SERVED tasks, for @ns, by as many workers as the quota is for. */
+static void run_tasks(void (*fn)(void *end), int nr, uint64_t ns)
 {
-	void *end = (void *)(uintptr_t)(pl_now() + LONG_NS);
+	void *end = (void *)(uintptr_t)(pl_now() + ns);
 	pl_task_t t[NR_SERVED];
-	struct timespec ts;
 	int i;
 
-	(void)arg;
-	/* As many workers as the quota is for. */
 	unsetenv("PARKLOT_WORKERS");
 	ASSERT_EQ(0, pl_runtime_start(NULL));
-	for (i = 0; i < NR_SERVED; i++)
-		t[i] = spawn(serve, end);
-	for (i = 0; i < NR_SERVED; i++)
+	for (i = 0; i < nr; i++)
+		t[i] = spawn(fn, end);
+	for (i = 0; i < nr; i++)
 		join(t[i]);
+}
+
+static void serve_for_long(void *arg)
+{
+	struct timespec ts;
+
+	(void)arg;
+	run_tasks(serve, NR_SERVED, LONG_NS);
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
 	*took_ns = (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
 }
@@ -92,18 +98,10 @@ static void compute_at_once(void *end)
 /* Two workers do better, and each trial of one takes a period of 100 ms. */
 static void compute_at_once_for_long(void *arg)
 {
-	void *end = (void *)(uintptr_t)(pl_now() + 4 * NSEC_PER_SEC);
-	pl_task_t t[NR_AT_ONCE];
 	uint64_t nr;
-	int i;
 
 	(void)arg;
-	unsetenv("PARKLOT_WORKERS");
-	ASSERT_EQ(0, pl_runtime_start(NULL));
-	for (i = 0; i < NR_AT_ONCE; i++)
-		t[i] = spawn(compute_at_once, end);
-	for (i = 0; i < NR_AT_ONCE; i++)
-		join(t[i]);
+	run_tasks(compute_at_once, NR_AT_ONCE, 4 * NSEC_PER_SEC);
 	nr = load_relaxed(&pl__rt.nr_changes[PL__LOWERED_TRIAL]);
 	EXPECT_EQ(load_relaxed(&pl__rt.nr_changes[PL__RAISED_BACK]), nr);
 	EXPECT_LT(0, nr);
