@@ -17,9 +17,6 @@
 #include <linux/mm.h>
 #include <linux/sched.h>
 #include <linux/wait.h>
-#ifdef PARKLOT_HAS_URING
-#include <linux/io_uring/cmd.h>
-#endif
 
 #ifndef PARKLOT_IN_TREE
 #include "refuse.h"
@@ -99,39 +96,5 @@ static inline void wake_up_here(struct task_struct *task)
 	wake_up_process(task);
 #endif
 }
-
-#ifdef PARKLOT_HAS_URING
-#ifndef PARKLOT_IN_TREE
-/* 6.12.95 takes two results and passes callbacks the command. */
-#endif
-static inline void uring_done(struct io_uring_cmd *cmd, int res,
-			      unsigned int issue_flags)
-{
-#ifdef PARKLOT_HAS_URING_DONE32
-	io_uring_cmd_done(cmd, res, issue_flags);
-#else
-	io_uring_cmd_done(cmd, res, 0, issue_flags);
-#endif
-}
-
-/*
- * URING_CALLBACK(name, fn): name is a callback in the task that submitted the
- * command; it calls fn() with the command.
- */
-#ifdef PARKLOT_HAS_URING_FROM_TW
-#define URING_CALLBACK(name, fn) \
-	static void name(struct io_tw_req req, io_tw_token_t tw) \
-	{ \
-		fn(io_uring_cmd_from_tw(req), \
-		   IO_URING_CMD_TASK_WORK_ISSUE_FLAGS); \
-	}
-#else
-#define URING_CALLBACK(name, fn) \
-	static void name(struct io_uring_cmd *cmd, unsigned int issue_flags) \
-	{ \
-		fn(cmd, issue_flags); \
-	}
-#endif
-#endif /* PARKLOT_HAS_URING */
 
 #endif /* PARKLOT_COMPAT_H */

@@ -25,7 +25,6 @@
 #include "pool.h"
 #include "space.h"
 #include "uaccess.h"
-#include "uring.h"
 #include "wake.h"
 #include "worker.h"
 
@@ -86,7 +85,7 @@ static int park_prepare(struct parklot_park_call *call,
 {
 	call->lots = lots;
 	call->lot = parklot_lots_get(lots, park->lot);
-	if (!call->lot || park->flags & ~PARKLOT_PARK_FIFO)
+	if (!call->lot || park->flags)
 		return -EINVAL;
 	return parklot_poll_get(&call->poll, park);
 }
@@ -125,7 +124,6 @@ static int park_run(struct parklot_park_call *call, struct file *file,
 	struct parklot_park_args args = {
 		.nr		= park->lot,
 		.seq		= park->expected_seq,
-		.fifo		= park->flags & PARKLOT_PARK_FIFO,
 		.deadline	= parklot_deadline(park->deadline_ns),
 	};
 	int reason;
@@ -383,7 +381,4 @@ const struct file_operations parklot_fops = {
 	.unlocked_ioctl	= parklot_ioctl,
 	.compat_ioctl	= compat_ptr_ioctl,
 	.show_fdinfo	= parklot_show_fdinfo,
-#ifdef PARKLOT_HAS_URING
-	.uring_cmd	= parklot_uring_cmd,
-#endif
 };

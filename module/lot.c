@@ -126,14 +126,9 @@ static int lot_enqueue(struct parklot_lot *lot, struct parklot_sleeper *me,
 		       const struct parklot_park_args *args)
 {
 	lockdep_assert_held(&lot->lock);
-	if (me->reason)
-		return me->reason;
 	if (lot->nr_interrupts != args->nr_interrupts)
 		return PARKLOT_INTERRUPTED;
-	if (args->fifo)
-		list_add_tail(&me->entry, &lot->parked);
-	else
-		list_add(&me->entry, lot->last_due);
+	list_add(&me->entry, lot->last_due);
 	lot_show_count(lot, lot->nr_parked + 1);
 
 	/*
@@ -153,62 +148,18 @@ static int lot_enqueue(struct parklot_lot *lot, struct parklot_sleeper *me,
 	return PARKLOT_CHANGED;
 }
 
-/**
- * parklot_lot_enlist() - park a sleeper
- * @lot:     the lot to park on
- * @sleeper: not on any list
- * @args:    how to park
- *
- * Return: 0, or the reason why @sleeper is not parked: PARKLOT_CHANGED,
- * PARKLOT_INTERRUPTED, or that of a parklot_lot_give_up() that came first.
- */
-int parklot_lot_enlist(struct parklot_lot *lot, struct parklot_sleeper *sleeper,
-		       const struct parklot_park_args *args)
-{
-	int reason;
-
-	raw_spin_lock_irq(&lot->lock);
-	reason = lot_enqueue(lot, sleeper, args);
-	raw_spin_unlock_irq(&lot->lock);
-	return reason;
-}
-
-/**
- * parklot_lot_give_up() - remove a sleeper, unless a waker was first
- * @lot:     the lot on which it was parked, or will be
- * @sleeper: the sleeper to remove
- * @reason:  its reason if no waker was first
- *
- * A sleeper without a task may be given up before it is listed, or after it
- * was refused: parklot_lot_enlist() refuses it with @reason, or has refused it.
- *
- * Context: any, also that of an interrupt.
- * Return: did this call remove the sleeper, so that the caller has to end it?
- */
-bool parklot_lot_give_up(struct parklot_lot *lot,
-			 struct parklot_sleeper *sleeper, int reason)
-{
-	unsigned long flags;
-	bool was_listed;
-
-	raw_spin_lock_irqsave(&lot->lock, flags);
-	was_listed = sleeper->is_listed;
-	if (was_listed) {
-		lot_set_unlisted(lot, sleeper);
-		lot_show_count(lot, lot->nr_parked - 1);
-	}
-	if (!sleeper->reason)
-		sleeper->reason = reason;
-	raw_spin_unlock_irqrestore(&lot->lock, flags);
-	return was_listed;
-}
-
 /* Returns the reason: a waker's if a waker came first, else @reason. */
 static int lot_dequeue(struct parklot_lot *lot, struct parklot_sleeper *me,
 		       int reason)
 {
 	PARKLOT_INJECT("dequeue");
-	parklot_lot_give_up(lot, me, reason);
+	raw_spin_lock_irq(&lot->lock);
+	if (me->is_listed) {
+		lot_set_unlisted(lot, me);
+		lot_show_count(lot, lot->nr_parked - 1);
+		me->reason = reason;
+	}
+	raw_spin_unlock_irq(&lot->lock);
 	return me->reason;
 }
 
@@ -273,7 +224,9 @@ static int lot_park(struct parklot_lot *lot,
 	};
 	int reason;
 
-	reason = parklot_lot_enlist(lot, &me, args);
+	raw_spin_lock_irq(&lot->lock);
+	reason = lot_enqueue(lot, &me, args);
+	raw_spin_unlock_irq(&lot->lock);
 	if (reason)
 		return reason;
 	if (me.notifier)
@@ -293,8 +246,6 @@ static void lot_take_one(struct parklot_lot *lot,
 {
 	lot_set_unlisted(lot, sleeper);
 	batch->task[batch->nr++] = sleeper->task;
-	if (!sleeper->task)
-		list_add_tail(&sleeper->entry, &batch->requests);
 	/*
 	 * [wake-a] pairs with [wake-b] in lot_sleep(): all accesses to the
 	 * sleeper come before the reason is set. After that it may return, and
@@ -340,19 +291,8 @@ static void batch_wake_tasks(struct parklot_batch *batch)
 
 	PARKLOT_INJECT("wake-a");
 	for (i = 0; i < batch->nr; i++)
-		if (batch->task[i])
-			wake_up_process(batch->task[i]);
+		wake_up_process(batch->task[i]);
 	batch->nr = 0;
-}
-
-/* May sleep: the completion of a request may take locks of any kind. */
-static void batch_end_requests(struct parklot_batch *batch)
-{
-	struct parklot_sleeper *sleeper, *next;
-
-	list_for_each_entry_safe(sleeper, next, &batch->requests, entry)
-		sleeper->awake(sleeper);
-	INIT_LIST_HEAD(&batch->requests);
 }
 
 /**
@@ -369,7 +309,6 @@ void parklot_batch_end(struct parklot_batch *batch)
 	if (last)
 		wake_up_here(last);
 	preempt_enable();
-	batch_end_requests(batch);
 }
 
 /* Called when there is more to take: parklot_batch_end() wakes the last one. */
@@ -379,7 +318,6 @@ static void batch_make_room(struct parklot_batch *batch)
 		return;
 	batch_wake_tasks(batch);
 	preempt_enable();
-	batch_end_requests(batch);
 	PARKLOT_INJECT("room");
 	cond_resched();
 	preempt_disable();
@@ -434,18 +372,13 @@ u32 parklot_lot_wake(struct parklot_lot *lot, u32 nr,
 	return lot_wake_many(lot, nr, PARKLOT_WOKEN, batch);
 }
 
-/**
- * parklot_lot_pass_on() - wake another sleeper in place of a lost one
- * @lot: the lot on which a waker has counted the lost sleeper
- *
- * A thread that is being killed, or a command of a ring that has ended, does
- * not look for the work that it was woken for. If all threads of a process die,
- * no thread needs the wake; it matters to processes that share their memory,
- * and to other rings.
- *
- * Context: may sleep.
+/*
+ * Wakes another sleeper in place of the caller, which a waker has counted. A
+ * thread that is being killed does not look for the work that it was woken for.
+ * If all threads of a process die, no thread needs the wake; it matters to
+ * processes that share their memory.
  */
-void parklot_lot_pass_on(struct parklot_lot *lot)
+static void lot_pass_on(struct parklot_lot *lot)
 {
 	struct parklot_batch batch;
 
@@ -478,7 +411,7 @@ int parklot_lot_park(struct parklot_lot *lot,
 		begun = ktime_get_ns();
 	reason = lot_park(lot, args);
 	if (reason == PARKLOT_WOKEN && fatal_signal_pending(current))
-		parklot_lot_pass_on(lot);
+		lot_pass_on(lot);
 	if (begun)
 		trace_parklot_park(args->nr, reason, ktime_get_ns() - begun);
 	return reason;
@@ -497,10 +430,10 @@ void parklot_lot_interrupt(struct parklot_lot *lot)
 
 	raw_spin_lock_irq(&lot->lock);
 	/*
-	 * [table-a] pairs with [table-b] in park_run(), uring_park(): a parker
-	 * that reads the new number also sees the table as the close left it.
-	 * Otherwise it could still find the closed descriptor, and would be
-	 * listed after the interrupt, to sleep for ever.
+	 * [table-a] pairs with [table-b] in park_run(): a parker that reads the
+	 * new number also sees the table as the close left it. Otherwise it
+	 * could still find the closed descriptor, and would be listed after
+	 * the interrupt, to sleep for ever.
 	 */
 	smp_store_release(&lot->nr_interrupts, lot->nr_interrupts + 1);
 	raw_spin_unlock_irq(&lot->lock);
@@ -514,8 +447,8 @@ void parklot_lot_interrupt(struct parklot_lot *lot)
 /**
  * parklot_lot_wake_one() - wake one certain sleeper
  * @lot:      the lot on which it was seen
- * @notifier: of the sleeper, which has a task; the sleeper may have moved to
- *	      another lot, but the notifier is not freed
+ * @notifier: of the sleeper, which may have moved to another lot, but the
+ *	      notifier is not freed
  * @reason:   the sleeper's reason; no WAKE counts it
  *
  * notifier->lot is compared under @lot's lock alone. That is enough although

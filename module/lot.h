@@ -41,22 +41,16 @@ struct parklot_lot {
 struct parklot_batch {
 	bool			handoff;	/* last task runs here */
 	u32			nr;
-	struct task_struct	*task[PARKLOT_WAKES_AT_ONCE]; /* or NULL */
-	struct list_head	requests;	/* sleepers without a task */
+	struct task_struct	*task[PARKLOT_WAKES_AT_ONCE];
 };
 
 struct parklot_park_notifier;
 
-/*
- * A parked task, or a request that is completed by its callback.
- * I: set at init. L: the lot's lock held.
- */
+/* A parked task. I: set at init. L: the lot's lock held. */
 struct parklot_sleeper {
-	struct list_head	entry;	/* L: in a lot's list, or a batch's */
-	struct task_struct	*task;	/* I: or NULL */
+	struct list_head	entry;	/* L: in a lot's list */
+	struct task_struct	*task;	/* I */
 	struct parklot_park_notifier *notifier;	/* I: or NULL */
-	/* I: without a task: completes it; the reason is set, no lock held. */
-	void (*awake)(struct parklot_sleeper *sleeper);
 	int			reason;	/* 0 while parked: [wake-a] */
 	bool			is_listed; /* L: on a list, and counted */
 };
@@ -89,7 +83,6 @@ struct parklot_wake_source {
 struct parklot_park_args {
 	u32	nr;		/* the lot's number, for tracing */
 	u32	seq;		/* sleep only while the word is this */
-	bool	fifo;		/* woken after the parked sleepers */
 	ktime_t	deadline;	/* or KTIME_MAX: none */
 	u32	nr_interrupts;	/* the lot's, as read by the caller */
 	struct parklot_park_notifier *notifier;	/* or NULL */
@@ -99,11 +92,6 @@ struct parklot_park_args {
 void parklot_lot_init(struct parklot_lot *lot, u32 *counter, const u32 *seq);
 int parklot_lot_park(struct parklot_lot *lot,
 		     const struct parklot_park_args *args);
-int parklot_lot_enlist(struct parklot_lot *lot, struct parklot_sleeper *sleeper,
-		       const struct parklot_park_args *args);
-bool parklot_lot_give_up(struct parklot_lot *lot,
-			 struct parklot_sleeper *sleeper, int reason);
-void parklot_lot_pass_on(struct parklot_lot *lot);
 void parklot_lot_interrupt(struct parklot_lot *lot);
 bool parklot_lot_wake_one(struct parklot_lot *lot,
 			  struct parklot_park_notifier *notifier, int reason);
@@ -117,7 +105,6 @@ static inline void parklot_batch_init(struct parklot_batch *batch,
 {
 	batch->handoff = handoff;
 	batch->nr = 0;
-	INIT_LIST_HEAD(&batch->requests);
 }
 
 /**

@@ -16,7 +16,6 @@
 #include "compat.h"
 #include "dev.h"
 #include "feature.h"
-#include "timeout.h"
 #include "worker.h"
 
 /*
@@ -86,8 +85,6 @@ static int __init parklot_init(void)
 		if (err)
 			return err;
 	}
-	if (parklot_is_built(PARKLOT_FEAT_URING))
-		parklot_timeouts_init();
 	err = device_init();
 	if (err && has_crew)
 		parklot_worker_exit();
@@ -98,8 +95,6 @@ module_init(parklot_init);
 static void __exit parklot_exit(void)
 {
 	device_exit();
-	if (parklot_is_built(PARKLOT_FEAT_URING))
-		parklot_timeouts_exit();
 	if (parklot_is_built(PARKLOT_FEAT_CREW))
 		parklot_worker_exit();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* A WAKE, by ioctl or by io_uring: all is checked before anything is done. */
+/* A WAKE: all is checked before anything is done. */
 #include <linux/atomic.h>
 #include <linux/minmax.h>
 #include <linux/parklot.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A WAKE, by ioctl or by io_uring. */
+/* A WAKE. */
 #ifndef PARKLOT_WAKE_H
 #define PARKLOT_WAKE_H
 

@@ -185,7 +185,7 @@ part_fuzz-finds() {
 # In the gate it is the tree of 6.12; the harness of 6.1 is an older one.
 part_kselftest-6.1() {
 	scripts/test/test-kselftest "$O/check/kselftest-6.1" 6.1 \
-		mod_{fault,fuzz,handoff,input,latency,map,park,query,setup,uring,wake}
+		mod_{fault,fuzz,handoff,input,latency,map,park,query,setup,wake}
 }
 
 part_secure-boot() {

@@ -30,7 +30,7 @@ static void row(const char *name, const char *value)
 static void show_device(const struct parklot_query *q)
 {
 	static const char *const names[] = {
-		"crew", "handoff", "pollfd", "uring",
+		"crew", "handoff", "pollfd",
 	};
 	char features[64] = "";
 	size_t i;

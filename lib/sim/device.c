@@ -133,15 +133,10 @@ static void parked_add(struct pl__sim_space *s, uint32_t lot, uint32_t nr)
 			   __ATOMIC_SEQ_CST);
 }
 
-static void list(struct pl__sim_space *s, struct pl__sim_parked *me,
-		 bool is_fifo)
+static void list(struct pl__sim_space *s, struct pl__sim_parked *me)
 {
-	struct pl__sim_parked **at = &s->first;
-
-	while (is_fifo && *at)
-		at = &(*at)->next;
-	me->next = *at;
-	*at = me;
+	me->next = s->first;
+	s->first = me;
 	me->nth = s->nr_parks++;
 	parked_add(s, me->lot, 1);
 	if (pl__sim_is_member(s, me))
@@ -249,8 +244,7 @@ static void wait_in(struct pl__sim_space *s, struct pl__sim_parked *me,
 
 static int check_park(struct pl__sim_space *s, const struct parklot_park *p)
 {
-	if (p->lot >= s->nr_lots || p->flags & ~PARKLOT_PARK_FIFO ||
-	    p->poll_events > UINT16_MAX ||
+	if (p->lot >= s->nr_lots || p->flags || p->poll_events > UINT16_MAX ||
 	    (p->pollfd == -1 && p->poll_events))
 		return -EINVAL;
 	return p->pollfd != -1 && fcntl(p->pollfd, F_GETFD) < 0 ? -EBADF : 0;
@@ -269,7 +263,7 @@ static int park(struct pl__sim_space *s, struct parklot_park *p)
 	if (ret)
 		return ret;
 	pl__sim_me->is_parking = true;
-	list(s, &me, p->flags & PARKLOT_PARK_FIFO);
+	list(s, &me);
 	wait_in(s, &me, p);
 	pl__sim_me->is_parking = false;
 	if (me.reason == PARKLOT_INTERRUPTED && s->is_open)

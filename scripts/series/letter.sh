@@ -38,22 +38,11 @@ note() {
 	fi
 }
 
-# parts: the patches that add to the first of the driver.
-parts() {
-	if has_uring; then
-		echo "Patches ${number[crew]} and ${number[uring]} add to it."
-	else
-		echo "Patch ${number[crew]} adds to it. Commands of io_uring" \
-			"that wait take Linux 6.8."
-	fi
-}
-
 # value KEY [WORD]...: for @KEY WORD...@ of the letter.
 value() {
 	case $1 in
 	handoff-note) note ;;
 	nr) echo "${number[$2]}" ;;
-	nr-parts) parts ;;
 	nr-tests)
 		find "$top/selftests/lib" -name 'lib_*.c' | wc -l ;;
 	version) sed -n 's/^VERSION[ \t]*:= *//p' "$top/Makefile" ;;

@@ -174,17 +174,14 @@ patch_tests() {
 }
 
 patch_all() {
-	local crew uring
+	local crew
 	crew=$(more CONFIG_PREEMPT_NOTIFIERS=y)
-	uring=$(more CONFIG_IO_URING=y)
 
 	! has_handoff || patch_wake_flags
 	patch_uapi
 	patch_core
 	# shellcheck disable=SC2086 # words are meant
 	patch_part crew $crew
-	# shellcheck disable=SC2086 # words are meant
-	! has_uring || patch_part uring $uring
 	patch_docs
 	patch_tests
 }

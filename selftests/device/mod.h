@@ -101,11 +101,11 @@ static inline int dev_setup(int fd, uint32_t nr_lots)
 
 /* Returns the reason, or -errno. */
 static inline int dev_park(int fd, uint32_t lot, uint32_t seq,
-			   uint64_t deadline, uint32_t flags)
+			   uint64_t deadline)
 {
 	struct parklot_park park = {
 		.lot = lot, .expected_seq = seq, .deadline_ns = deadline,
-		.pollfd = -1, .flags = flags,
+		.pollfd = -1,
 	};
 	int err = dev_ioctl(fd, PARKLOT_IOC_PARK, &park);
 
@@ -346,7 +346,6 @@ static inline uint32_t seq_signal(struct space *s, uint32_t lot)
 struct parker {
 	struct space	*space;
 	uint32_t	lot;
-	uint32_t	flags;
 	uint64_t	deadline;
 	uint32_t	seq;
 	pthread_t	thread;
@@ -360,7 +359,7 @@ static inline void *parker_main(void *arg)
 
 	atomic_store(&p->tid, gettid());
 	atomic_store(&p->result, dev_park(p->space->fd, p->lot, p->seq,
-					  p->deadline, p->flags));
+					  p->deadline));
 	return NULL;
 }
 
@@ -378,7 +377,7 @@ static inline int parker_spawn(struct parker *p, void *(*fn)(void *))
 
 /* Starts the thread; returns when the thread is on its lot, or has returned. */
 static inline int parker_start(struct parker *p, struct space *s, uint32_t lot,
-			       uint32_t flags, uint64_t deadline)
+			       uint64_t deadline)
 {
 	uint32_t before = nr_parked(s, lot);
 	int err;
@@ -386,7 +385,6 @@ static inline int parker_start(struct parker *p, struct space *s, uint32_t lot,
 	memset(p, 0, sizeof(*p));
 	p->space = s;
 	p->lot = lot;
-	p->flags = flags;
 	p->deadline = deadline;
 	p->seq = seq_read(s, lot);
 	err = parker_spawn(p, parker_main);

@@ -86,7 +86,7 @@ static void *park_in_a_mess(void *arg)
 	for (i = 0; !err && i < NR_ROUNDS && now_ns() < mess->end; i++) {
 		uint32_t lot = (slot + i) % NR_LOTS;
 		int reason = dev_park(s->fd, lot, seq_read(s, lot),
-				      now_ns() + 200000, i & 1);
+				      now_ns() + 200000);
 
 		if (reason == PARKLOT_WOKEN)
 			atomic_fetch_add(&mess->nr_woken, 1);
@@ -229,7 +229,7 @@ static bool bind_to_one(void)
 	int status; \
 	pid_t pid; \
 	\
-	ASSERT_EQ(0, parker_start(&stays, &self->s, 0, 0, PARKLOT_FOREVER)); \
+	ASSERT_EQ(0, parker_start(&stays, &self->s, 0, PARKLOT_FOREVER)); \
 	ASSERT_TRUE(bind_to_one()); \
 	pid = parker_apart(&goes, &self->s, stack, sizeof(stack)); \
 	ASSERT_LT(0, pid); \
@@ -302,7 +302,7 @@ TEST_F(attack, attacks_log_nothing)
 	EXPECT_LE(0, lseek(log, 0, SEEK_END));
 	for (i = 0; i < 1000; i++) {
 		call_at_random(fd, &seed);
-		dev_park(fd, 0, seq_read(&self->s, 0), now_ns() + 1000, 0);
+		dev_park(fd, 0, seq_read(&self->s, 0), now_ns() + 1000);
 	}
 	EXPECT_EQ(MAP_FAILED, mmap(NULL, 1, PROT_READ, MAP_SHARED, fd, 4096));
 	EXPECT_EQ(0, nr_logged(log));
@@ -319,7 +319,7 @@ TEST_F(attack, freeze_leaves_sleepers_parked)
 	    write_file("/sys/module/suspend/parameters", "pm_test_delay", "0"))
 		SKIP(return, "this kernel cannot freeze for a test");
 	for (i = 0; i < 2; i++)
-		ASSERT_EQ(0, parker_start(&parker[i], &self->s, i, 0,
+		ASSERT_EQ(0, parker_start(&parker[i], &self->s, i,
 					  PARKLOT_FOREVER));
 	EXPECT_EQ(0, write_file("/sys/power", "state", "freeze"));
 	EXPECT_EQ(0, write_file("/sys/power", "pm_test", "none"));

@@ -23,7 +23,7 @@ FIXTURE(close)
 FIXTURE_SETUP(close)
 {
 	SPACE_SETUP(&self->s, 2);
-	ASSERT_EQ(0, parker_start(&self->parker, &self->s, 0, 0,
+	ASSERT_EQ(0, parker_start(&self->parker, &self->s, 0,
 				  PARKLOT_FOREVER));
 }
 
@@ -226,7 +226,7 @@ static void *stay_apart(void *arg)
 	int err = unshare(CLONE_FILES);
 
 	if (!err)
-		err = parker_start(&apart->parker, apart->s, 1, 0,
+		err = parker_start(&apart->parker, apart->s, 1,
 				   PARKLOT_FOREVER);
 	atomic_store(&apart->step, err ? -1 : 1);
 	UNTIL(atomic_load(&apart->step) == 2);

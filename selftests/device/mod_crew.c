@@ -82,13 +82,13 @@ TEST_F(crew, parked_worker_does_not_count_as_blocked)
 TEST_F(crew, each_end_of_a_park_is_counted)
 {
 	ASSERT_EQ(0, dev_join(self->s.fd, 0));
-	EXPECT_EQ(PARKLOT_TIMEDOUT, dev_park(self->s.fd, 0, 0, 0, 0));
+	EXPECT_EQ(PARKLOT_TIMEDOUT, dev_park(self->s.fd, 0, 0, 0));
 	EXPECT_EQ(1, nr_running(&self->s));
 	EXPECT_EQ(PARKLOT_TIMEDOUT,
-		  dev_park(self->s.fd, 0, 0, now_ns() + NSEC_PER_MSEC, 0));
+		  dev_park(self->s.fd, 0, 0, now_ns() + NSEC_PER_MSEC));
 	EXPECT_EQ(1, nr_running(&self->s));
 	EXPECT_EQ(PARKLOT_CHANGED,
-		  dev_park(self->s.fd, 0, 2, PARKLOT_FOREVER, 0));
+		  dev_park(self->s.fd, 0, 2, PARKLOT_FOREVER));
 	EXPECT_EQ(1, nr_running(&self->s));
 	EXPECT_EQ(0, nr_idle_workers(&self->s));
 	EXPECT_EQ(0, dev_leave(self->s.fd, 0));
@@ -158,7 +158,7 @@ TEST_F(crew, worker_that_parks_on_a_backlog_is_called)
 	set_backlog(&self->s, 1);
 	ASSERT_EQ(0, dev_join(self->s.fd, 0));
 	EXPECT_EQ(PARKLOT_CALLED,
-		  dev_park(self->s.fd, 0, 0, PARKLOT_FOREVER, 0));
+		  dev_park(self->s.fd, 0, 0, PARKLOT_FOREVER));
 	EXPECT_EQ(1, nr_running(&self->s));
 	EXPECT_EQ(0, dev_leave(self->s.fd, 0));
 }
@@ -188,7 +188,7 @@ TEST_F(crew, crew_calls_no_thread_that_has_not_joined)
 	struct parker parker;
 
 	ASSERT_EQ(0, worker_park(&self->w[0], &self->s, 0));
-	ASSERT_EQ(0, parker_start(&parker, &self->s, 0, 0, PARKLOT_FOREVER));
+	ASSERT_EQ(0, parker_start(&parker, &self->s, 0, PARKLOT_FOREVER));
 	set_backlog(&self->s, 1);
 	EXPECT_EQ(0, dev_crew(self->s.fd, 4, 8, 0));
 	UNTIL(atomic_load(&self->w[0].result));

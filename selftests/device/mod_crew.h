@@ -133,7 +133,7 @@ static inline void do_park(struct worker *w)
 {
 	atomic_store(&w->result,
 		     dev_park(w->space->fd, 0, seq_read(w->space, 0),
-			      PARKLOT_FOREVER, 0));
+			      PARKLOT_FOREVER));
 }
 
 /* Returns when the worker is parked. */

@@ -187,7 +187,7 @@ static void do_move(struct worker *w)
 		/* Skips a processor that is offline. */
 		pin(pthread_self(), i % nr_cpus);
 		sleep_ns(i % 7 * 10000);
-		dev_park(w->space->fd, 0, 0, now_ns() + i % 5 * 20000, 0);
+		dev_park(w->space->fd, 0, 0, now_ns() + i % 5 * 20000);
 		dev_wake(w->space->fd, 0, 1);
 		atomic_fetch_add(&w->result, 1);
 	}

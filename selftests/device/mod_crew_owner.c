@@ -175,7 +175,7 @@ static void do_park_elsewhere(struct worker *w)
 	struct space *elsewhere = w->arg;
 
 	atomic_store(&w->result,
-		     dev_park(elsewhere->fd, 0, 0, PARKLOT_FOREVER, 0));
+		     dev_park(elsewhere->fd, 0, 0, PARKLOT_FOREVER));
 }
 
 /* A plain sleep: the crew cannot call the worker there. */
@@ -306,7 +306,7 @@ TEST_F(members, kill_leaves_no_worker)
 			set_backlog(&s, 1);
 			dev_crew(s.fd, 4, 4, i % 2 ? 0 : 1000);
 			for (;;)
-				dev_park(s.fd, 0, 0, PARKLOT_FOREVER, 0);
+				dev_park(s.fd, 0, 0, PARKLOT_FOREVER);
 		}
 		EXPECT_EQ(1, read(pipefd[0], &c, 1));
 		EXPECT_EQ(0, kill(pid, SIGKILL));
@@ -439,7 +439,7 @@ static void *join_often(void *arg)
 		if (dev_join(joiner->s->fd, slot))
 			continue;
 		joiner->nr_joined++;
-		dev_park(joiner->s->fd, 0, 0, now_ns() + 1000, 0);
+		dev_park(joiner->s->fd, 0, 0, now_ns() + 1000);
 		if (dev_leave(joiner->s->fd, slot))
 			return NULL;
 	}

@@ -82,7 +82,7 @@ static void do_park_often(struct worker *w)
 	int i, reason;
 
 	for (i = 1; !atomic_load(&is_over); i++) {
-		reason = dev_park(w->space->fd, 0, 0, PARKLOT_FOREVER, 0);
+		reason = dev_park(w->space->fd, 0, 0, PARKLOT_FOREVER);
 		if (reason == PARKLOT_CALLED)
 			atomic_fetch_add(&w->result, 1);
 		atomic_fetch_add(&nr_back, 1);
@@ -187,7 +187,7 @@ static void do_leave_often(struct worker *w)
 	for (i = 1; await(&nr_told, i); i++) {
 		atomic_store(&w->result,
 			     dev_park(w->space->fd, 0, 0,
-				      atomic_load(&leave_at), 0));
+				      atomic_load(&leave_at)));
 		atomic_fetch_add(&nr_left, 1);
 		if (!await(&nr_settled, i))
 			return;
@@ -430,7 +430,7 @@ TEST_F_TIMEOUT(race, concurrent_unblocks_are_all_counted, 60)
 static void do_sleep_long(struct worker *w)
 {
 	while (!atomic_load(&is_over)) {
-		dev_park(w->space->fd, 0, 0, now_ns() + STAY_NS, 0);
+		dev_park(w->space->fd, 0, 0, now_ns() + STAY_NS);
 		for (uint64_t end = now_ns() + STAY_NS; now_ns() < end;)
 			;
 	}

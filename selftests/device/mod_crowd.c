@@ -1,23 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Crowds of processes are killed, with workers of all kinds, parked commands of
- * io_uring, pinned files and mappings. None of them holds the module for longer
- * than the kernel takes to end a process.
+ * Crowds of processes are killed, with workers of all kinds and mappings. None
+ * of them holds the module for longer than the kernel takes to end a process.
  */
 #include "kselftest_harness.h"
 
-#include <liburing.h>
 #include "mod_crew.h"
 
 #define NR_ROUNDS	12
 #define NR_PROCS	6
-#define NR_COMMANDS	8
 #define SOON_NS		(4 * NSEC_PER_SEC * time_factor())
 
 FIXTURE(crowd)
 {
 	int nr_open, pipe[2];
-	bool has_uring;
 };
 
 FIXTURE_SETUP(crowd)
@@ -25,7 +21,6 @@ FIXTURE_SETUP(crowd)
 	struct space s;
 
 	CREW_SETUP(&s, 1, 1);
-	self->has_uring = dev_features(s.fd) & PARKLOT_FEAT_URING;
 	space_close(&s);
 	self->nr_open = nr_open();
 	ASSERT_EQ(0, pipe2(self->pipe, O_CLOEXEC));
@@ -37,52 +32,21 @@ FIXTURE_TEARDOWN(crowd)
 	close(self->pipe[1]);
 }
 
-/*
- * Parks by a ring; every second command comes from a worker thread of io_uring.
- */
-static bool park_commands(struct io_uring *ring, struct space *s)
-{
-	static struct parklot_park park = {
-		.deadline_ns = PARKLOT_FOREVER, .pollfd = -1,
-	};
-	struct io_uring_sqe *sqe;
-	int i;
-
-	if (io_uring_queue_init(NR_COMMANDS, ring, 0) ||
-	    io_uring_register_files(ring, &s->fd, 1))
-		return false;
-	for (i = 0; i < NR_COMMANDS; i++) {
-		sqe = io_uring_get_sqe(ring);
-		io_uring_prep_nop(sqe);
-		sqe->opcode = IORING_OP_URING_CMD;
-		sqe->fd = i & 2 ? 0 : s->fd;
-		sqe->flags = (i & 1 ? IOSQE_ASYNC : 0) |
-			     (i & 2 ? IOSQE_FIXED_FILE : 0);
-		sqe->cmd_op = PARKLOT_IOC_PARK;
-		((struct parklot_uring *)sqe->cmd)->arg = (uintptr_t)&park;
-		((struct parklot_uring *)sqe->cmd)->reserved = 0;
-	}
-	return io_uring_submit(ring) == NR_COMMANDS;
-}
-
 /* A process that holds all of these for ever; it reports when it is ready. */
-static void live(bool has_uring, int fd)
+static void live(int fd)
 {
 	static struct worker w[3];
-	struct io_uring ring;
 	struct space s;
 
 	if (space_open_crew(&s, 1, 4) || worker_start(&w[0], &s, 0, NULL) ||
 	    worker_block(&w[1], &s, 1) || worker_park(&w[2], &s, 2) ||
 	    dev_join(s.fd, 3) || dev_crew(s.fd, 4, 4, 1000))
 		_exit(1);
-	if (has_uring && !park_commands(&ring, &s))
-		_exit(2);
 	set_backlog(&s, 1);
 	if (write(fd, "", 1) != 1)
-		_exit(3);
+		_exit(2);
 	for (;;)
-		dev_park(s.fd, 0, 0, PARKLOT_FOREVER, 0);
+		dev_park(s.fd, 0, 0, PARKLOT_FOREVER);
 }
 
 /* How long the module is held once all have been killed and reaped. */
@@ -96,7 +60,7 @@ static uint64_t kill_crowd(FIXTURE_DATA(crowd) *self)
 	for (i = 0; i < NR_PROCS; i++) {
 		pid[i] = fork();
 		if (!pid[i])
-			live(self->has_uring, self->pipe[1]);
+			live(self->pipe[1]);
 	}
 	for (i = 0; i < NR_PROCS; i++)
 		if (read(self->pipe[0], &c, 1) != 1)

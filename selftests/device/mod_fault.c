@@ -110,7 +110,7 @@ TEST_F(fault, wake_park_that_cannot_write_its_reason_wakes_no_sleeper)
 						 park.reason);
 	struct parker parker;
 
-	ASSERT_EQ(0, parker_start(&parker, &self->s, 0, 0, PARKLOT_FOREVER));
+	ASSERT_EQ(0, parker_start(&parker, &self->s, 0, PARKLOT_FOREVER));
 	memcpy(p, &both, sizeof(both));
 	ASSERT_EQ(0, protect(self, PROT_READ));
 	EXPECT_EQ(-EFAULT, dev_ioctl(self->s.fd, PARKLOT_IOC_WAKE_PARK, p));
@@ -164,7 +164,7 @@ static bool is_woken_unwritten(struct __test_metadata *_metadata, fault_t *self,
 	bool is_woken;
 	int err;
 
-	ASSERT_EQ(0, parker_start(&parker, &self->s, 0, 0, PARKLOT_FOREVER));
+	ASSERT_EQ(0, parker_start(&parker, &self->s, 0, PARKLOT_FOREVER));
 	err = dev_ioctl(self->s.fd, PARKLOT_IOC_WAKE, wake);
 	EXPECT_TRUE(!err || err == -EFAULT) {
 		TH_LOG("wake said %d", err);

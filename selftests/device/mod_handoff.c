@@ -63,7 +63,7 @@ static void *wakee_main(void *arg)
 	for (i = 0; i < NR_ROUNDS; i++) {
 		run_on(1, 1);
 		run_on(wakee->is_bound, 1);
-		dev_park(wakee->s->fd, 1, 0, PARKLOT_FOREVER, 0);
+		dev_park(wakee->s->fd, 1, 0, PARKLOT_FOREVER);
 		atomic_fetch_add(&wakee->nr_here, sched_getcpu() == 0);
 		wait_parked(wakee->s, 0, 1);
 		dev_wake(wakee->s->fd, 0, 1);
@@ -120,7 +120,7 @@ TEST_F(handoff, every_wakee_is_woken)
 	self->entry[0].nr = ~0U;
 	for (i = 0; i < ARRAY_SIZE(nr); i++) {
 		for (j = 0; j < nr[i]; j++)
-			ASSERT_EQ(0, parker_start(&parker[j], &self->s, 1, 0,
+			ASSERT_EQ(0, parker_start(&parker[j], &self->s, 1,
 						  PARKLOT_FOREVER));
 		EXPECT_EQ(0, dev_ioctl(self->s.fd, PARKLOT_IOC_WAKE_PARK,
 				       &self->both));

@@ -30,7 +30,7 @@ static unsigned char *make_edge(void)
 FIXTURE_SETUP(input)
 {
 	SPACE_SETUP(&self->s, 2);
-	ASSERT_EQ(0, parker_start(&self->parker, &self->s, 0, 0,
+	ASSERT_EQ(0, parker_start(&self->parker, &self->s, 0,
 				  PARKLOT_FOREVER));
 	self->entry[1].lot = 1;
 	self->park.lot = 1;

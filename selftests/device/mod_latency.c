@@ -11,19 +11,14 @@
  */
 #include "kselftest_harness.h"
 
-#include <liburing.h>
 #include <linux/futex.h>
-#include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include "mod_crew.h"
 
-#define NR_COMMANDS	8192
 #define NR_THREADS	500
 #define NR_WORKERS	64	/* of a storm */
 #define NR_LOTS		PARKLOT_MAX_BATCH
-#define SQ_SIZE		4096
 #define PERIOD_NS	25000
 
 /* In instructions, of which the kernel alone takes up to half. */
@@ -86,7 +81,6 @@ static uint64_t meter_stop(struct meter *meter)
 FIXTURE(latency)
 {
 	struct space s;
-	struct io_uring ring;
 	struct meter meter;
 };
 
@@ -125,191 +119,6 @@ TEST_F(latency, user_space_alone_keeps_the_bound)
 	MEASURED(self, BOUND);
 }
 
-static struct io_uring_sqe *ring_sqe(struct io_uring *ring)
-{
-	struct io_uring_sqe *sqe = io_uring_get_sqe(ring);
-
-	if (sqe)
-		return sqe;
-	io_uring_submit(ring);
-	return io_uring_get_sqe(ring);
-}
-
-/*
- * With IORING_SETUP_DEFER_TASKRUN a command is completed when its submitter
- * asks for results, and so outside of the measured time.
- */
-#define DEFERRED \
-	(IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN)
-
-static bool ring_open(struct io_uring *ring, unsigned int flags)
-{
-	struct io_uring_params params = {
-		.flags = IORING_SETUP_CQSIZE | flags,
-		.cq_entries = 2 * NR_COMMANDS,
-	};
-
-	return !io_uring_queue_init_params(SQ_SIZE, ring, &params);
-}
-
-/* Parks on lot 0, or in turn on all lots. */
-static bool park_commands(struct io_uring *ring, struct space *s,
-			  bool on_all_lots, uint64_t deadline)
-{
-	static struct parklot_park park[NR_LOTS];
-	struct io_uring_sqe *sqe;
-	int i;
-
-	for (i = 0; i < NR_LOTS; i++)
-		park[i] = (struct parklot_park){
-			.lot = on_all_lots ? i : 0, .pollfd = -1,
-			.deadline_ns = deadline,
-		};
-	for (i = 0; i < NR_COMMANDS; i++) {
-		sqe = ring_sqe(ring);
-		io_uring_prep_nop(sqe);
-		sqe->opcode = IORING_OP_URING_CMD;
-		sqe->fd = s->fd;
-		sqe->cmd_op = PARKLOT_IOC_PARK;
-		((struct parklot_uring *)sqe->cmd)->arg =
-			(uintptr_t)&park[i % NR_LOTS];
-		((struct parklot_uring *)sqe->cmd)->reserved = 0;
-	}
-	return io_uring_submit(ring) > 0;
-}
-
-static uint32_t nr_parked_in_all(const struct space *s)
-{
-	uint32_t i, nr = 0;
-
-	for (i = 0; i < NR_LOTS; i++)
-		nr += nr_parked(s, i);
-	return nr;
-}
-
-/* Takes all results; returns how many are @res. */
-static int reap(struct io_uring *ring, int res)
-{
-	struct io_uring_cqe *cqe;
-	int i, nr = 0;
-
-	for (i = 0; i < NR_COMMANDS; i++) {
-		if (io_uring_wait_cqe(ring, &cqe))
-			return -1;
-		nr += cqe->res == res;
-		io_uring_cqe_seen(ring, cqe);
-	}
-	return nr;
-}
-
-TEST_F(latency, wake_of_all_commands_keeps_the_bound)
-{
-	ASSERT_TRUE(ring_open(&self->ring, DEFERRED));
-	ASSERT_TRUE(park_commands(&self->ring, &self->s, false,
-				  PARKLOT_FOREVER));
-	EXPECT_EQ(NR_COMMANDS, nr_parked(&self->s, 0));
-	MEASURE(self);
-	EXPECT_EQ(NR_COMMANDS, dev_wake(self->s.fd, 0, ~0U));
-	MEASURED(self, BOUND);
-	EXPECT_EQ(NR_COMMANDS, reap(&self->ring, PARKLOT_WOKEN));
-}
-
-TEST_F(latency, wake_of_all_lots_keeps_the_bound)
-{
-	struct parklot_wake_entry entry[NR_LOTS];
-	int i;
-
-	for (i = 0; i < NR_LOTS; i++)
-		entry[i] = (struct parklot_wake_entry){ .lot = i, .nr = ~0U };
-	ASSERT_TRUE(ring_open(&self->ring, DEFERRED));
-	ASSERT_TRUE(park_commands(&self->ring, &self->s, true,
-				  PARKLOT_FOREVER));
-	MEASURE(self);
-	EXPECT_EQ(NR_COMMANDS, dev_wake_batch(self->s.fd, entry, NR_LOTS, ~0U));
-	for (i = 0; i < 1000; i++)
-		dev_wake_batch(self->s.fd, entry, NR_LOTS, ~0U);
-	MEASURED(self, BOUND);
-	EXPECT_EQ(NR_COMMANDS, reap(&self->ring, PARKLOT_WOKEN));
-}
-
-TEST_F(latency, close_with_commands_keeps_the_bound)
-{
-	ASSERT_TRUE(ring_open(&self->ring, DEFERRED));
-	ASSERT_TRUE(park_commands(&self->ring, &self->s, true,
-				  PARKLOT_FOREVER));
-	MEASURE(self);
-	close(self->s.fd);
-	MEASURED(self, BOUND);
-	EXPECT_EQ(NR_COMMANDS, reap(&self->ring, PARKLOT_INTERRUPTED));
-}
-
-TEST_F(latency, commands_of_one_deadline_keep_the_bound)
-{
-	uint64_t deadline = now_ns() + 300 * NSEC_PER_MSEC;
-
-	ASSERT_TRUE(ring_open(&self->ring, DEFERRED));
-	ASSERT_TRUE(park_commands(&self->ring, &self->s, true, deadline));
-	EXPECT_EQ(NR_COMMANDS, nr_parked_in_all(&self->s));
-	MEASURE(self);
-	UNTIL(!nr_parked_in_all(&self->s));
-	MEASURED(self, BOUND);
-	EXPECT_LE(deadline, now_ns());
-	EXPECT_EQ(NR_COMMANDS, reap(&self->ring, PARKLOT_TIMEDOUT));
-}
-
-/* Without the module, for comparison. */
-TEST_F(latency, timeouts_of_io_uring_are_measured)
-{
-	uint64_t deadline = now_ns() + 300 * NSEC_PER_MSEC;
-	struct __kernel_timespec ts = {
-		.tv_sec = deadline / NSEC_PER_SEC,
-		.tv_nsec = deadline % NSEC_PER_SEC,
-	};
-	int i;
-
-	ASSERT_TRUE(ring_open(&self->ring, DEFERRED));
-	for (i = 0; i < NR_COMMANDS; i++)
-		io_uring_prep_timeout(ring_sqe(&self->ring), &ts, 0,
-				      IORING_TIMEOUT_ABS);
-	ASSERT_LT(0, io_uring_submit(&self->ring));
-	EXPECT_LT(now_ns(), deadline);
-	MEASURE(self);
-	UNTIL(now_ns() > deadline + 50 * NSEC_PER_MSEC);
-	MEASURED(self, UINT64_MAX);
-	EXPECT_EQ(NR_COMMANDS, reap(&self->ring, -ETIME));
-}
-
-/*
- * io_uring does for these commands the same as for its own: it completes all of
- * them under one lock.
- */
-TEST_F(latency, commands_are_no_worse_than_polls)
-{
-	int i, fd = eventfd(0, EFD_CLOEXEC);
-	uint64_t one = 1, worst;
-
-	ASSERT_TRUE(ring_open(&self->ring, 0));
-	MEASURE(self);
-	for (i = 0; i < NR_COMMANDS; i++)
-		io_uring_prep_poll_add(ring_sqe(&self->ring), fd, POLLIN);
-	ASSERT_LT(0, io_uring_submit(&self->ring));
-	ASSERT_EQ(8, write(fd, &one, 8));
-	EXPECT_EQ(NR_COMMANDS, reap(&self->ring, POLLIN));
-	MEASURED(self, UINT64_MAX);
-	worst = self->meter.worst;
-
-	MEASURE(self);
-	ASSERT_TRUE(park_commands(&self->ring, &self->s, false,
-				  PARKLOT_FOREVER));
-	EXPECT_EQ(NR_COMMANDS, dev_wake(self->s.fd, 0, ~0U));
-	EXPECT_EQ(NR_COMMANDS, reap(&self->ring, PARKLOT_WOKEN));
-	ASSERT_TRUE(park_commands(&self->ring, &self->s, false,
-				  PARKLOT_FOREVER));
-	io_uring_queue_exit(&self->ring);
-	UNTIL(!nr_parked(&self->s, 0));
-	MEASURED(self, 2 * worst);
-}
-
 /* Threads that park, or wait for a futex, and then for the test's end. */
 struct crowd {
 	struct space	*space;
@@ -317,6 +126,7 @@ struct crowd {
 	atomic_uint	word, end;
 	atomic_uint	next_slot;
 	bool		joins;
+	uint32_t	nr_lots;	/* in turn; 0: one */
 	pthread_t	thread[NR_THREADS];
 };
 
@@ -329,12 +139,13 @@ static long futex(atomic_uint *word, int op, unsigned int val)
 static void *crowd_park(void *arg)
 {
 	struct crowd *crowd = arg;
+	uint32_t nth = atomic_fetch_add(&crowd->next_slot, 1);
 
 	if (crowd->joins)
-		dev_join(crowd->space->fd,
-			 atomic_fetch_add(&crowd->next_slot, 1));
+		dev_join(crowd->space->fd, nth);
 	atomic_fetch_add(&crowd->nr_ready, 1);
-	dev_park(crowd->space->fd, 0, 0, PARKLOT_FOREVER, 0);
+	dev_park(crowd->space->fd, crowd->nr_lots ? nth % crowd->nr_lots : 0,
+		 0, PARKLOT_FOREVER);
 	atomic_fetch_add(&crowd->nr_back, 1);
 	futex(&crowd->end, FUTEX_WAIT, 0);
 	return NULL;
@@ -379,6 +190,22 @@ TEST_F(latency, wake_of_all_threads_keeps_the_bound)
 	MEASURE(self);
 	EXPECT_EQ(NR_THREADS, dev_wake(self->s.fd, 0, ~0U));
 	UNTIL(atomic_load(&crowd.nr_back) == NR_THREADS);
+	MEASURED(self, BOUND);
+}
+
+TEST_F(latency, wake_of_all_lots_keeps_the_bound)
+{
+	static struct crowd crowd = { .nr_lots = NR_LOTS };
+	struct parklot_wake_entry entry[NR_LOTS];
+	int i;
+
+	for (i = 0; i < NR_LOTS; i++)
+		entry[i] = (struct parklot_wake_entry){ .lot = i, .nr = ~0U };
+	ASSERT_TRUE(crowd_start(&crowd, &self->s, NR_THREADS, crowd_park));
+	MEASURE(self);
+	EXPECT_EQ(NR_THREADS, dev_wake_batch(self->s.fd, entry, NR_LOTS, ~0U));
+	for (i = 0; i < 1000; i++)
+		dev_wake_batch(self->s.fd, entry, NR_LOTS, ~0U);
 	MEASURED(self, BOUND);
 }
 
@@ -508,7 +335,7 @@ static void *crowd_storm(void *arg)
 			sleep_ns(ns);
 		else
 			dev_park(crowd->space->fd, slot % 4, 0,
-				 now_ns() + 10 * ns, 0);
+				 now_ns() + 10 * ns);
 	}
 	atomic_fetch_add(&crowd->nr_back, 1);
 	futex(&crowd->end, FUTEX_WAIT, 0);

@@ -158,7 +158,7 @@ TEST_F(limits, limit_of_zero_pins_nothing)
 		SKIP(return, "not root");
 	EXPECT_EQ(-ENOMEM, make_space(1, 0, &fd));
 	/* This is no SETUP: there is nothing to map, and no lot to park on. */
-	EXPECT_EQ(-ENXIO, dev_park(fd, 0, 0, 0, 0));
+	EXPECT_EQ(-ENXIO, dev_park(fd, 0, 0, 0));
 }
 
 TEST_F(limits, largest_space_is_refused_at_4_mib)

@@ -110,7 +110,7 @@ static void *parker_loop(void *arg)
 		if (seq & 1)
 			break;
 		dawdle(p);
-		reason = dev_park(m->s->fd, m->lot, seq, PARKLOT_FOREVER, 0);
+		reason = dev_park(m->s->fd, m->lot, seq, PARKLOT_FOREVER);
 		atomic_fetch_add(&m->nr_waking, reason == PARKLOT_WOKEN);
 	}
 	return NULL;
@@ -340,7 +340,7 @@ static void *edge_parker(void *arg)
 			edge_look(d);
 		/* The wake of the last round may come late. */
 		while (seq_read(d->s, 1) == 2U * i)
-			dev_park(d->s->fd, 1, 2 * i, PARKLOT_FOREVER, 0);
+			dev_park(d->s->fd, 1, 2 * i, PARKLOT_FOREVER);
 		atomic_store(&d->nr_ended, i + 1);
 	}
 	return NULL;

@@ -53,7 +53,7 @@ TEST_F(map, every_lot_has_its_own_words)
 	size_t i, j;
 
 	for (i = 0; i < ARRAY_SIZE(lots); i++) {
-		ASSERT_EQ(0, parker_start(&parker, &self->s, lots[i], 0,
+		ASSERT_EQ(0, parker_start(&parker, &self->s, lots[i],
 					  PARKLOT_FOREVER));
 		for (j = 0; j < 200; j++)
 			EXPECT_EQ(j == lots[i], nr_parked(&self->s, j));
@@ -64,7 +64,7 @@ TEST_F(map, every_lot_has_its_own_words)
 		for (j = 0; j < 200; j++)
 			EXPECT_EQ(j == lots[i] ? PARKLOT_CHANGED :
 						 PARKLOT_TIMEDOUT,
-				  dev_park(self->s.fd, j, 0, 0, 0));
+				  dev_park(self->s.fd, j, 0, 0));
 		self->s.words->lot[lots[i]].seq = 0;
 	}
 }
@@ -194,7 +194,7 @@ TEST_F(map, moved_mapping_works)
 				MREMAP_MAYMOVE | MREMAP_FIXED, place));
 	self->s.words = place;
 	EXPECT_EQ(2, seq_signal(&self->s, 0));
-	EXPECT_EQ(PARKLOT_CHANGED, dev_park(self->s.fd, 0, 0, 0, 0));
+	EXPECT_EQ(PARKLOT_CHANGED, dev_park(self->s.fd, 0, 0, 0));
 }
 
 /* Returns how a child that reads @p ends. */

@@ -10,7 +10,6 @@
  */
 #include "kselftest_harness.h"
 
-#include <liburing.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include "fail_nth.h"
@@ -28,7 +27,6 @@ FIXTURE(nomem)
 {
 	struct fail_nth fail;
 	struct space s;
-	struct io_uring ring;
 	int nr_open;
 	int fd;			/* opened by the call itself */
 	void *map;
@@ -430,89 +428,6 @@ TEST_F(nomem, failed_fdinfo_leaves_no_trace)
 	};
 
 	TRY(&trial, 1, 1);
-}
-
-static int before_command(nomem_t *self, uint32_t op, void *arg)
-{
-	struct io_uring_sqe *sqe;
-	struct parklot_uring *area;
-	int err = io_uring_queue_init(4, &self->ring, 0);
-
-	if (err)
-		return err;
-	sqe = io_uring_get_sqe(&self->ring);
-	area = (void *)sqe->cmd;
-	io_uring_prep_nop(sqe);
-	sqe->opcode = IORING_OP_URING_CMD;
-	sqe->fd = self->s.fd;
-	sqe->cmd_op = op;
-	area->arg = (uintptr_t)arg;
-	area->reserved = 0;
-	return 0;
-}
-
-static int before_uring_park(nomem_t *self)
-{
-	self->park.deadline_ns = now_ns() + 1000 * NSEC_PER_SEC;
-	return before_command(self, PARKLOT_IOC_PARK, &self->park);
-}
-
-static int before_uring_wake(nomem_t *self)
-{
-	return before_command(self, PARKLOT_IOC_WAKE, &self->wake);
-}
-
-/* The error of the submission, or of the command if it has ended. */
-static int call_uring(nomem_t *self)
-{
-	int nr = io_uring_submit(&self->ring);
-	struct io_uring_cqe *cqe;
-
-	if (nr < 0)
-		return nr;
-	if (!nr)
-		return -EAGAIN;
-	if (io_uring_peek_cqe(&self->ring, &cqe))
-		return 0;
-	return cqe->res < 0 ? cqe->res : 0;
-}
-
-static int after_uring_wake(nomem_t *self, int err)
-{
-	(void)err;
-	io_uring_queue_exit(&self->ring);
-	return 0;
-}
-
-/* A parked command can be woken once, and no other is parked. */
-static int after_uring_park(nomem_t *self, int err)
-{
-	int nr = dev_wake(self->s.fd, 1, 2), res = 0;
-	struct io_uring_cqe *cqe;
-
-	if (nr != !err)
-		return 1;
-	if (nr)
-		res = io_uring_wait_cqe(&self->ring, &cqe);
-	if (nr && !res)
-		res = cqe->res - PARKLOT_WOKEN;
-	io_uring_queue_exit(&self->ring);
-	return res;
-}
-
-TEST_F(nomem, failed_command_leaves_no_trace)
-{
-	static const struct trial park = {
-		before_uring_park, call_uring, after_uring_park,
-	};
-	static const struct trial wake = {
-		before_uring_wake, call_uring, after_uring_wake,
-	};
-
-	if (!(dev_features(self->s.fd) & PARKLOT_FEAT_URING))
-		SKIP(return, "this kernel has no such commands");
-	TRY(&park, 3, 3);
-	TRY(&wake, 2, 2);
 }
 
 /* The module may be loaded; its last file may still be closing. */

@@ -49,7 +49,7 @@ static int nr_not_eio(int fd)
 
 	nr += dev_ioctl(fd, PARKLOT_IOC_QUERY, &query) != -EIO;
 	nr += dev_setup(fd, 1) != -EIO;
-	nr += dev_park(fd, 0, 0, 0, 0) != -EIO;
+	nr += dev_park(fd, 0, 0, 0) != -EIO;
 	nr += dev_wake(fd, 0, 1) != -EIO;
 	nr += dev_ioctl(fd, PARKLOT_IOC_WAKE_PARK, &both) != -EIO;
 	nr += dev_ioctl(fd, PARKLOT_IOC_CREW, &crew) != -EIO;
@@ -105,7 +105,7 @@ TEST_F(owner, forked_child_closes_without_effect)
 	struct parker parker;
 	pid_t pid;
 
-	ASSERT_EQ(0, parker_start(&parker, &self->s, 0, 0, PARKLOT_FOREVER));
+	ASSERT_EQ(0, parker_start(&parker, &self->s, 0, PARKLOT_FOREVER));
 	pid = fork();
 	if (!pid)
 		_exit(close(self->s.fd));
@@ -124,7 +124,7 @@ TEST_F(owner, forked_child_opens_its_own_space)
 
 		if (space_open(&s, 1))
 			_exit(1);
-		_exit(dev_park(s.fd, 0, 0, 0, 0) != PARKLOT_TIMEDOUT);
+		_exit(dev_park(s.fd, 0, 0, 0) != PARKLOT_TIMEDOUT);
 	}
 	EXPECT_EQ(0, child_status(pid));
 }
@@ -152,7 +152,7 @@ static void *park_forever(void *arg)
 {
 	struct space *s = arg;
 
-	dev_park(s->fd, 0, 0, PARKLOT_FOREVER, 0);
+	dev_park(s->fd, 0, 0, PARKLOT_FOREVER);
 	return NULL;
 }
 
@@ -246,7 +246,7 @@ TEST_F(owner, passed_descriptor_is_refused)
 		if (space_open(&s, 1) || send_fd(sock[1], s.fd) ||
 		    read(sock[1], &c, 1) != 1)
 			_exit(100);
-		_exit(dev_park(s.fd, 0, 0, 0, 0) != PARKLOT_TIMEDOUT);
+		_exit(dev_park(s.fd, 0, 0, 0) != PARKLOT_TIMEDOUT);
 	}
 	fd = receive_fd(sock[0]);
 	ASSERT_LE(0, fd);
@@ -267,14 +267,14 @@ TEST_F(owner, close_ends_parked_threads)
 	int i;
 
 	for (i = 0; i < 3; i++)
-		ASSERT_EQ(0, parker_start(&parker[i], &self->s, i & 1, 0,
+		ASSERT_EQ(0, parker_start(&parker[i], &self->s, i & 1,
 					  PARKLOT_FOREVER));
 	EXPECT_EQ(0, close(self->s.fd));
 	for (i = 0; i < 3; i++)
 		EXPECT_EQ(PARKLOT_INTERRUPTED, parker_join(&parker[i]));
 	EXPECT_EQ(0, nr_parked(&self->s, 0));
 	EXPECT_EQ(0, nr_parked(&self->s, 1));
-	EXPECT_EQ(-EBADF, dev_park(self->s.fd, 0, 0, PARKLOT_FOREVER, 0));
+	EXPECT_EQ(-EBADF, dev_park(self->s.fd, 0, 0, PARKLOT_FOREVER));
 	self->s.fd = dev_open();
 }
 
@@ -290,10 +290,10 @@ static void *park_at_close(void *arg)
 	int reason;
 
 	pthread_barrier_wait(&closer->start);
-	closer->first = dev_park(closer->fd, 0, 0, PARKLOT_FOREVER, 0);
+	closer->first = dev_park(closer->fd, 0, 0, PARKLOT_FOREVER);
 	reason = closer->first;
 	while (reason == PARKLOT_INTERRUPTED)
-		reason = dev_park(closer->fd, 0, 0, PARKLOT_FOREVER, 0);
+		reason = dev_park(closer->fd, 0, 0, PARKLOT_FOREVER);
 	return (void *)(intptr_t)reason;
 }
 
@@ -436,8 +436,8 @@ TEST_F(owner, fdinfo_shows_lots_and_sleepers)
 
 	EXPECT_EQ(2, fdinfo(getpid(), fd, "lots"));
 	EXPECT_EQ(0, fdinfo(getpid(), fd, "parked"));
-	ASSERT_EQ(0, parker_start(&parker[0], &self->s, 1, 0, PARKLOT_FOREVER));
-	ASSERT_EQ(0, parker_start(&parker[1], &self->s, 0, 0, PARKLOT_FOREVER));
+	ASSERT_EQ(0, parker_start(&parker[0], &self->s, 1, PARKLOT_FOREVER));
+	ASSERT_EQ(0, parker_start(&parker[1], &self->s, 0, PARKLOT_FOREVER));
 	EXPECT_EQ(2, fdinfo(getpid(), fd, "parked"));
 	EXPECT_EQ(0, fdinfo(getpid(), fd, "wakes"));
 	EXPECT_EQ(1, dev_wake(fd, 1, 1));

@@ -31,9 +31,9 @@ TEST_F(park, park_with_a_changed_seq_returns_at_once)
 	int fd = self->s.fd;
 
 	EXPECT_EQ(2, seq_signal(&self->s, 0));
-	EXPECT_EQ(PARKLOT_CHANGED, dev_park(fd, 0, 0, PARKLOT_FOREVER, 0));
-	EXPECT_EQ(PARKLOT_CHANGED, dev_park(fd, 0, 4, PARKLOT_FOREVER, 0));
-	EXPECT_EQ(PARKLOT_CHANGED, dev_park(fd, 1, 2, PARKLOT_FOREVER, 0));
+	EXPECT_EQ(PARKLOT_CHANGED, dev_park(fd, 0, 0, PARKLOT_FOREVER));
+	EXPECT_EQ(PARKLOT_CHANGED, dev_park(fd, 0, 4, PARKLOT_FOREVER));
+	EXPECT_EQ(PARKLOT_CHANGED, dev_park(fd, 1, 2, PARKLOT_FOREVER));
 }
 
 TEST_F(park, park_compares_each_bit_of_seq)
@@ -42,30 +42,29 @@ TEST_F(park, park_compares_each_bit_of_seq)
 
 	for (bit = 0; bit < 32; bit++)
 		EXPECT_EQ(PARKLOT_CHANGED, dev_park(self->s.fd, 0, 1U << bit,
-						    PARKLOT_FOREVER, 0));
+						    PARKLOT_FOREVER));
 	self->s.words->lot[0].seq = ~0U;
-	EXPECT_EQ(PARKLOT_TIMEDOUT, dev_park(self->s.fd, 0, ~0U, 0, 0));
+	EXPECT_EQ(PARKLOT_TIMEDOUT, dev_park(self->s.fd, 0, ~0U, 0));
 }
 
 /* Bit 0 means stopped: a thread that expected a running lot does not sleep. */
 TEST_F(park, park_on_a_stopped_lot_returns_at_once)
 {
 	__atomic_or_fetch(&self->s.words->lot[0].seq, 1, __ATOMIC_SEQ_CST);
-	EXPECT_EQ(PARKLOT_CHANGED, dev_park(self->s.fd, 0, 0, PARKLOT_FOREVER,
-					    0));
+	EXPECT_EQ(PARKLOT_CHANGED, dev_park(self->s.fd, 0, 0, PARKLOT_FOREVER));
 }
 
 TEST_F(park, changed_seq_wins_over_a_past_deadline)
 {
 	seq_signal(&self->s, 0);
-	EXPECT_EQ(PARKLOT_CHANGED, dev_park(self->s.fd, 0, 0, 0, 0));
+	EXPECT_EQ(PARKLOT_CHANGED, dev_park(self->s.fd, 0, 0, 0));
 }
 
 TEST_F(park, park_with_a_past_deadline_returns_at_once)
 {
-	EXPECT_EQ(PARKLOT_TIMEDOUT, dev_park(self->s.fd, 0, 0, 0, 0));
-	EXPECT_EQ(PARKLOT_TIMEDOUT, dev_park(self->s.fd, 0, 0, 1, 0));
-	EXPECT_EQ(PARKLOT_TIMEDOUT, dev_park(self->s.fd, 0, 0, now_ns(), 0));
+	EXPECT_EQ(PARKLOT_TIMEDOUT, dev_park(self->s.fd, 0, 0, 0));
+	EXPECT_EQ(PARKLOT_TIMEDOUT, dev_park(self->s.fd, 0, 0, 1));
+	EXPECT_EQ(PARKLOT_TIMEDOUT, dev_park(self->s.fd, 0, 0, now_ns()));
 }
 
 TEST_F(park, park_ends_at_its_deadline)
@@ -75,8 +74,8 @@ TEST_F(park, park_ends_at_its_deadline)
 
 	for (i = 0; i < 5; i++) {
 		deadline = now_ns() + 20 * NSEC_PER_MSEC;
-		EXPECT_EQ(PARKLOT_TIMEDOUT, dev_park(self->s.fd, 0, 0, deadline,
-						     0));
+		EXPECT_EQ(PARKLOT_TIMEDOUT,
+			  dev_park(self->s.fd, 0, 0, deadline));
 		EXPECT_LE(deadline, now_ns());
 	}
 }
@@ -91,7 +90,7 @@ TEST_F(park, park_ends_when_woken)
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(deadlines); i++) {
-		ASSERT_EQ(0, parker_start(&parker, &self->s, 0, 0,
+		ASSERT_EQ(0, parker_start(&parker, &self->s, 0,
 					  deadlines[i]));
 		EXPECT_EQ(0, atomic_load(&parker.result));
 		EXPECT_EQ(1, dev_wake(self->s.fd, 0, 1));
@@ -104,7 +103,7 @@ TEST_F(park, wake_ends_a_park_before_its_deadline)
 	uint64_t deadline = now_ns() + 1000 * NSEC_PER_SEC;
 	struct parker parker;
 
-	ASSERT_EQ(0, parker_start(&parker, &self->s, 1, 0, deadline));
+	ASSERT_EQ(0, parker_start(&parker, &self->s, 1, deadline));
 	EXPECT_EQ(1, dev_wake(self->s.fd, 1, 1));
 	EXPECT_EQ(PARKLOT_WOKEN, parker_join(&parker));
 	EXPECT_LT(now_ns(), deadline);
@@ -116,7 +115,7 @@ TEST_F(park, parked_thread_is_counted)
 	int i;
 
 	for (i = 0; i < 3; i++) {
-		ASSERT_EQ(0, parker_start(&parker[i], &self->s, 1, 0,
+		ASSERT_EQ(0, parker_start(&parker[i], &self->s, 1,
 					  PARKLOT_FOREVER));
 		EXPECT_EQ(i + 1, nr_parked(&self->s, 1));
 		EXPECT_EQ(0, nr_parked(&self->s, 0));
@@ -165,7 +164,7 @@ TEST_F(park, restarted_park_keeps_its_deadline)
 	for (ms = 300; atomic_load(&nr_handled) <= 3; ms *= 2) {
 		atomic_store(&nr_handled, 0);
 		deadline = now_ns() + ms * NSEC_PER_MSEC;
-		ASSERT_EQ(0, parker_start(&parker, &self->s, 0, 0, deadline));
+		ASSERT_EQ(0, parker_start(&parker, &self->s, 0, deadline));
 		while (!atomic_load(&parker.result)) {
 			pthread_kill(parker.thread, SIGUSR1);
 			sleep_ns(5 * NSEC_PER_MSEC);
@@ -181,7 +180,7 @@ TEST_F(park, restarted_park_rereads_seq)
 
 	handle(SA_RESTART);
 	handler_space = &self->s;
-	ASSERT_EQ(0, parker_start(&parker, &self->s, 0, 0, PARKLOT_FOREVER));
+	ASSERT_EQ(0, parker_start(&parker, &self->s, 0, PARKLOT_FOREVER));
 	pthread_kill(parker.thread, SIGUSR1);
 	EXPECT_EQ(PARKLOT_CHANGED, parker_join(&parker));
 	EXPECT_EQ(1, atomic_load(&nr_handled));
@@ -193,7 +192,7 @@ TEST_F(park, restarted_park_is_woken)
 	int i;
 
 	handle(SA_RESTART);
-	ASSERT_EQ(0, parker_start(&parker, &self->s, 0, 0, PARKLOT_FOREVER));
+	ASSERT_EQ(0, parker_start(&parker, &self->s, 0, PARKLOT_FOREVER));
 	for (i = 1; i <= 20; i++) {
 		pthread_kill(parker.thread, SIGUSR1);
 		while (atomic_load(&nr_handled) != i)
@@ -209,7 +208,7 @@ TEST_F(park, signal_without_restart_is_eintr)
 	struct parker parker;
 
 	handle(0);
-	ASSERT_EQ(0, parker_start(&parker, &self->s, 0, 0, PARKLOT_FOREVER));
+	ASSERT_EQ(0, parker_start(&parker, &self->s, 0, PARKLOT_FOREVER));
 	pthread_kill(parker.thread, SIGUSR1);
 	EXPECT_EQ(-EINTR, parker_join(&parker));
 	EXPECT_EQ(0, dev_wake(self->s.fd, 0, 1));
@@ -227,7 +226,7 @@ TEST_F(park, stopped_and_continued_park_sleeps_on)
 	if (!pid) {
 		if (space_open(&s, 1))
 			_exit(1);
-		_exit(dev_park(s.fd, 0, 0, now_ns() + 500 * NSEC_PER_MSEC, 0) !=
+		_exit(dev_park(s.fd, 0, 0, now_ns() + 500 * NSEC_PER_MSEC) !=
 		      PARKLOT_TIMEDOUT);
 	}
 	for (i = 0; i < 5; i++) {
@@ -263,10 +262,10 @@ static int park_in_time_namespace(const char *offset)
 	}
 	if (space_open(&s, 1))
 		_exit(1);
-	if (dev_park(s.fd, 0, 0, now_ns(), 0) != PARKLOT_TIMEDOUT)
+	if (dev_park(s.fd, 0, 0, now_ns()) != PARKLOT_TIMEDOUT)
 		_exit(2);
 	end = now_ns() + 50 * NSEC_PER_MSEC;
-	if (dev_park(s.fd, 0, 0, end, 0) != PARKLOT_TIMEDOUT)
+	if (dev_park(s.fd, 0, 0, end) != PARKLOT_TIMEDOUT)
 		_exit(3);
 	_exit(now_ns() < end ? 4 : 0);
 }

@@ -271,7 +271,7 @@ TEST_F(poll, bad_descriptors_are_refused)
 	EXPECT_EQ(-EBADF, dev_park_poll(fd, path, POLLIN, 0));
 	EXPECT_EQ(-EINVAL, dev_park_poll(fd, self->fd[1], 0x10000, 0));
 	/* Refused before a sleeper is woken. */
-	ASSERT_EQ(0, parker_start(&parker, &self->s, 1, 0, PARKLOT_FOREVER));
+	ASSERT_EQ(0, parker_start(&parker, &self->s, 1, PARKLOT_FOREVER));
 	EXPECT_EQ(-EBADF, dev_ioctl(fd, PARKLOT_IOC_WAKE_PARK, &both));
 	EXPECT_EQ(1, nr_parked(&self->s, 1));
 	both.park.pollfd = self->fd[1];

@@ -36,7 +36,7 @@ TEST_F(query, query_returns_the_limits)
 }
 
 #define ALL_FEATURES	(PARKLOT_FEAT_CREW | PARKLOT_FEAT_HANDOFF | \
-			 PARKLOT_FEAT_POLLFD | PARKLOT_FEAT_URING)
+			 PARKLOT_FEAT_POLLFD)
 
 /* scripts/matrix reads this test's output as well. */
 TEST_F(query, query_offers_known_features_only)
@@ -46,11 +46,10 @@ TEST_F(query, query_offers_known_features_only)
 
 	EXPECT_EQ(0, features & ~ALL_FEATURES);
 	uname(&machine);
-	TH_LOG("%s %s offers:%s%s%s%s", machine.release, machine.machine,
+	TH_LOG("%s %s offers:%s%s%s", machine.release, machine.machine,
 	       features & PARKLOT_FEAT_CREW ? " crew" : "",
 	       features & PARKLOT_FEAT_HANDOFF ? " handoff" : "",
-	       features & PARKLOT_FEAT_POLLFD ? " pollfd" : "",
-	       features & PARKLOT_FEAT_URING ? " uring" : "");
+	       features & PARKLOT_FEAT_POLLFD ? " pollfd" : "");
 }
 
 /* One by one; a masked feature is not offered, all others are. */
@@ -86,7 +85,7 @@ TEST_F(query, build_without_crew_offers_none)
 	EXPECT_EQ(-EOPNOTSUPP, dev_ioctl(fd, PARKLOT_IOC_WORKER_JOIN, &worker));
 	EXPECT_EQ(-EOPNOTSUPP, dev_ioctl(fd, PARKLOT_IOC_WORKER_LEAVE,
 					 &worker));
-	EXPECT_EQ(PARKLOT_TIMEDOUT, dev_park(fd, 0, 0, now_ns(), 0));
+	EXPECT_EQ(PARKLOT_TIMEDOUT, dev_park(fd, 0, 0, now_ns()));
 }
 
 /* Any user may open the device, in any group. */

@@ -206,14 +206,14 @@ TEST_F(setup, other_commands_before_setup_are_refused)
 	struct parklot_wake_park both = { .park = { .pollfd = -1 } };
 	long page = sysconf(_SC_PAGESIZE);
 
-	EXPECT_EQ(-ENXIO, dev_park(self->fd, 0, 0, 0, 0));
+	EXPECT_EQ(-ENXIO, dev_park(self->fd, 0, 0, 0));
 	EXPECT_EQ(-ENXIO, dev_wake(self->fd, 0, 1));
 	EXPECT_EQ(-ENXIO, dev_ioctl(self->fd, PARKLOT_IOC_WAKE_PARK, &both));
 	EXPECT_EQ(MAP_FAILED, mmap(NULL, page, PROT_READ, MAP_SHARED, self->fd,
 				   PARKLOT_OFF_COUNTERS));
 	EXPECT_EQ(ENXIO, errno);
 	EXPECT_EQ(0, dev_setup(self->fd, 1));
-	EXPECT_EQ(PARKLOT_TIMEDOUT, dev_park(self->fd, 0, 0, 0, 0));
+	EXPECT_EQ(PARKLOT_TIMEDOUT, dev_park(self->fd, 0, 0, 0));
 }
 
 TEST_F(setup, two_setups_make_independent_spaces)
@@ -225,8 +225,8 @@ TEST_F(setup, two_setups_make_independent_spaces)
 	seq_signal(&a, 0);
 	EXPECT_EQ(2, seq_read(&a, 0));
 	EXPECT_EQ(0, seq_read(&b, 0));
-	EXPECT_EQ(PARKLOT_CHANGED, dev_park(a.fd, 0, 0, 0, 0));
-	EXPECT_EQ(PARKLOT_TIMEDOUT, dev_park(b.fd, 0, 0, 0, 0));
+	EXPECT_EQ(PARKLOT_CHANGED, dev_park(a.fd, 0, 0, 0));
+	EXPECT_EQ(PARKLOT_TIMEDOUT, dev_park(b.fd, 0, 0, 0));
 	space_close(&a);
 	space_close(&b);
 }

@@ -56,11 +56,11 @@ TEST_F(trace, parks_and_wakes_are_traced)
 {
 	struct parker parker;
 
-	ASSERT_EQ(0, parker_start(&parker, &self->s, 5, 0, PARKLOT_FOREVER));
+	ASSERT_EQ(0, parker_start(&parker, &self->s, 5, PARKLOT_FOREVER));
 	EXPECT_EQ(1, dev_wake(self->s.fd, 5, 3));
 	EXPECT_EQ(PARKLOT_WOKEN, parker_join(&parker));
 	/* What is too late already does not park. */
-	UNTIL(dev_park(self->s.fd, 6, 0, now_ns() + NSEC_PER_MSEC, 0) !=
+	UNTIL(dev_park(self->s.fd, 6, 0, now_ns() + NSEC_PER_MSEC) !=
 	      PARKLOT_TIMEDOUT || nr_lines("parklot_park: lot=6 reason="));
 	EXPECT_EQ(0, dev_wake(self->s.fd, 6, 1));
 	EXPECT_EQ(1, nr_lines("parklot_park: lot=5 reason=woken ns="));

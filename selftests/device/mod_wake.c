@@ -27,11 +27,11 @@ FIXTURE_TEARDOWN(wake)
 }
 
 /* Parks @nr more threads on @lot, one after the other, for ever. */
-#define PARK(parker, lot, flags, nr) do { \
+#define PARK(parker, lot, nr) do { \
 	int __i; \
 	for (__i = 0; __i < (int)(nr); __i++) \
 		ASSERT_EQ(0, parker_start(&(parker)[__i], &self->s, lot, \
-					  flags, PARKLOT_FOREVER)); \
+					  PARKLOT_FOREVER)); \
 } while (0)
 
 TEST_F(wake, wake_of_an_empty_lot_wakes_none)
@@ -44,12 +44,12 @@ TEST_F(wake, wake_of_an_empty_lot_is_not_remembered)
 {
 	EXPECT_EQ(0, dev_wake(self->s.fd, 0, 1));
 	EXPECT_EQ(PARKLOT_TIMEDOUT, dev_park(self->s.fd, 0, 0,
-					     now_ns() + NSEC_PER_MSEC, 0));
+					     now_ns() + NSEC_PER_MSEC));
 }
 
 TEST_F(wake, wake_wakes_as_many_as_asked)
 {
-	PARK(self->parker, 0, 0, 5);
+	PARK(self->parker, 0, 5);
 	EXPECT_EQ(2, dev_wake(self->s.fd, 0, 2));
 	EXPECT_EQ(3, nr_parked(&self->s, 0));
 	parker_returned(self->parker, 5);
@@ -63,7 +63,7 @@ TEST_F(wake, wake_wakes_as_many_as_asked)
 
 TEST_F(wake, wake_leaves_other_lots_alone)
 {
-	PARK(self->parker, 3, 0, 1);
+	PARK(self->parker, 3, 1);
 	EXPECT_EQ(0, dev_wake(self->s.fd, 2, ~0U));
 	EXPECT_EQ(0, dev_wake(self->s.fd, 4, ~0U));
 	EXPECT_EQ(1, nr_parked(&self->s, 3));
@@ -75,37 +75,10 @@ TEST_F(wake, wake_takes_the_last_parked_first)
 {
 	int i;
 
-	PARK(self->parker, 0, 0, 6);
+	PARK(self->parker, 0, 6);
 	for (i = 5; i >= 0; i--) {
 		EXPECT_EQ(1, dev_wake(self->s.fd, 0, 1));
 		EXPECT_EQ(i, parker_returned(self->parker, 6));
-	}
-}
-
-TEST_F(wake, wake_takes_fifo_parkers_in_order)
-{
-	int i;
-
-	PARK(self->parker, 0, PARKLOT_PARK_FIFO, 6);
-	for (i = 0; i < 6; i++) {
-		EXPECT_EQ(1, dev_wake(self->s.fd, 0, 1));
-		EXPECT_EQ(i, parker_returned(self->parker, 6));
-	}
-}
-
-TEST_F(wake, wake_takes_fifo_parkers_last)
-{
-	static const uint32_t flags[] = {
-		0, PARKLOT_PARK_FIFO, 0, PARKLOT_PARK_FIFO, 0,
-	};
-	static const int order[] = { 4, 2, 0, 1, 3 };
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(flags); i++)
-		PARK(&self->parker[i], 0, flags[i], 1);
-	for (i = 0; i < ARRAY_SIZE(order); i++) {
-		EXPECT_EQ(1, dev_wake(self->s.fd, 0, 1));
-		EXPECT_EQ(order[i], parker_returned(self->parker, 5));
 	}
 }
 
@@ -120,7 +93,7 @@ TEST_F(wake, sleeper_that_leaves_keeps_the_order)
 	struct sigaction action = { .sa_handler = ignore };
 
 	sigaction(SIGUSR1, &action, NULL);
-	PARK(self->parker, 0, 0, 3);
+	PARK(self->parker, 0, 3);
 	pthread_kill(self->parker[1].thread, SIGUSR1);
 	EXPECT_EQ(1, parker_returned(self->parker, 3));
 	EXPECT_EQ(-EINTR, atomic_load(&self->parker[1].result));
@@ -140,7 +113,7 @@ TEST_F(wake, wake_of_many_counts_exactly)
 
 	for (i = 0; i < ARRAY_SIZE(nrs); i++) {
 		nr = nrs[i];
-		PARK(self->parker, 0, 0, nr);
+		PARK(self->parker, 0, nr);
 		EXPECT_EQ(nr, dev_wake(self->s.fd, 0, i & 1 ? ~0U : nr));
 		EXPECT_EQ(0, nr_parked(&self->s, 0));
 		for (j = 0; j < nr; j++)
@@ -154,7 +127,7 @@ TEST_F(wake, wake_of_some_of_many_counts_exactly)
 	uint32_t left = 40;
 	size_t i;
 
-	PARK(self->parker, 0, 0, left);
+	PARK(self->parker, 0, left);
 	for (i = 0; i < ARRAY_SIZE(nrs); i++) {
 		EXPECT_EQ(nrs[i], dev_wake(self->s.fd, 0, nrs[i]));
 		left -= nrs[i];
@@ -174,9 +147,9 @@ TEST_F(wake, wake_counts_each_entry_and_the_sum)
 	};
 	int i;
 
-	PARK(&self->parker[0], 0, 0, 1);
-	PARK(&self->parker[1], 1, 0, 2);
-	PARK(&self->parker[3], 2, 0, 3);
+	PARK(&self->parker[0], 0, 1);
+	PARK(&self->parker[1], 1, 2);
+	PARK(&self->parker[3], 2, 3);
 	EXPECT_EQ(5, dev_wake_batch(self->s.fd, entry, 4, ~0U));
 	EXPECT_EQ(1, entry[0].woken);
 	EXPECT_EQ(1, entry[1].woken);
@@ -199,7 +172,7 @@ TEST_F(wake, wake_stops_at_its_limit)
 	int i;
 
 	for (i = 0; i < 3; i++)
-		PARK(&self->parker[2 * i], i, 0, 2);
+		PARK(&self->parker[2 * i], i, 2);
 	EXPECT_EQ(0, dev_wake_batch(self->s.fd, entry, 3, 0));
 	EXPECT_EQ(3, dev_wake_batch(self->s.fd, entry, 3, 3));
 	EXPECT_EQ(2, entry[0].woken);
@@ -224,7 +197,7 @@ TEST_F(wake, limit_skips_entries_without_sleepers)
 	};
 	int i;
 
-	PARK(self->parker, 1, 0, 3);
+	PARK(self->parker, 1, 3);
 	EXPECT_EQ(2, dev_wake_batch(self->s.fd, entry, 2, 2));
 	EXPECT_EQ(0, entry[0].woken);
 	EXPECT_EQ(2, entry[1].woken);
@@ -241,7 +214,7 @@ TEST_F(wake, wake_may_name_a_lot_twice)
 	};
 	int i;
 
-	PARK(self->parker, 0, 0, 3);
+	PARK(self->parker, 0, 3);
 	EXPECT_EQ(3, dev_wake_batch(self->s.fd, entry, 3, ~0U));
 	for (i = 0; i < 3; i++) {
 		EXPECT_EQ(1, entry[i].woken);
@@ -253,7 +226,7 @@ TEST_F(wake, wake_of_none_is_legal)
 {
 	struct parklot_wake_entry entry = { .lot = 0, .nr = 0, .woken = 9 };
 
-	PARK(self->parker, 0, 0, 1);
+	PARK(self->parker, 0, 1);
 	EXPECT_EQ(0, dev_wake_batch(self->s.fd, NULL, 0, ~0U));
 	EXPECT_EQ(0, dev_wake_batch(self->s.fd, &entry, 1, ~0U));
 	EXPECT_EQ(0, entry.woken);
@@ -268,7 +241,7 @@ TEST_F(wake, wake_serves_64_entries)
 	int i;
 
 	for (i = 0; i < 64; i++) {
-		PARK(&self->parker[i], i, 0, 1);
+		PARK(&self->parker[i], i, 1);
 		entry[i].lot = i;
 		entry[i].nr = 1;
 	}
@@ -289,8 +262,7 @@ static void *park_on(void *arg)
 	int reason = 0, nr_woken = 0;
 
 	while (reason != PARKLOT_CHANGED) {
-		reason = dev_park(p->space->fd, p->lot, 0, PARKLOT_FOREVER,
-				  p->flags);
+		reason = dev_park(p->space->fd, p->lot, 0, PARKLOT_FOREVER);
 		nr_woken += reason == PARKLOT_WOKEN;
 	}
 	atomic_store(&p->result, nr_woken);
@@ -331,7 +303,7 @@ TEST_F(wake, wake_lowers_the_count_before_it_returns)
 	CPU_ZERO(&cpu);
 	CPU_SET(sched_getcpu(), &cpu);
 	ASSERT_EQ(0, sched_setaffinity(0, sizeof(cpu), &cpu));
-	PARK(self->parker, 0, 0, 3);
+	PARK(self->parker, 0, 3);
 	if (sched_setscheduler(0, SCHED_FIFO, &param))
 		SKIP(return, "no real-time class");
 	for (i = 0; i < 3; i++) {
@@ -358,7 +330,7 @@ static void *sleep_briefly(void *arg)
 	while (!atomic_load(&r->stop)) {
 		deadline = r->sleep_time_ns ? now_ns() + r->sleep_time_ns :
 					      PARKLOT_FOREVER;
-		reason = dev_park(r->s->fd, 0, 0, deadline, 0);
+		reason = dev_park(r->s->fd, 0, 0, deadline);
 		atomic_fetch_add(reason == PARKLOT_WOKEN ? &r->nr_woken :
 							   &r->nr_other, 1);
 	}
@@ -473,7 +445,7 @@ TEST_F_TIMEOUT(wake, preempted_waker_of_all_delays_no_other_wake, 60)
 	int i, nr = 0, nr_woken = 0;
 	pthread_t hog, waker;
 
-	PARK(crowd, 0, 0, NR_CROWD);
+	PARK(crowd, 0, NR_CROWD);
 	ASSERT_EQ(0, pthread_create(&hog, NULL, hog_cpu, &slow));
 	ASSERT_EQ(0, pthread_create(&waker, NULL, wake_all_slowly, &slow));
 	pin(1);
@@ -510,9 +482,9 @@ TEST_F_TIMEOUT(wake, sleeper_that_parks_during_a_wake_of_all_sleeps_on, 60)
 	int i, nr = ARRAY_SIZE(self->parker), nr_late = 0;
 	pthread_t hog, waker;
 
-	PARK(crowd + 1, 0, 0, nr - 1);
-	ASSERT_EQ(0, parker_start(&crowd[0], &self->s, 0, PARKLOT_PARK_FIFO,
+	ASSERT_EQ(0, parker_start(&crowd[0], &self->s, 0,
 				  now_ns() + 500 * NSEC_PER_MSEC));
+	PARK(crowd + 1, 0, nr - 1);
 	ASSERT_EQ(0, pthread_create(&hog, NULL, hog_cpu, &slow));
 	ASSERT_EQ(0, pthread_create(&waker, NULL, wake_all_slowly, &slow));
 	pin(1);

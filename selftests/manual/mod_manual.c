@@ -5,27 +5,24 @@
 #include "mod.h"
 #include "parklot-device.4.h"
 
-_Static_assert(NR_EXAMPLES == 3, "a test for each");
+_Static_assert(NR_EXAMPLES == 2, "a test for each");
 
 FIXTURE(manual)
 {
-	uint64_t features;
+	int fd;
 };
 
 FIXTURE_SETUP(manual)
 {
-	int fd = dev_open();
-
-	if (fd == -ENOENT)
+	self->fd = dev_open();
+	if (self->fd == -ENOENT)
 		SKIP(return, "no " DEVICE);
-	ASSERT_LE(0, fd);
-	self->features = dev_features(fd);
-	close(fd);
+	ASSERT_LE(0, self->fd);
 }
 
 FIXTURE_TEARDOWN(manual)
 {
-	(void)self;
+	close(self->fd);
 }
 
 TEST_F(manual, example_prints_the_features)
@@ -36,13 +33,6 @@ TEST_F(manual, example_prints_the_features)
 TEST_F(manual, example_parks_until_there_is_work)
 {
 	EXPECT_EQ(0, example_2());
-}
-
-TEST_F(manual, example_parks_and_wakes_by_io_uring)
-{
-	if (!(self->features & PARKLOT_FEAT_URING))
-		SKIP(return, "this kernel has no such commands");
-	EXPECT_EQ(0, example_3());
 }
 
 TEST_HARNESS_MAIN

@@ -79,12 +79,10 @@
  * - %PARKLOT_FEAT_CREW: blocked workers are seen
  * - %PARKLOT_FEAT_HANDOFF: a wakee runs on this CPU
  * - %PARKLOT_FEAT_POLLFD: PARK also polls
- * - %PARKLOT_FEAT_URING: PARK and WAKE are commands of io_uring, too
  */
 #define PARKLOT_FEAT_CREW	(1ULL << 0)
 #define PARKLOT_FEAT_HANDOFF	(1ULL << 1)
 #define PARKLOT_FEAT_POLLFD	(1ULL << 2)
-#define PARKLOT_FEAT_URING	(1ULL << 3)
 
 /**
  * struct parklot_query - what PARKLOT_IOC_QUERY says; all fields are out
@@ -265,9 +263,6 @@ struct parklot_worker_words {
 #define PARKLOT_INTERRUPTED	5
 #define PARKLOT_CALLED		6
 
-/* struct parklot_park.flags. Without it the last parked is the first woken. */
-#define PARKLOT_PARK_FIFO	(1U << 0)	/* joins the other end */
-
 /**
  * struct parklot_park - argument of PARKLOT_IOC_PARK
  * @lot:	  below nr_lots
@@ -275,11 +270,12 @@ struct parklot_worker_words {
  * @deadline_ns:  %PARKLOT_FOREVER for none
  * @pollfd:	  -1, or a descriptor to poll
  * @poll_events:  of pollfd
- * @flags:	  %PARKLOT_PARK_FIFO
+ * @flags:	  0: no flags yet
  * @reason:	  out: %PARKLOT_WOKEN, %PARKLOT_CHANGED, %PARKLOT_TIMEDOUT,
  *		  %PARKLOT_POLLED, %PARKLOT_INTERRUPTED or %PARKLOT_CALLED
  *
  * PARK sleeps until there is a reason to return, and returns 0 and the reason.
+ * Of the threads parked in a lot the last one is the first that a WAKE wakes.
  * A signal restarts it if SA_RESTART is set (-EINTR otherwise); the deadline,
  * being absolute, stays.
  *
@@ -450,27 +446,5 @@ struct parklot_worker {
 	_IOW(PARKLOT_IOC_MAGIC, 0x46, struct parklot_worker)
 #define PARKLOT_IOC_WORKER_LEAVE \
 	_IOW(PARKLOT_IOC_MAGIC, 0x47, struct parklot_worker)
-
-/**
- * struct parklot_uring - the command area of an SQE
- * @arg:      address of a struct parklot_park or struct parklot_wake
- * @reserved: 0
- *
- * %PARKLOT_FEAT_URING: PARK and WAKE as IORING_OP_URING_CMD on the descriptor,
- * with cmd_op PARKLOT_IOC_PARK or PARKLOT_IOC_WAKE (in exactly this size) and
- * this struct in the SQE's cmd area. The result is -errno, or the reason of the
- * park, or the number of wakees, which is also written as by the ioctl. The
- * struct of a park is only read, and not after the submission. pollfd is -1: a
- * ring polls by itself. A park ends only by a WAKE, the deadline, the close
- * that ends a PARK (or a similar close in another table), and the end of the
- * ring, or an execve() of a task that has requests in it (-ECANCELED):
- * IORING_OP_ASYNC_CANCEL and IORING_OP_LINK_TIMEOUT do not end it, once it is
- * parked. A park by a registered file needs no descriptor, and delays the
- * unregistering of files. Flags of commands (uring_cmd_flags) are 0.
- */
-struct parklot_uring {
-	__u64	arg;
-	__u64	reserved;
-};
 
 #endif /* _UAPI_LINUX_PARKLOT_H */

@@ -124,7 +124,7 @@ static void do_query(struct player *p, struct dice *d)
 	if (query.abi_version != PARKLOT_ABI_VERSION ||
 	    query.max_lots != PARKLOT_MAX_LOTS ||
 	    query.max_workers != PARKLOT_MAX_WORKERS ||
-	    query.max_batch != PARKLOT_MAX_BATCH || query.features >> 4)
+	    query.max_batch != PARKLOT_MAX_BATCH || query.features >> 3)
 		foul(p, "QUERY says something else");
 }
 
@@ -172,7 +172,7 @@ static void do_setup(struct player *p, struct dice *d)
 static inline bool park_is_right(const struct parklot_park *park,
 				 uint32_t nr_lots)
 {
-	return park->lot < nr_lots && !(park->flags & ~PARKLOT_PARK_FIFO) &&
+	return park->lot < nr_lots && !park->flags &&
 	       (park->pollfd == -1 ? !park->poll_events :
 		park->poll_events <= 0xffff);
 }
@@ -197,12 +197,10 @@ static inline int odd_pollfd(struct player *p, struct dice *d)
 	case 0:
 		return fdno_fd(fdno);
 	case 1:
-		return p->ring.is_open ? ring_fd(p->team, p->nr) : -1;
-	case 2:
 		return odd;
-	case 3:
+	case 2:
 		return p->team->post;
-	case 4 ... 7:
+	case 3 ... 6:
 		return p->team->bell;
 	default:
 		return -1;
@@ -215,8 +213,7 @@ static inline struct parklot_park park_of(struct player *p, struct dice *d)
 	uint32_t lot = around(d, nr_home_lots(p)), seq = odd32(d);
 	struct parklot_park park = {
 		.lot = lot, .deadline_ns = odd_deadline(d),
-		.pollfd = odd_pollfd(p, d),
-		.flags = pick(d, 2), .reason = odd32(d),
+		.pollfd = odd_pollfd(p, d), .reason = odd32(d),
 	};
 	uint32_t events = odd32(d);
 	bool is_odd_seq = once_in(d, 8);

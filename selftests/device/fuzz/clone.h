@@ -51,7 +51,7 @@ static inline void child_park(struct child *c, struct dice *d)
 	struct team *team = c->p->team;
 	unsigned long ended = closes_ended(team);
 	int ret = dev_park(fdno_fd(0), lot, seq_read(&team->home, lot),
-			   now_ns() + CHILD_PARK_NS, 0);
+			   now_ns() + CHILD_PARK_NS);
 
 	if (ret == PARKLOT_WOKEN)
 		atomic_fetch_add(&team->seen, 1);

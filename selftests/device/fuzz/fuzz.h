@@ -13,16 +13,14 @@
  * the home must refuse and which it must not.
  *
  * Paper is memory of a player that ends at an unmapped page, glass a read-only
- * page, a sheet one of the player's mappings. A request is an entry of a ring
- * that has not returned yet. Books are the counts of wakes on both sides. A
- * result that the manual rules out is foul.
+ * page, a sheet one of the player's mappings. Books are the counts of wakes on
+ * both sides. A result that the manual rules out is foul.
  */
 #ifndef SELFTESTS_FUZZ_H
 #define SELFTESTS_FUZZ_H
 
 #include "mod.h"
 
-#include <linux/io_uring.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <sys/syscall.h>
@@ -31,7 +29,6 @@
 #define NR_FDS	6
 #define NR_SHEETS	2		/* mappings of a player */
 #define FIRST_FD	100		/* as a descriptor */
-#define FIRST_RING	(FIRST_FD + NR_FDS)
 #define CHILD_STACK	(64UL << 10)
 #define NR_WORKERS	6		/* of the home's crew */
 #define PAPER_SIZE	(32UL << 10)	/* more than any ioctl's struct */
@@ -108,7 +105,7 @@ static inline uint32_t around(struct dice *d, uint32_t nr)
 /* ---- rounds, teams, players ---- */
 
 enum tally {
-	CALLS, PARKS, WAKES, COMMANDS, MAPPINGS, SIGNALS, PROCESSES, KILLED,
+	CALLS, PARKS, WAKES, MAPPINGS, SIGNALS, PROCESSES, KILLED,
 	PASSED, NR_TALLIES,
 };
 
@@ -127,7 +124,6 @@ struct world {
 
 static struct world *world;
 
-struct request;
 struct player;
 
 /* Closes of descriptors by the team's threads and by its children. */
@@ -135,15 +131,8 @@ struct closes {
 	atomic_ulong	begun, ended;
 };
 
-/*
- * A strict team makes only calls with wakes that it can count; a loose
- * team knows the bounds of its error.
- */
 struct team {
 	bool		is_wild;		/* may be killed: no books */
-	bool		is_loose;
-	bool		is_solo;		/* one thread, no children */
-	bool		is_torn;		/* rings are overwritten */
 	bool		is_failing;		/* allocations fail */
 	struct space	home;			/* descriptor on fdno 0 */
 	struct closes	*closes;
@@ -151,31 +140,13 @@ struct team {
 	int		post;			/* socket to a stranger */
 	pthread_barrier_t start;
 	pthread_mutex_t	maps;			/* held over MAP_FIXED */
-	atomic_int	nr_done, nr_drained;
+	atomic_int	nr_done;
 	atomic_int	is_over;		/* no more wakes */
 	atomic_long	said, seen;		/* wakes, by either side */
-	atomic_ulong	unsaid, lost;		/* bounds of the error */
 	struct player	*player;		/* NR_PLAYERS */
 };
 
 enum sheet_kind { NO_SHEET, COUNTERS_SHEET, WORDS_SHEET };
-
-/* Other threads may write to its memory. */
-struct ring {
-	bool		is_open;
-	bool		is_enabled;
-	bool		is_restricted;
-	bool		is_async;		/* all its entries */
-	bool		is_plain;		/* most of its entries park */
-	bool		is_drained;		/* an entry had a drain */
-	bool		is_linked;		/* the next request may wait */
-	bool		ends_in_link;
-	struct request	*link_head;		/* of the link it ends in */
-	struct io_uring_params params;
-	uint32_t	tail;			/* ours, of the submissions */
-	char		*rings, *sqes;
-	size_t		rings_size, sqes_size;
-};
 
 struct player {
 	struct team	*team;
@@ -192,9 +163,6 @@ struct player {
 	char		*stack;			/* for a child */
 	enum sheet_kind	sheet[NR_SHEETS];
 	size_t		sheet_size[NR_SHEETS];
-	struct ring	ring;
-	uint32_t	generation;		/* of rings */
-	struct request	*request;
 	int		fail_fd;		/* see fail.h, or -1 */
 	bool		is_failing;		/* its allocations may fail */
 };
@@ -265,18 +233,6 @@ static inline bool is_reason(uint32_t reason)
 static inline int fdno_fd(uint32_t fdno)
 {
 	return FIRST_FD + fdno;
-}
-
-static inline int ring_fd(const struct team *team, uint32_t nr)
-{
-	(void)team;
-	return FIRST_RING + nr;
-}
-
-/* A ring that another player is to close. */
-static inline int relay_fd(void)
-{
-	return FIRST_RING + NR_PLAYERS;
 }
 
 /* The home in half of the cases. */

@@ -90,7 +90,7 @@ static inline void wait_child(struct player *p, pid_t pid)
 static inline void forked_main(struct player *p, struct dice *d)
 {
 	uint32_t how = pick(d, 4), fdno = pick(d, NR_FDS);
-	uint32_t other = pick(d, NR_PLAYERS), ns = pick(d, 2000000);
+	uint32_t ns = pick(d, 2000000);
 	const char *what = any_not_foreign();
 
 	if (what)
@@ -99,13 +99,6 @@ static inline void forked_main(struct player *p, struct dice *d)
 		close(fdno_fd(fdno));
 	if (how == 1)
 		exec_self();
-	/*
-	 * The child has its rings too: it submits their entries, and they stay
-	 * a while.
-	 */
-	if (how == 2 && p->team->is_loose)
-		syscall(SYS_io_uring_enter, ring_fd(p->team, other), 8, 0, 0,
-			NULL, 0);
 	if (how == 2)
 		sleep_ns(ns);
 	_exit(0);
@@ -230,7 +223,7 @@ static inline void stranger_main(int sock)
 
 static void do_features(struct player *p, struct dice *d)
 {
-	uint32_t bits = pick(d, 16);
+	uint32_t bits = pick(d, 8);
 	bool is_to_be = once_in(d, 4);
 
 	(void)p;
