@@ -14,7 +14,7 @@ peers: $(PEERS)
 $(O)/bench/peers/%: bench/peers/%.c $(wildcard bench/lib/*.h) $(O)/flags
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -o $@ $< $(LDFLAGS)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -o $@ $< $(LDFLAGS) $(LIBURING_LIBS)
 
 # "make bench-peers" is run as it stands: optimised, whatever CFLAGS say.
 $(O)/bench/peers/%: bench/peers/%.cpp $(wildcard bench/lib/*.h)

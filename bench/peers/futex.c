@@ -3,6 +3,7 @@
  * The floor: threads and bare system calls, nothing in between
  */
 #include <linux/futex.h>
+#include <liburing.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/prctl.h>
@@ -152,9 +153,93 @@ static const struct parking by_futex = {
 	.empty		= parking_getppid,
 };
 
+/* ---- all threads wait on one word, as bthread's workers do ---- */
+
+static void word_open(bool has_crew)
+{
+	int i;
+
+	(void)has_crew;
+	for (i = 0; i < PARKING_LOTS; i++)
+		parking_word[i] = &word;
+}
+
+static void word_park(unsigned int i, uint32_t seq)
+{
+	(void)i;
+	futex(FUTEX_WAIT, seq);
+}
+
+static unsigned int word_wake(unsigned int nr)
+{
+	return (unsigned int)futex_at(&word, FUTEX_WAKE, nr);
+}
+
+static const struct parking by_word = {
+	.open	= word_open,
+	.park	= word_park,
+	.wake	= word_wake,
+	.empty	= parking_getppid,
+};
+
+/* ---- a word each, woken by requests of io_uring, in one call ---- */
+
+/* Of Linux 6.7, and later than the headers: the opcode, and futex2's flags. */
+#define OP_FUTEX_WAKE	52
+#define WORD_FLAGS	(2 | FUTEX_PRIVATE_FLAG)
+
+static struct io_uring ring;
+
+static unsigned int ring_wake(unsigned int nr)
+{
+	struct io_uring_sqe *sqe;
+	struct io_uring_cqe *cqe;
+	unsigned int i, woken = 0;
+
+	for (i = 0; i < nr; i++) {
+		sqe = io_uring_get_sqe(&ring);
+		io_uring_prep_rw(OP_FUTEX_WAKE, sqe, WORD_FLAGS, &lot[i].word,
+				 0, 1);
+		sqe->addr3 = FUTEX_BITSET_MATCH_ANY;
+	}
+	io_uring_submit_and_wait(&ring, nr);
+	for (i = 0; i < nr && !io_uring_peek_cqe(&ring, &cqe); i++) {
+		if (cqe->res < 0)
+			exit(0);	/* an older kernel */
+		woken += (unsigned int)cqe->res;
+		io_uring_cqe_seen(&ring, cqe);
+	}
+	return woken;
+}
+
+static void ring_lots_open(bool has_crew)
+{
+	if (io_uring_queue_init(PARKING_LOTS, &ring, 0))
+		exit(0);
+	lots_open(has_crew);
+	ring_wake(1);
+}
+
+static const struct parking by_ring = {
+	.open	= ring_lots_open,
+	.park	= park,
+	.wake	= ring_wake,
+	.empty	= parking_getppid,
+};
+
 static void wakes(void)
 {
 	parking_wakes(&by_futex);
+}
+
+static void wakes_of_a_word(void)
+{
+	parking_wakes(&by_word);
+}
+
+static void wakes_by_a_ring(void)
+{
+	parking_wakes(&by_ring);
 }
 
 static void round_trips(void)
@@ -183,10 +268,20 @@ int main(int argc, char **argv)
 		{ "blocks", blocks },
 		{ NULL, NULL },
 	};
+	static const struct bench_case one_word[] = {
+		{ "wakes", wakes_of_a_word },
+		{ NULL, NULL },
+	};
+	static const struct bench_case by_requests[] = {
+		{ "wakes", wakes_by_a_ring },
+		{ NULL, NULL },
+	};
 	static const struct bench_subject subjects[] = {
 		{ "wake", idle_wake },
 		{ "sleep", sleep },
 		{ "device", device },
+		{ "word", one_word },
+		{ "ring", by_requests },
 		{ NULL, NULL },
 	};
 
