@@ -18,6 +18,7 @@
 
 #define AREA_SIZE	(8UL << 20)	/* bytes; or one larger stack */
 #define AREA_NR_MAX	64
+#define CANARY_SIZE	(PL__STACK_NR_CANARIES * sizeof(uint64_t))
 #define CACHE_BYTES	(4UL << 20)	/* of stacks in a worker's cache */
 #define CACHE_NR_MAX	32
 #define WARM_NR_MAX	1024		/* with more, aging gives some back */
@@ -101,9 +102,15 @@ static void area_add_to_valgrind(struct pl__stack_pool *p,
 {
 	uint32_t i;
 
-	for (i = 0; i < p->nr_per_area; i++)
-		a->valgrind[i] = pl__valgrind_add(pl__stack_slot_at(p, a, i) +
-						  p->size, p->size);
+	char *base;
+
+	for (i = 0; i < p->nr_per_area; i++) {
+		base = pl__stack_slot_at(p, a, i) + p->size;
+		a->valgrind[i] = pl__valgrind_add(base, p->size);
+		pl__valgrind_no_access(base, p->size);
+		/* The guard, or what is below the canary. */
+		pl__valgrind_no_access(base - p->size, p->size - CANARY_SIZE);
+	}
 }
 
 static struct pl__stack_area *area_new(struct pl__stack_pool *p)
@@ -156,6 +163,7 @@ static struct pl__stack *stack_at(struct pl__stack_pool *p,
 	char *base = pl__stack_slot_at(p, a, i) + p->size;
 	struct pl__stack *st;
 
+	pl__valgrind_undefined(base, p->size);
 	st = (struct pl__stack *)(base + p->size) - 1;
 	*st = (struct pl__stack){
 		.base = base,

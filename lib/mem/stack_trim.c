@@ -24,6 +24,7 @@
 #include "mem/stack.h"
 #include "base/inject.h"
 #include "base/sys.h"
+#include "mem/valgrind.h"
 
 #include <sys/mman.h>
 
@@ -86,7 +87,11 @@ static size_t stack_clean(struct pl__stack_pool *p, struct pl__stack_area *a,
 {
 	char *from = pl__stack_slot_at(p, a, run.first);
 	char *to = pl__stack_slot_at(p, a, run.first + run.nr);
+	uint32_t i;
 
+	for (i = run.first; i < run.first + run.nr; i++)
+		pl__valgrind_no_access(pl__stack_slot_at(p, a, i) + p->size,
+				       p->size);
 	if (a->guarded & 1ULL << run.first)
 		from += p->size;
 	if (pl__advise(from, (size_t)(to - from), MADV_DONTNEED))

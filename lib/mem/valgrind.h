@@ -4,7 +4,8 @@
  *
  * Valgrind takes a stack pointer that moves a little for calls and returns:
  * after a switch to a stack nearby it would take the other stack's frames for
- * invalid.
+ * invalid.  And its search for leaks reads all memory that may be read: so a
+ * stack that no task uses, and that is as the kernel gave it, may not.
  */
 #ifndef PL_VALGRIND_H
 #define PL_VALGRIND_H
@@ -12,8 +13,8 @@
 #include "base/base.h"
 
 #if defined(__has_include)
-# if __has_include(<valgrind/valgrind.h>)
-#  include <valgrind/valgrind.h>
+# if __has_include(<valgrind/memcheck.h>)
+#  include <valgrind/memcheck.h>
 # endif
 #endif
 
@@ -35,6 +36,16 @@ static inline void pl__valgrind_del(uint32_t id)
 	VALGRIND_STACK_DEREGISTER(id);
 }
 
+static inline void pl__valgrind_no_access(char *low, size_t size)
+{
+	(void)VALGRIND_MAKE_MEM_NOACCESS(low, size);
+}
+
+static inline void pl__valgrind_undefined(char *low, size_t size)
+{
+	(void)VALGRIND_MAKE_MEM_UNDEFINED(low, size);
+}
+
 #else
 
 static inline bool pl__valgrind_is_on(void)
@@ -52,6 +63,18 @@ static inline uint32_t pl__valgrind_add(const char *low, size_t size)
 static inline void pl__valgrind_del(uint32_t id)
 {
 	(void)id;
+}
+
+static inline void pl__valgrind_no_access(char *low, size_t size)
+{
+	(void)low;
+	(void)size;
+}
+
+static inline void pl__valgrind_undefined(char *low, size_t size)
+{
+	(void)low;
+	(void)size;
 }
 
 #endif
