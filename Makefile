@@ -428,45 +428,7 @@ demo: ## an echo server of tasks under load
 	$(Q)$(MAKE) --no-print-directory -j$$(nproc) lib examples benches
 	$(Q)O='$(O)' scripts/demo
 
-# ---- compat ----
-
-# Of bthread's interface on this library: compat/bthread/README.md.  They need
-# what "scripts/setup brpc" installs, and BRPC, a checkout of apache/brpc.
-in_compat_bthread = +$(Q)$(MAKE) --no-print-directory \
-		   -f compat/bthread/Makefile O='$(O)' BRPC='$(BRPC)' \
-		   STOCK='$(STOCK)' RUNS='$(RUNS)' WORKERS='$(WORKERS)' \
-		   CASES='$(CASES)' VARIANT='$(VARIANT)' \
-		   KERNEL='$(KERNEL)' SMP='$(SMP)' \
-		   V='$(V)' VERSION='$(VERSION)' SOVERSION='$(SOVERSION)' \
-		   PREFIX='$(PREFIX)' LIBDIR='$(LIBDIR)' \
-		   INCLUDEDIR='$(INCLUDEDIR)' DESTDIR='$(DESTDIR)' \
-		   LIBURING_LIBS='$(LIBURING_LIBS)' $(1)
-
-.PHONY: brpc-bthread install-bthread check-bthread brpc check-brpc bench-brpc
-brpc-bthread: ## libparklot-bthread: bthread on parklot, for bRPC: BRPC=DIR
-	$(call in_compat_bthread,setup)
-	$(Q)$(MAKE) --no-print-directory lib
-	$(call in_compat_bthread,lib)
-install-bthread: brpc-bthread ## that, beside "make install": BRPC=DIR
-	$(call in_compat_bthread,install)
-check-bthread: ## bRPC's own tests of bthread: BRPC=DIR RUNS= WORKERS= STOCK=1 KERNEL= SMP=
-	$(call in_compat_bthread,setup)
-	$(if $(KERNEL),$(Q)scripts/setup bench-vm)
-	$(Q)$(MAKE) --no-print-directory lib
-	$(call in_compat_bthread,check)
-brpc: ## bRPC itself on parklot, and its examples: BRPC=DIR [STOCK=1]
-	$(call in_compat_bthread,setup)
-	$(Q)$(MAKE) --no-print-directory lib
-	$(call in_compat_bthread,brpc examples)
-bench-brpc: brpc ## beside stock bRPC, requests, latency, CPU: BRPC=DIR RUNS=5
-	$(call in_compat_bthread,load)
-	$(call in_compat_bthread,load STOCK=1)
-	$(Q)RUNS='$(RUNS)' compat/bthread/bench/compare \
-		$(O)/bthread/bench/load $(O)/bthread/stock/bench/load
-check-brpc: brpc ## its examples, its tests of servers, channels and HTTP: BRPC=DIR
-	$(call in_compat_bthread,check-examples)
-	$(call in_compat_bthread,check-servers)
-
+include compat/compat.mk
 include bench/bench.mk
 
 # ---- install ----
@@ -585,7 +547,7 @@ clean: ## what was built
 .PHONY: help
 help: ## this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' \
-		Makefile bench/bench.mk
+		Makefile bench/bench.mk compat/compat.mk
 	@printf '  %-15s %s\n' check-PART 'one part of check: scripts/check -l'
 	@printf '  %-15s %s\n' bench-SUBJECT 'one of bench/run'
 	@echo 'Variables: O= V=1 CC= CFLAGS= LDFLAGS= PREFIX= DESTDIR= KVER=' \

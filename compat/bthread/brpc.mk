@@ -52,6 +52,48 @@ $(BRPC_A): $(BRPC_O) $(PB_O) $(BASE) $(OWN) $(TAKEN_O) $(K)/sources
 .PHONY: brpc
 brpc: $(BRPC_A) $(PC)
 
+# ---- installed, for projects elsewhere ----
+
+BRPC_SO	:= $(O)/brpc/libbrpc.so
+BRPC_HEADERS := $(shell cd $(BRPC)/src && find brpc butil bvar bthread json2pb \
+		mcpack2pb -name '*.h' -o -name '*.hpp' -o -name '*.proto')
+BRPC_INCLUDE = $(DESTDIR)$(INCLUDEDIR)/parklot/brpc
+BRPC_VERSION := $(shell cat $(BRPC)/RELEASE_VERSION)
+# What changes structs that a program shares with the library.
+BRPC_DEFINES := $(filter -DBRPC_% -DBTHREAD_% -DBUTIL_%,$(DEFINES))
+empty	:=
+BRPC_CMAKE_DEFINES := $(subst $(empty) ,;,$(strip $(BRPC_DEFINES:-D%=%)))
+
+$(BRPC_SO): $(BRPC_A) $(O)/libparklot.so
+	$(call say,LD,$@)
+	$(Q)$(CXX) -shared -pthread -Wl,-soname,$(@F) -Wl,-z,nodelete -o $@ \
+		-Wl,--whole-archive $(BRPC_A) -Wl,--no-whole-archive \
+		$(LDFLAGS) -L$(O) -lparklot $(BRPC_LIBS)
+
+.PHONY: brpc-so install-brpc
+brpc-so: $(BRPC_SO)
+
+# Its headers, and those of bthread that stand in place of them.
+install-brpc: $(BRPC_SO) $(PB_H) $(B)/include/butil/config.h
+	$(INSTALL) -d $(DESTDIR)$(LIBDIR)/pkgconfig \
+		$(DESTDIR)$(LIBDIR)/cmake/brpc $(BRPC_INCLUDE)
+	$(INSTALL) -m 644 $(BRPC_A) $(DESTDIR)$(LIBDIR)/
+	$(INSTALL) -m 755 $(BRPC_SO) $(DESTDIR)$(LIBDIR)/
+	cd $(BRPC)/src && cp --parents $(BRPC_HEADERS) idl_options.proto \
+		$(abspath $(BRPC_INCLUDE))/
+	cd $(PB) && cp --parents $(PB_H:$(PB)/%=%) $(abspath $(BRPC_INCLUDE))/
+	cp $(B)/include/butil/config.h $(BRPC_INCLUDE)/butil/
+	cp $(HERE)/include/bthread/*.h $(BRPC_INCLUDE)/bthread/
+	for file in pkgconfig/brpc.pc cmake/brpc/brpc-config.cmake; do \
+		sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' \
+			-e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
+			-e 's|@VERSION@|$(BRPC_VERSION)|' \
+			-e 's|@DEFINES@|$(BRPC_DEFINES)|' \
+			-e 's|@CMAKE_DEFINES@|$(BRPC_CMAKE_DEFINES)|' \
+			-e 's|@LIBS@|$(BRPC_LIBS)|' $(HERE)/$${file##*/}.in \
+			>$(DESTDIR)$(LIBDIR)/$$file || exit; \
+	done
+
 -include $(BRPC_O:.o=.d) $(PB_O:.o=.d)
 
 # ---- its examples ----
