@@ -5,10 +5,12 @@
  *	load -port 0
  *	load -server ADDRESS -tasks 64 -bytes 64 -seconds 5 -blocking 10
  *
- * The second prints one line: requests a second, p50 and p99 of those that do
- * not block in us, CPU time of the server for each request in us, and errors.
+ * The second prints one line: requests a second, p50 and p99 in us of those
+ * that neither block nor compute, CPU time of the server for each request in
+ * us, and errors.
  */
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,8 +32,21 @@ DEFINE_int32(tasks, 64, "so many call at a time");
 DEFINE_int32(bytes, 64, "in a request, and in its answer");
 DEFINE_double(seconds, 5, "measured, after a fifth of that to get going");
 DEFINE_int32(blocking, 0, "percent of the requests block for 20 ms");
+DEFINE_int32(computing, 0, "percent of the requests compute for 10 ms");
+DEFINE_string(protocol, "baidu_std", "baidu_std or http");
+DEFINE_string(connection_type, "", "single, pooled or short; else the protocol's");
 
 static const int BLOCK_US = 20000;
+static const int COMPUTE_US = 10000;
+
+/* Of processor time: as much work, however many others run. */
+static int64_t cpu_us()
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return ts.tv_sec * 1000000LL + ts.tv_nsec / 1000;
+}
 
 class Echoes : public load::Load {
 	typedef google::protobuf::RpcController Controller;
@@ -44,6 +59,10 @@ class Echoes : public load::Load {
 
 		if (in->blocks())
 			usleep(BLOCK_US);
+		if (in->computes())
+			for (const int64_t from = cpu_us();
+			     cpu_us() < from + COMPUTE_US;)
+				;
 		out->set_data(in->data());
 	}
 
@@ -73,7 +92,7 @@ static int serve()
 	return 0;
 }
 
-/* Of one task; @us only of calls that do not block. */
+/* Of one task; @us only of calls that neither block nor compute. */
 struct Caller {
 	std::vector<int64_t> us;
 	int64_t nr = 0;
@@ -90,21 +109,23 @@ static void *call_on(void *p)
 	load::Call in;
 
 	in.set_data(std::string(FLAGS_bytes, 'x'));
-	/* Spread: not all of them block at a time. */
+	/* Spread: not all of them block, or compute, at a time. */
 	for (int64_t i = c->nth * 37; !is_over.load(); i++) {
 		const bool blocks = i % 100 < FLAGS_blocking;
+		const bool computes = i % 100 >= 100 - FLAGS_computing;
 		const int64_t begin = butil::cpuwide_time_us();
 		brpc::Controller control;
 		load::Call out;
 
 		in.set_blocks(blocks);
+		in.set_computes(computes);
 		stub->Echo(&control, &in, &out, nullptr);
 		if (control.Failed() || out.data().size() != in.data().size())
 			c->nr_errors++;
 		if (!is_measured.load())
 			continue;
 		c->nr++;
-		if (!blocks)
+		if (!blocks && !computes)
 			c->us.push_back(butil::cpuwide_time_us() - begin);
 	}
 	return nullptr;
@@ -148,6 +169,8 @@ static int load_it()
 
 	options.timeout_ms = 10000;
 	options.max_retry = 0;
+	options.protocol = FLAGS_protocol;
+	options.connection_type = FLAGS_connection_type;
 	if (channel.Init(FLAGS_server.c_str(), &options))
 		return 1;
 	stub = new load::Load_Stub(&channel);
