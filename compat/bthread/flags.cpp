@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * bthread's flags, so that command lines stay as they are.  What parklot cannot
- * do is refused; what has no meaning here is accepted, and says so in --help.
+ * bthread's flags, so that command lines and flagfiles stay as they are.  What
+ * has no effect here is accepted, with a line in the log if one would rely on
+ * it; --help says which these are.
  */
 #include <gflags/gflags.h>
 
@@ -9,27 +10,50 @@
 
 #include "bthread/bthread.h"
 #include "butil/logging.h"
+#include "cpus.h"
 #include "runtime.h"
 
-static bool refused(const char *flag)
+DECLARE_int32(task_group_ntags);
+DECLARE_string(cpu_set);
+
+/* What the start reads stays as it is then, whatever /flags asks for. */
+static bool is_late(const char *flag, bool is_another)
 {
-	LOG(ERROR) << "-" << flag << " is refused: not on parklot";
+	const bool is = is_another && __atomic_load_n(&bthread::g_task_control,
+						      __ATOMIC_ACQUIRE);
+
+	LOG_IF(ERROR, is) << "-" << flag << " is refused: set it before the "
+		"first task";
+	return is;
+}
+
+static bool tags_are_taken(const char *flag, int32_t nr)
+{
+	if (is_late(flag, nr != FLAGS_task_group_ntags))
+		return false;
+	LOG_IF(WARNING, nr > 1) << "-" << flag << "=" << nr << ": on parklot "
+		"tasks of all tags share the workers";
+	return nr >= 1;
+}
+
+static bool cpus_are_taken(const char *flag, const std::string &value)
+{
+	cpu_set_t cpus;
+
+	if (is_late(flag, value != FLAGS_cpu_set))
+		return false;
+	if (value.empty() || bthread::cpus_parse(value, &cpus))
+		return true;
+	LOG(ERROR) << "-" << flag << "=" << value << " names no processors: "
+		"0-3,5 or, by tags, 0:0-3;1:5";
 	return false;
 }
 
-static bool flag_is_off(const char *flag, bool is_on)
+static bool priority_is_taken(const char *flag, bool is_on)
 {
-	return !is_on || refused(flag);
-}
-
-static bool flag_is_one(const char *flag, int32_t nr)
-{
-	return nr == 1 || refused(flag);
-}
-
-static bool flag_is_empty(const char *flag, const std::string &value)
-{
-	return value.empty() || refused(flag);
+	LOG_IF(WARNING, is_on) << "-" << flag << " has no effect on parklot: "
+		"what events make ready runs oldest first";
+	return true;
 }
 
 DEFINE_int32(stack_size_small, 32768, "size of small stacks");
@@ -37,10 +61,12 @@ DEFINE_int32(stack_size_normal, 1048576, "size of normal stacks");
 DEFINE_int32(stack_size_large, 8388608, "size of large stacks");
 DEFINE_int32(event_dispatcher_num, 1, "Number of event dispatchers");
 
-DEFINE_int32(task_group_ntags, 1, "refused on parklot, but for 1");
-DEFINE_validator(task_group_ntags, flag_is_one);
-DEFINE_string(cpu_set, "", "refused on parklot");
-DEFINE_validator(cpu_set, flag_is_empty);
+DEFINE_int32(task_group_ntags, 1, "Number of tags; on parklot tasks of all "
+	     "tags share the workers");
+DEFINE_validator(task_group_ntags, tags_are_taken);
+DEFINE_string(cpu_set, "", "CPUs of the workers, such as 0-3,5: each worker "
+	      "is bound to one of them");
+DEFINE_validator(cpu_set, cpus_are_taken);
 
 DEFINE_int32(guard_page_size, 4096, "no effect on parklot");
 DEFINE_int32(tc_stack_small, 32, "no effect on parklot");
@@ -57,14 +83,24 @@ static bool concurrency_is_taken(const char *, int32_t nr)
 }
 
 DEFINE_int32(bthread_concurrency, 8 + BTHREAD_EPOLL_THREAD_NUM,
-	     "Number of workers; on parklot at most one for each processor "
-	     "runs at a time");
+	     "Number of workers that may run at a time; parklot lets as many "
+	     "of them run as pays");
 DEFINE_validator(bthread_concurrency, concurrency_is_taken);
 
-DEFINE_bool(enable_bthread_priority_queue, false, "refused on parklot");
-DEFINE_validator(enable_bthread_priority_queue, flag_is_off);
-DEFINE_bool(bthread_enable_cpu_clock_stat, false, "refused on parklot");
-DEFINE_validator(bthread_enable_cpu_clock_stat, flag_is_off);
+DEFINE_bool(enable_bthread_priority_queue, false, "no effect on parklot");
+DEFINE_validator(enable_bthread_priority_queue, priority_is_taken);
+
+DECLARE_bool(bthread_enable_cpu_clock_stat);
+
+static bool clock_is_taken(const char *flag, bool is_on)
+{
+	return !is_late(flag, is_on != FLAGS_bthread_enable_cpu_clock_stat);
+}
+
+DEFINE_bool(bthread_enable_cpu_clock_stat, false,
+	    "Count the CPU time of each task, for bthread_cpu_clock_ns() and "
+	    "/bthreads");
+DEFINE_validator(bthread_enable_cpu_clock_stat, clock_is_taken);
 
 static bool tag_is_taken(const char *, int32_t tag)
 {
@@ -72,7 +108,7 @@ static bool tag_is_taken(const char *, int32_t tag)
 }
 
 DEFINE_int32(bthread_current_tag, BTHREAD_TAG_INVALID,
-	     "The tag of -bthread_concurrency_by_tag; parklot has 0 only");
+	     "The tag of -bthread_concurrency_by_tag");
 DEFINE_validator(bthread_current_tag, tag_is_taken);
 
 static bool concurrency_by_tag_is_taken(const char *, int32_t nr)

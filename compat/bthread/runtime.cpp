@@ -4,18 +4,20 @@
  */
 #include "runtime.h"
 
-#include <sched.h>
-
 #include <mutex>
+#include <vector>
 
 #include "bthread/bthread.h"
+#include "bthread/task_group.h"
 #include "bthread/unstable.h"
 #include "butil/logging.h"
+#include "cpus.h"
 #include "vars.h"
 
 DECLARE_int32(stack_size_small);
 DECLARE_int32(stack_size_normal);
 DECLARE_int32(stack_size_large);
+DECLARE_string(cpu_set);
 
 namespace bthread {
 
@@ -26,6 +28,7 @@ TaskControl *g_task_control;
 static TaskControl the_control;
 static std::mutex concurrency_mutex;
 static bool concurrency_was_set;
+static std::vector<int> tag_workers;	/* of each tag; as many in all */
 static void (*worker_startfn)();
 static void (*tagged_worker_startfn)(bthread_tag_t);
 
@@ -34,9 +37,25 @@ int TaskControl::concurrency() const
 	return FLAGS_bthread_concurrency;
 }
 
-int TaskControl::concurrency(bthread_tag_t) const
+int TaskControl::concurrency(bthread_tag_t tag) const
 {
-	return FLAGS_bthread_concurrency;
+	std::lock_guard<std::mutex> lock(concurrency_mutex);
+
+	return tag_workers[tag];
+}
+
+/* The flag may be assigned at any time; the start is when it counts. */
+static int nr_tags()
+{
+	return __atomic_load_n(&g_task_control, __ATOMIC_ACQUIRE) ?
+	       (int)tag_workers.size() : FLAGS_task_group_ntags;
+}
+
+/* bthread has workers for each tag, in turn. */
+static void tags_share(int from, int to)
+{
+	for (; from < to; from++)
+		tag_workers[from % tag_workers.size()]++;
 }
 
 /* bRPC calls them in threads that do the work of workers. */
@@ -52,25 +71,12 @@ void run_tagged_worker_startfn(bthread_tag_t tag)
 		tagged_worker_startfn(tag);
 }
 
+/* A worker here serves all tags. */
 static void runtime_worker_start(void *)
 {
 	run_worker_startfn();
-	run_tagged_worker_startfn(BTHREAD_TAG_DEFAULT);
-}
-
-/*
- * bthread's number has to cover tasks that block their workers; parklot's is
- * how many run at a time, and it adds others for those that block.  So more
- * than there are processors are not wanted: 0, parklot's default.
- */
-static uint32_t runtime_nr_workers()
-{
-	const int nr = FLAGS_bthread_concurrency;
-	cpu_set_t cpus;
-
-	if (sched_getaffinity(0, sizeof(cpus), &cpus))
-		return 0;
-	return nr < CPU_COUNT(&cpus) ? nr : 0;
+	for (bthread_tag_t tag = 0; tag < nr_tags(); tag++)
+		run_tagged_worker_startfn(tag);
 }
 
 int runtime_start_slow()
@@ -81,30 +87,38 @@ int runtime_start_slow()
 
 	if (g_task_control)
 		return 0;
-	cfg.nr_workers = runtime_nr_workers();
+	cfg.nr_workers = FLAGS_bthread_concurrency;
 	cfg.max_workers = BTHREAD_MAX_CONCURRENCY + 256;
 	cfg.worker_start = runtime_worker_start;
 	cfg.stack_size[PL_STACK_NORMAL] = FLAGS_stack_size_normal;
 	cfg.stack_size[PL_STACK_SMALL] = FLAGS_stack_size_small;
 	cfg.stack_size[PL_STACK_LARGE] = FLAGS_stack_size_large;
-	err = pl_runtime_start(&cfg);
+	err = clock_start();
+	if (!err) {
+		CpusBound bound(FLAGS_cpu_set);
+
+		cfg.pin_workers = !!bound;
+		err = pl_runtime_start(&cfg);
+	}
 	LOG_IF(WARNING, err == -EALREADY) << "parklot runs already; the flags "
 		"of bthread have no effect";
 	if (err && err != -EALREADY) {
 		LOG(ERROR) << "Fail to start parklot: " << berror(-err);
 		return err;
 	}
-	vars_expose();
+	tag_workers.assign(FLAGS_task_group_ntags, 0);
+	tags_share(0, FLAGS_bthread_concurrency);
+	vars_expose(&the_control);
 	__atomic_store_n(&g_task_control, &the_control, __ATOMIC_RELEASE);
 	return 0;
 }
 
 bool tag_is_known(bthread_tag_t tag)
 {
-	if (tag == BTHREAD_TAG_INVALID || tag == BTHREAD_TAG_DEFAULT)
+	if (tag == BTHREAD_TAG_INVALID || (tag >= 0 && tag < nr_tags()))
 		return true;
-	LOG(ERROR) << "parklot has no groups of workers: tag " << tag
-		   << " is refused";
+	LOG(ERROR) << "tag " << tag << " is refused: -task_group_ntags is "
+		   << nr_tags();
 	return false;
 }
 
@@ -121,8 +135,26 @@ static int concurrency_set(int nr)
 	}
 	if (nr < FLAGS_bthread_concurrency)
 		return EPERM;
+	tags_share(FLAGS_bthread_concurrency, nr);
 	FLAGS_bthread_concurrency = nr;
-	return -pl_runtime_set_workers(runtime_nr_workers());
+	return -pl_runtime_set_workers(nr);
+}
+
+/* Of a tag that is known; as in bthread, it starts the workers. */
+static int concurrency_set_of(bthread_tag_t tag, int nr)
+{
+	int more;
+
+	if (runtime_start())
+		return EPERM;
+	std::lock_guard<std::mutex> lock(concurrency_mutex);
+	more = nr - tag_workers[tag];
+	if (more < 0 ||
+	    FLAGS_bthread_concurrency + more > BTHREAD_MAX_CONCURRENCY)
+		return EPERM;
+	tag_workers[tag] = nr;
+	FLAGS_bthread_concurrency += more;
+	return -pl_runtime_set_workers(FLAGS_bthread_concurrency);
 }
 
 }  // namespace bthread
@@ -145,21 +177,23 @@ int bthread_setconcurrency(int nr)
 
 int bthread_getconcurrency_by_tag(bthread_tag_t tag)
 {
-	if (!bthread::g_task_control || !bthread::tag_is_known(tag))
+	if (!bthread::g_task_control || tag == BTHREAD_TAG_INVALID ||
+	    !bthread::tag_is_known(tag))
 		return EPERM;
-	return bthread_getconcurrency();
+	return bthread::g_task_control->concurrency(tag);
 }
 
 int bthread_setconcurrency_by_tag(int nr, bthread_tag_t tag)
 {
 	if (tag == BTHREAD_TAG_INVALID)
 		return 0;
-	return bthread::tag_is_known(tag) ? bthread_setconcurrency(nr) : EINVAL;
-}
-
-bthread_tag_t bthread_self_tag(void)
-{
-	return BTHREAD_TAG_DEFAULT;
+	if (!bthread::tag_is_known(tag))
+		return EINVAL;
+	if (nr < BTHREAD_MIN_CONCURRENCY || nr > BTHREAD_MAX_CONCURRENCY) {
+		LOG(ERROR) << "Invalid concurrency_by_tag=" << nr;
+		return EINVAL;
+	}
+	return bthread::concurrency_set_of(tag, nr);
 }
 
 int bthread_set_worker_startfn(void (*fn)())
@@ -183,11 +217,6 @@ void bthread_stop_world()
 {
 	LOG(ERROR) << "bthread_stop_world: refused on parklot: end your tasks, "
 		"then call pl_runtime_stop()";
-}
-
-uint64_t bthread_cpu_clock_ns(void)
-{
-	return 0;
 }
 
 }  // extern "C"

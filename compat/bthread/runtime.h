@@ -29,6 +29,13 @@ static inline int runtime_start()
 /* tag_is_known() - whether tasks may have @tag; else says so in the log */
 bool tag_is_known(bthread_tag_t tag);
 
+/* clock_start() - count CPU time of tasks, if the flag is set; 0 or -errno */
+int clock_start();
+bool clock_is_on();
+
+/* The CPU time of the calling thread, ns. */
+uint64_t clock_of_thread_ns();
+
 }  // namespace bthread
 
 #endif  // PARKLOT_BTHREAD_RUNTIME_H

@@ -11,6 +11,7 @@
 #include "bthread/unstable.h"
 #include "butil/logging.h"
 #include "butil/object_pool.h"
+#include "butil/time.h"
 #include "keep_errno.h"
 #include "runtime.h"
 #include "task_table.h"
@@ -25,6 +26,7 @@ struct Start {
 	void *(*fn)(void *);
 	void *arg;
 	void *span;
+	bthread_tag_t tag;
 	bthread_attr_t attr;
 };
 
@@ -59,6 +61,11 @@ TaskMeta *TaskGroup::current_task() const
 	return task_table_get(pl_self());
 }
 
+bthread_tag_t TaskGroup::tag() const
+{
+	return current_task()->tag;
+}
+
 TaskControl *TaskGroup::control() const
 {
 	return g_task_control;
@@ -75,6 +82,11 @@ static TaskMeta *task_begin(const Start *s)
 
 	m->attr = s->attr;
 	m->priority_index = -1;
+	m->tag = s->tag;
+	m->start_ns = butil::cpuwide_time_ns();
+	m->cpu_ns.store(0, butil::memory_order_relaxed);
+	m->nswitch.store(0, butil::memory_order_relaxed);
+	m->cpu_since_ns = clock_is_on() ? clock_of_thread_ns() : 0;
 	m->fn = s->fn;
 	m->arg = s->arg;
 	m->local_storage = LOCAL_STORAGE_INIT;
@@ -172,6 +184,8 @@ static int task_start(bthread_t *tid, const bthread_attr_t *attr,
 	s->fn = fn;
 	s->arg = arg;
 	s->attr = attr ? *attr : BTHREAD_ATTR_NORMAL;
+	s->tag = s->attr.tag == BTHREAD_TAG_INVALID ? bthread_self_tag() :
+						      s->attr.tag;
 	s->span = span_to_inherit(s->attr.flags);
 	LOG_IF(INFO, s->attr.flags & BTHREAD_LOG_START_AND_FINISH)
 		<< "Starting a bthread of " << (void *)fn;
@@ -293,6 +307,14 @@ int bthread_stopped(bthread_t tid)
 bthread_t bthread_self(void)
 {
 	return pl_self();
+}
+
+/* A task has the tag of the one that started it, unless it was given one. */
+bthread_tag_t bthread_self_tag(void)
+{
+	const bthread_t self = pl_self();
+
+	return self ? bthread::task_table_get(self)->tag : BTHREAD_TAG_DEFAULT;
 }
 
 int bthread_equal(bthread_t a, bthread_t b)

@@ -11,6 +11,8 @@
 #include <ostream>
 
 #include "bthread/bthread.h"
+#include "butil/time.h"
+#include "runtime.h"
 
 namespace bthread {
 
@@ -70,7 +72,14 @@ void print_task(std::ostream &os, bthread_t tid, bool, bool is_one_of_all)
 	os << "bthread=" << tid << " :\nstop=" << TaskGroup::is_stopped(tid)
 	   << "\nfn=" << (void *)m->fn << "\narg=" << m->arg
 	   << "\nattr={stack_type=" << attr.stack_type << " flags="
-	   << attr.flags << " name=" << attr.name << "}\n";
+	   << attr.flags << " specified_tag=" << attr.tag << " name="
+	   << attr.name << " keytable_pool=" << attr.keytable_pool
+	   << "}\nhas_tls=" << !!m->local_storage.keytable
+	   << "\nuptime_ns=" << butil::cpuwide_time_ns() - m->start_ns;
+	if (clock_is_on())
+		os << "\ncputime_ns=" << m->cpu_ns.load() << "\nnswitch="
+		   << m->nswitch.load();
+	os << "\n\n";
 }
 
 void print_living_tasks(std::ostream &os, bool)

@@ -49,17 +49,64 @@ static int64_t nr_wakes(void *)
 	return stat_now().wakes;
 }
 
+static int64_t nr_timers_added(void *)
+{
+	return stat_now().timers_added;
+}
+
+static int64_t nr_timers_fired(void *)
+{
+	return stat_now().timers_fired;
+}
+
+static double timers_busy_s(void *)
+{
+	return stat_now().timer_busy_ns / 1e9;
+}
+
+/* CPU time of all workers, those that have ended among them. */
+static double workers_busy_s(void *)
+{
+	struct pl_stat_worker st = PL_STAT_WORKER_INIT;
+	uint64_t ns = 0;
+
+	for (uint32_t i = 0; !pl_stat_worker(i, &st); i++)
+		ns += st.cpu_ns;
+	return ns / 1e9;
+}
+
+static void print_status(std::ostream &os, void *control)
+{
+	((TaskControl *)control)->print_rq_sizes(os);
+}
+
+template <typename T> static void expose_rate(const char *name, T (*fn)(void *))
+{
+	typedef bvar::PassiveStatus<T> Value;
+
+	new bvar::PerSecond<Value>(name, new Value(fn, nullptr));
+}
+
 /* They are read until the very end of the program. */
-void vars_expose()
+void vars_expose(TaskControl *control)
 {
 	typedef bvar::PassiveStatus<int64_t> Value;
-	static Value *switches = new Value(nr_switches, nullptr);
-	static Value *wakes = new Value(nr_wakes, nullptr);
 
 	new Value("bthread_count", nr_tasks, nullptr);
 	new Value("bthread_worker_count", nr_workers, nullptr);
-	new bvar::PerSecond<Value>("bthread_switch_second", switches);
-	new bvar::PerSecond<Value>("bthread_signal_second", wakes);
+	new bvar::PassiveStatus<std::string>("bthread_group_status",
+					     print_status, control);
+	expose_rate("bthread_worker_usage", workers_busy_s);
+	expose_rate("bthread_switch_second", nr_switches);
+	expose_rate("bthread_signal_second", nr_wakes);
+	expose_rate("bthread_timer_usage", timers_busy_s);
+	expose_rate("bthread_timer_scheduled_second", nr_timers_added);
+	expose_rate("bthread_timer_triggered_second", nr_timers_fired);
+	if (FLAGS_task_group_ntags > 1)
+		return;
+	new Value("bthread_count_0", nr_tasks, nullptr);
+	new Value("bthread_worker_count_0", nr_workers, nullptr);
+	expose_rate("bthread_worker_usage_0", workers_busy_s);
 }
 
 }  // namespace bthread

@@ -8,7 +8,7 @@
 namespace bthread {
 
 /* vars_expose() - once, with the start of the runtime */
-void vars_expose();
+void vars_expose(class TaskControl *control);
 
 }  // namespace bthread
 

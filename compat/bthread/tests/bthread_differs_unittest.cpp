@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * What bthread can and parklot cannot: it is refused, and the log says so.
+ * What bthread can and parklot cannot: it is refused, or has no effect, and the
+ * log says so.
  */
 #include <errno.h>
 
@@ -117,22 +118,28 @@ TEST(RefusedTest, concurrency_of_other_tag_is_refused)
 	EXPECT_EQ(nr, bthread_getconcurrency());
 }
 
-TEST(RefusedTest, flags_are_refused)
+TEST(RefusedTest, wrong_values_are_refused)
 {
-	expect_refused("task_group_ntags", "2", "-task_group_ntags is refused");
-	expect_refused("cpu_set", "0-1", "-cpu_set is refused");
-	expect_refused("enable_bthread_priority_queue", "true",
-		       "-enable_bthread_priority_queue is refused");
-	expect_refused("bthread_enable_cpu_clock_stat", "true",
-		       "-bthread_enable_cpu_clock_stat is refused");
+	for (const char *cpus : { "x", "1-", "2-1", "0:", "0;1", "a:1", "1:2;3",
+				  "0,,1", "4096" }) {
+		Log log;
+
+		EXPECT_EQ("", google::SetCommandLineOption("cpu_set", cpus));
+		EXPECT_TRUE(log.has("names no processors")) << cpus;
+	}
 	expect_refused("bthread_current_tag", "1", "tag 1 is refused");
+	EXPECT_EQ("", google::SetCommandLineOption("task_group_ntags", "0"));
 }
 
-TEST(RefusedTest, flags_as_parklot_is_are_taken)
+TEST(RefusedTest, what_has_no_effect_is_said)
 {
-	EXPECT_NE("", google::SetCommandLineOption("task_group_ntags", "1"));
-	EXPECT_NE("", google::SetCommandLineOption("cpu_set", ""));
-	EXPECT_NE("", google::SetCommandLineOption("bthread_current_tag", "0"));
+	Log log;
+
+	EXPECT_NE("", google::SetCommandLineOption("task_group_ntags", "2"));
+	EXPECT_TRUE(log.has("tasks of all tags share the workers"));
+	EXPECT_NE("", google::SetCommandLineOption(
+		"enable_bthread_priority_queue", "true"));
+	EXPECT_TRUE(log.has("-enable_bthread_priority_queue has no effect"));
 }
 
 TEST(RefusedTest, stop_world_leaves_tasks_alone)

@@ -31,7 +31,7 @@ public:
 	bthread_t current_tid() const { return pl_self(); }
 	bool is_current_main_task() const { return false; }
 	bool is_current_pthread_task() const;
-	bthread_tag_t tag() const { return BTHREAD_TAG_DEFAULT; }
+	bthread_tag_t tag() const;
 	TaskControl *control() const;
 
 	/* A hint of bRPC's mutex: it spins for a moment if this is 0. */

@@ -62,12 +62,20 @@ inline LocalStorage *tls_bls_ptr()
  *
  * tid	the task that began last; all below but stopped is its own
  * stopped	the task of this slot that was stopped last
+ * start_ns	when it began, by butil::cpuwide_time_ns()
+ * cpu_ns, nswitch	up to its last switch, if they are counted
+ * cpu_since_ns	of its thread, when it went on
  */
 struct TaskMeta {
 	butil::atomic<bthread_t> tid;
 	butil::atomic<bthread_t> stopped;
 	bthread_attr_t attr;
 	int priority_index;
+	bthread_tag_t tag;
+	int64_t start_ns;
+	butil::atomic<uint64_t> cpu_ns;
+	butil::atomic<uint64_t> nswitch;
+	uint64_t cpu_since_ns;
 	void *(*fn)(void *);
 	void *arg;
 	LocalStorage local_storage;
