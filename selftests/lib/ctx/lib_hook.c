@@ -7,8 +7,6 @@
 
 #include "rt.h"
 
-#include <locale.h>
-
 #define NR_TASKS	16
 #define NR_ROUNDS	500
 
@@ -70,27 +68,16 @@ static void keep_number_and_exit(void *arg)
 	pl_exit();
 }
 
-static void run_all(void (*fn)(void *), void *const *args, uint32_t stack)
-{
-	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
-	pl_task_t t[NR_TASKS];
-	int i;
-
-	opts.stack = stack;
-	for (i = 0; i < NR_TASKS; i++)
-		ASSERT_EQ(0, pl_spawn(&t[i], fn, args[i], &opts));
-	for (i = 0; i < NR_TASKS; i++)
-		join(t[i]);
-}
-
+/* Each with a number of its own. */
 static void run_numbered(void (*fn)(void *), uint32_t stack)
 {
-	void *args[NR_TASKS];
-	int i;
+	pl_task_t t[NR_TASKS];
+	intptr_t i;
 
 	for (i = 0; i < NR_TASKS; i++)
-		args[i] = (void *)(intptr_t)(1000 * (i + 1));
-	run_all(fn, args, stack);
+		t[i] = spawn_as(stack, fn, (void *)(1000 * (i + 1)));
+	for (i = 0; i < NR_TASKS; i++)
+		join(t[i]);
 }
 
 RT_FIXTURE(hook)
@@ -227,50 +214,6 @@ TEST_F(hook, bad_or_too_many_hooks_are_refused)
 	nr_saves = 0;
 	run_sleeper();
 	EXPECT_EQ(2 * PL_HOOKS_MAX, nr_saves);
-}
-
-/* ---- uselocale() ---- */
-
-static void *locale_save(void)
-{
-	return (void *)uselocale(LC_GLOBAL_LOCALE);
-}
-
-static void locale_restore(void *state)
-{
-	uselocale((locale_t)state);
-}
-
-static void keep_locale(void *arg)
-{
-	locale_t mine = (locale_t)arg;
-	int i;
-
-	nr_lost += uselocale((locale_t)0) != LC_GLOBAL_LOCALE;
-	for (i = 0; i < NR_ROUNDS; i++) {
-		uselocale(mine);
-		if (i % 16)
-			pl_yield();
-		else
-			pl_sleep(1000);
-		nr_lost += uselocale((locale_t)0) != mine;
-	}
-}
-
-TEST_F(hook, locale_goes_with_the_task)
-{
-	void *locales[NR_TASKS];
-	int i;
-
-	start_with(4, 4);
-	ASSERT_EQ(0, pl_hook_add(locale_save, locale_restore, NULL));
-	for (i = 0; i < NR_TASKS; i++)
-		locales[i] = i % 2 ? LC_GLOBAL_LOCALE :
-			     newlocale(LC_ALL_MASK, "C", (locale_t)0);
-	run_all(keep_locale, locales, PL_STACK_NORMAL);
-	EXPECT_EQ(0, nr_lost);
-	for (i = 0; i < NR_TASKS; i += 2)
-		freelocale((locale_t)locales[i]);
 }
 
 TEST_HARNESS_MAIN

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * lib/ctx/switch: what a switch keeps, on one thread and across threads; what
- * becomes of the stacks.
+ * becomes of the stacks; where the walk up a stack ends.
  */
 #include "kselftest_harness.h"
 
 #include "ctx.h"
 #include "lib.h"
+
+#include <execinfo.h>
 
 /*
  * switch_with_regs() puts @in into every register that a callee keeps,
@@ -325,63 +327,6 @@ TEST(new_context_starts_with_an_aligned_stack)
 	stack_free(stack);
 }
 
-#define NR_RING		500
-
-struct ring_ctx {
-	struct pl__ctx	ctx;
-	struct ring_ctx	*next;
-	struct pl__ctx	*back;
-	void		*stack;
-	unsigned int	rounds;
-};
-
-/* Deeper each round, so that each context parks in frames of its own. */
-static __attribute__((noinline)) unsigned int
-ring_round(struct ring_ctx *r, unsigned int depth)
-{
-	volatile unsigned int local[4] = { depth, depth, depth, depth };
-
-	if (r->next)
-		pl__ctx_switch(&r->ctx, &r->next->ctx);
-	else
-		pl__ctx_switch(&r->ctx, r->back);
-	r->rounds++;
-	if (depth == 20)
-		return local[0];
-	return ring_round(r, depth + 1) + local[depth % 4];
-}
-
-static void ring_entry(void *arg)
-{
-	struct ring_ctx *r = arg;
-
-	for (;;)
-		r->rounds += ring_round(r, 1) == 210 ? 0 : 1 << 20;
-}
-
-TEST(many_contexts_switch_in_a_ring)
-{
-	static struct ring_ctx ring[NR_RING];
-	struct pl__ctx self;
-	unsigned int i;
-
-	pl__ctx_thread(&self);
-	for (i = 0; i < NR_RING; i++) {
-		ring[i].next = i + 1 < NR_RING ? &ring[i + 1] : NULL;
-		ring[i].back = &self;
-		ring[i].stack = stack_new();
-		pl__ctx_init(&ring[i].ctx, ring[i].stack, STACK_SIZE,
-			     ring_entry, &ring[i]);
-	}
-	for (i = 0; i < 101; i++)
-		pl__ctx_switch(&self, &ring[0].ctx);
-	for (i = 0; i < NR_RING; i++) {
-		EXPECT_EQ(100, ring[i].rounds);
-		pl__ctx_fini(&ring[i].ctx);
-		stack_free(ring[i].stack);
-	}
-}
-
 struct last_ctx {
 	struct pl__ctx	ctx;
 	struct pl__ctx	*back;
@@ -470,6 +415,63 @@ TEST(context_that_never_ran_can_be_dropped)
 		EXPECT_NE(NULL, ctx.sp);
 		pl__ctx_fini(&ctx);
 	}
+	stack_free(stack);
+}
+
+/* ---- where the walk up a stack ends ---- */
+
+/* The end of a walk: pl__ctx_boot() and no caller above it. */
+void pl__ctx_boot(void);
+
+static bool is_boot(const void *pc)
+{
+	uintptr_t start = (uintptr_t)pl__ctx_boot;
+
+	return (uintptr_t)pc > start && (uintptr_t)pc <= start + 32;
+}
+
+struct walk_ctx {
+	struct pl__ctx	ctx;
+	struct pl__ctx	*back;
+	void		*pcs[64];
+	int		nr;
+};
+
+static __attribute__((noinline)) void walk_deep(struct walk_ctx *w, int depth)
+{
+	if (depth)
+		walk_deep(w, depth - 1);
+	else
+		w->nr = backtrace(w->pcs, ARRAY_SIZE(w->pcs));
+	__asm__ volatile("" ::: "memory");
+}
+
+static void walk_entry(void *arg)
+{
+	struct walk_ctx *w = arg;
+
+	for (;;) {
+		walk_deep(w, 10);
+		pl__ctx_switch(&w->ctx, w->back);
+	}
+}
+
+TEST(backtrace_ends_at_the_bottom)
+{
+	struct walk_ctx w = { .nr = 0 };
+	void *stack = stack_new();
+	struct pl__ctx self;
+
+	pl__ctx_thread(&self);
+	w.back = &self;
+	pl__ctx_init(&w.ctx, stack, STACK_SIZE, walk_entry, &w);
+	pl__ctx_switch(&self, &w.ctx);
+	/* Eleven times walk_deep(), the entry, the bottom. */
+	ASSERT_GE(w.nr, 13);
+	EXPECT_LE(w.nr, 16);
+	EXPECT_TRUE(is_boot(w.pcs[w.nr - 1]));
+	EXPECT_FALSE(is_boot(w.pcs[w.nr - 2]));
+	pl__ctx_fini(&w.ctx);
 	stack_free(stack);
 }
 
