@@ -82,48 +82,6 @@ static void thief(unsigned int nth, void *arg)
 	} while (!over || !pl__deque_empty(&r->deque));
 }
 
-TEST(owner_takes_the_newest_and_thieves_the_oldest)
-{
-	struct pl__deque d;
-	int a, b, c;
-
-	ASSERT_EQ(0, pl__deque_init(&d, 4));
-	EXPECT_EQ(NULL, pl__deque_pop(&d));
-	EXPECT_EQ(NULL, pl__deque_steal(&d));
-	EXPECT_TRUE(pl__deque_push(&d, &a));
-	EXPECT_TRUE(pl__deque_push(&d, &b));
-	EXPECT_TRUE(pl__deque_push(&d, &c));
-	EXPECT_EQ(&c, pl__deque_pop(&d));
-	EXPECT_EQ(&a, pl__deque_steal(&d));
-	EXPECT_EQ(&b, pl__deque_pop(&d));
-	EXPECT_EQ(NULL, pl__deque_pop(&d));
-	EXPECT_EQ(NULL, pl__deque_steal(&d));
-	pl__deque_fini(&d);
-}
-
-TEST(length_counts_the_elements)
-{
-	struct pl__deque d;
-	char p[100];
-	size_t i;
-
-	ASSERT_EQ(0, pl__deque_init(&d, 0));
-	EXPECT_TRUE(pl__deque_empty(&d));
-	for (i = 0; i < 100; i++) {
-		EXPECT_EQ(i, pl__deque_len(&d));
-		EXPECT_TRUE(pl__deque_push(&d, &p[i]));
-		EXPECT_FALSE(pl__deque_empty(&d));
-	}
-	for (i = 100; i; i -= 2) {
-		EXPECT_EQ(i, pl__deque_len(&d));
-		EXPECT_NE(NULL, pl__deque_pop(&d));
-		EXPECT_NE(NULL, pl__deque_steal(&d));
-	}
-	EXPECT_TRUE(pl__deque_empty(&d));
-	EXPECT_EQ(0, pl__deque_len(&d));
-	pl__deque_fini(&d);
-}
-
 /* From every place of the ring at which growing may find it. */
 TEST(growing_keeps_elements_and_order)
 {
@@ -278,12 +236,27 @@ TEST(shrinking_keeps_elements_and_order)
 	pl__deque_fini(&d);
 }
 
-/* How the owner goes on until all were pushed; *i is how many were. */
-typedef void (*go_on_fn)(struct __test_metadata *_metadata, struct race *r,
-			 size_t *i, uint64_t *rnd);
+/* Pops some, or all that the thieves have left. */
+static void push_and_pop(struct __test_metadata *_metadata, struct race *r,
+			 size_t *i, uint64_t *rnd)
+{
+	struct element *e;
+	size_t n;
 
-/* The owner goes on against thieves: each element is taken once. */
-static void owner_and_thieves(struct __test_metadata *_metadata, go_on_fn go_on)
+	n = next_random(rnd) % (8 * PL__DEQUE_KEEP);
+	for (; n && *i < r->nr; n--, ++*i)
+		ASSERT_TRUE(push(r, *i));
+	for (n = next_random(rnd) % (16 * PL__DEQUE_KEEP); n; n--) {
+		e = pl__deque_pop(&r->deque);
+		if (!e)
+			break;
+		take(r, e);
+	}
+	pl__deque_trim(&r->deque);
+}
+
+/* Thieves that are late look into pages that were given back. */
+TEST(resizing_queue_gives_each_element_once)
 {
 	size_t i = 0, nr = ROUNDS(1000000);
 	uint64_t rnd = 1;
@@ -293,54 +266,10 @@ static void owner_and_thieves(struct __test_metadata *_metadata, go_on_fn go_on)
 	race_init(_metadata, &r, nr);
 	team_start(&team, NR_THIEVES, thief, &r);
 	while (i < nr)
-		go_on(_metadata, &r, &i, &rnd);
+		push_and_pop(_metadata, &r, &i, &rnd);
 	r.over = true;
 	team_join(&team);
 	race_check(_metadata, &r);
-}
-
-static void push_some(struct __test_metadata *_metadata, struct race *r,
-		      size_t *i, size_t nr)
-{
-	for (; nr && *i < r->nr; nr--, ++*i)
-		ASSERT_TRUE(push(r, *i));
-}
-
-static void push_and_pop(struct __test_metadata *_metadata, struct race *r,
-			 size_t *i, uint64_t *rnd)
-{
-	struct element *e;
-	size_t n;
-
-	push_some(_metadata, r, i, next_random(rnd) % 300);
-	for (n = next_random(rnd) % 200; n; n--) {
-		e = pl__deque_pop(&r->deque);
-		if (!e)
-			break;
-		take(r, e);
-	}
-}
-
-TEST(growing_queue_gives_each_element_once)
-{
-	owner_and_thieves(_metadata, push_and_pop);
-}
-
-static void push_and_empty(struct __test_metadata *_metadata, struct race *r,
-			   size_t *i, uint64_t *rnd)
-{
-	struct element *e;
-
-	push_some(_metadata, r, i, next_random(rnd) % (8 * PL__DEQUE_KEEP));
-	while ((e = pl__deque_pop(&r->deque)))
-		take(r, e);
-	pl__deque_trim(&r->deque);
-}
-
-/* Thieves that are late look into pages that were given back. */
-TEST(resizing_queue_gives_each_element_once)
-{
-	owner_and_thieves(_metadata, push_and_empty);
 }
 
 /*
