@@ -77,22 +77,4 @@ TEST_F(sleep, cancel_ends_all_later_sleeps)
 	run_as(PL_STACK_WORKER, cancel_self_first, NULL);
 }
 
-static void is_not_cancelled(void *arg)
-{
-	(void)arg;
-	EXPECT_FALSE(pl_cancelled());
-	EXPECT_EQ(0, pl_sleep(1));
-}
-
-TEST_F(sleep, cancel_does_not_reach_the_next_task_of_the_slot)
-{
-	int i;
-
-	for (i = 0; i < 100; i++) {
-		run_in_task(cancel_self_first, NULL);
-		run_in_task(is_not_cancelled, NULL);
-	}
-	EXPECT_FALSE(pl_cancelled());
-}
-
 TEST_HARNESS_MAIN

@@ -268,6 +268,50 @@ TEST_F_TIMEOUT(word, requeue_racing_wakes_loses_no_waiter, 120)
 	mixed_join(&waiters);
 }
 
+/* ---- deadlines in the past ---- */
+
+static struct pl_rwlock locked;
+static atomic_bool has_run;
+
+static void run_behind(void *arg)
+{
+	(void)arg;
+	has_run = true;
+}
+
+static int wait_expired(int kind)
+{
+	if (!kind)
+		return pl_word_wait(&word, 0, pl_now());
+	if (kind == 1)
+		return pl_rwlock_rdlock_until(&locked, pl_now());
+	EXPECT_EQ(0, pl_sleep_until(pl_now()));
+	return -ETIMEDOUT;
+}
+
+static void expire_in_a_loop(void *arg)
+{
+	struct patience p = { 0, 0 };
+	int kind;
+
+	(void)arg;
+	for (kind = 0; kind < 3; kind++) {
+		has_run = false;
+		spawn(run_behind, NULL);
+		while (!has_run && is_patient(&p))
+			EXPECT_EQ(-ETIMEDOUT, wait_expired(kind));
+		EXPECT_TRUE(has_run);
+	}
+}
+
+/* Objects wait on words; only rwlocks and sleeps look by themselves. */
+TEST_F(word, expired_waits_in_a_loop_let_others_run)
+{
+	start_with(1, 1);
+	pl_rwlock_wrlock(&locked);
+	run_in_task(expire_in_a_loop, NULL);
+}
+
 /* ---- timers of waits ---- */
 
 static void lock_all_timers(void)
