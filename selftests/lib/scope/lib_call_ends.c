@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What ends each public call that waits: its deadline, an interrupt, a cancel
- * and the stop; and that a late wake of what lay there before does not.
+ * What ends each public call that waits: its deadline, that of a scope, an
+ * interrupt, a cancel and the stop; and that a late wake of what lay there
+ * before does not.
  */
 #include "kselftest_harness.h"
 
@@ -45,6 +46,33 @@ TEST_F(call_ends, deadline_ends_each_call_that_has_one)
 		run_as(PL_STACK_NORMAL, wait_past_deadline, (void *)k);
 		run_as(PL_STACK_WORKER, wait_past_deadline, (void *)k);
 		mixed_run(0, 1, wait_past_deadline, (void *)k);
+	}
+}
+
+/* ---- the deadline of a scope ---- */
+
+static void wait_in_scope(void *arg)
+{
+	struct pl_scope s = PL_SCOPE_INIT;
+	uint64_t deadline_ns = in_ms(3);
+
+	EXPECT_EQ(0, pl_scope_enter(&s, deadline_ns, 0));
+	expect_ret(arg, -ECANCELED);
+	EXPECT_LE(deadline_ns, pl_now());
+	EXPECT_EQ(-ETIMEDOUT, pl_scope_leave(&s));
+}
+
+TEST_F(call_ends, deadline_of_a_scope_ends_each_call_in_it)
+{
+	const struct kind *k;
+
+	for_each_kind(k) {
+		run_as(PL_STACK_NORMAL, wait_in_scope, (void *)k);
+		until_no_fillers(1);
+		run_as(PL_STACK_WORKER, wait_in_scope, (void *)k);
+		until_no_fillers(1);
+		mixed_run(0, 1, wait_in_scope, (void *)k);
+		until_no_fillers(1);
 	}
 }
 
@@ -147,6 +175,100 @@ TEST_F(call_ends, call_is_or_is_not_a_point_of_cancellation)
 		fd = dup(never[0]);
 		ASSERT_LE(0, fd);
 		run_as(cls, call_when_cancelled, &fd);
+	}
+}
+
+/* ---- calls that are no points of cancellation ---- */
+
+static struct pl_once once;
+static atomic_bool may_pass, is_in_once;
+
+static void run_once(void *arg)
+{
+	is_in_once = true;
+	while (!atomic_load((atomic_bool *)arg))
+		pl_yield();
+}
+
+static void pass_once(void *arg)
+{
+	EXPECT_EQ(0, pl_once(&once, run_once, arg));
+}
+
+static struct pl_rwlock other;
+static atomic_int nr_passed;
+
+/* By then it was cancelled by its scope. */
+static void take_locks(void *arg)
+{
+	struct pl_scope s = PL_SCOPE_INIT;
+
+	(void)arg;
+	EXPECT_EQ(0, pl_scope_enter(&s, in_ms(1), 0));
+	EXPECT_EQ(-ECANCELED, pl_sleep_until(PL_FOREVER));
+	nr_passed = 1;
+	pl_mutex_lock(&locked);
+	nr_passed = 2;
+	pl_rwlock_rdlock(&rwlock);
+	nr_passed = 3;
+	pl_rwlock_wrlock(&other);
+	nr_passed = 4;
+	pass_once(&may_pass);
+	nr_passed = 5;
+	pl_mutex_unlock(&locked);
+	pl_rwlock_rdunlock(&rwlock);
+	pl_rwlock_wrunlock(&other);
+	EXPECT_EQ(-ETIMEDOUT, pl_scope_leave(&s));
+	EXPECT_EQ(-ECANCELED, pl_sleep_until(0));
+}
+
+/* It waits, and goes on to wait though it is interrupted and cancelled. */
+static void expect_patient(pl_task_t t, int nr)
+{
+	int i;
+
+	ASSERT_TRUE(UNTIL(nr_passed == nr));
+	ASSERT_TRUE(UNTIL(is_waiting(t)));
+	EXPECT_EQ(0, pl_interrupt(t));
+	EXPECT_EQ(0, pl_cancel(t));
+	/* Nor does a late wake of what lay there before end it. */
+	for (i = 0; i < 5; i++) {
+		wake_late(t);
+		ASSERT_TRUE(UNTIL(is_waiting(t)));
+	}
+	EXPECT_EQ(-ETIMEDOUT, pl_join_until(t, in_ms(1)));
+	EXPECT_EQ(nr, nr_passed);
+	ASSERT_TRUE(is_waiting(t));
+}
+
+TEST_F(call_ends, locks_without_a_deadline_are_waited_for)
+{
+	pl_task_t first, t;
+	uint32_t cls;
+
+	for (cls = 0; cls <= PL_STACK_WORKER; cls++) {
+		memset(&once, 0, sizeof(once));
+		may_pass = is_in_once = false;
+		nr_passed = 0;
+		first = spawn(pass_once, &may_pass);
+		/* Else the other may be the first, and wait for nobody. */
+		ASSERT_TRUE(UNTIL(is_in_once));
+		pl_rwlock_wrlock(&other);
+		t = spawn_as(cls, take_locks, NULL);
+		expect_patient(t, 1);
+		pl_mutex_unlock(&locked);
+		expect_patient(t, 2);
+		pl_rwlock_wrunlock(&rwlock);
+		expect_patient(t, 3);
+		pl_rwlock_wrunlock(&other);
+		expect_patient(t, 4);
+		may_pass = true;
+		join(t);
+		join(first);
+		EXPECT_EQ(5, nr_passed);
+		/* As the fixture has them. */
+		pl_mutex_lock(&locked);
+		pl_rwlock_wrlock(&rwlock);
 	}
 }
 
