@@ -21,60 +21,6 @@ TEST(bad_numbers_of_buckets_are_refused)
 	pl__timers_stop(t);
 }
 
-static bool blocks_signals(void)
-{
-	static const int sig[] = { SIGINT, SIGTERM, SIGHUP, SIGALRM, SIGUSR1 };
-	sigset_t set;
-	size_t i;
-
-	pthread_sigmask(SIG_SETMASK, NULL, &set);
-	for (i = 0; i < ARRAY_SIZE(sig); i++)
-		if (!sigismember(&set, sig[i]))
-			return false;
-	return true;
-}
-
-struct nature {
-	char	name[16];
-	int	slack;
-	bool	blocked;
-	bool	fn_later;	/* the hook came before any callback */
-	sem_t	done;
-};
-
-static void look_at_thread(void *arg)
-{
-	struct nature *n = arg;
-
-	prctl(PR_GET_NAME, n->name);
-	n->slack = prctl(PR_GET_TIMERSLACK);
-	n->blocked = blocks_signals();
-}
-
-static void see_hook(void *arg)
-{
-	struct nature *n = arg;
-
-	n->fn_later = n->name[0];
-	sem_post(&n->done);
-}
-
-TEST(timer_thread_is_named_masked_and_runs_the_hook)
-{
-	struct nature n = { .name = "" };
-	struct pl__timers *t;
-
-	sem_init(&n.done, 0, 0);
-	ASSERT_EQ(0, pl__timers_start(&t, 1, look_at_thread, &n));
-	add(t, 0, 0, see_hook, &n);
-	sem_wait(&n.done);
-	EXPECT_TRUE(n.fn_later);
-	EXPECT_STREQ("pl-timer", n.name);
-	EXPECT_EQ(1, n.slack);
-	EXPECT_TRUE(n.blocked);
-	pl__timers_stop(t);
-}
-
 /* How many were called since the batch ended. */
 static _Atomic uint32_t nr_open, most_open, nr_ended;
 

@@ -6,21 +6,6 @@
 #include "kselftest_harness.h"
 #include "timers.h"
 
-TEST_F(timers, unknown_handles_are_enoent)
-{
-	static const uint64_t version[] = { 0, 1, 2, 3, 4, 5, UINT32_MAX };
-	_Atomic uint32_t fired = 0;
-	size_t i, slot;
-
-	add(self->t, 0, pl__now_ns() + FAR, count, &fired);
-	for (slot = 1; slot < 2 << 20; slot = slot * 2 + 1)
-		for (i = 0; i < ARRAY_SIZE(version); i++)
-			EXPECT_EQ(-ENOENT,
-				  pl__timer_del(self->t,
-						slot | version[i] << 32));
-	EXPECT_EQ(-ENOENT, pl__timer_del(self->t, 0));
-}
-
 TEST_F(timers, handle_of_a_reused_slot_is_enoent)
 {
 	enum { NR = 1000 };

@@ -4,8 +4,80 @@
  * order, by the keeper or by the thread, and the thread sleeps meanwhile.
  */
 #include "kselftest_harness.h"
-#include "timers_kept.h"
+#include "timers.h"
 #include "time/timer_impl.h"
+
+#define KEPT		3	/* the bucket */
+#define OTHER		1	/* the thread looks there first */
+
+/* A timer that notes where it is called. */
+struct alarm {
+	uint64_t		due_ns;
+	struct gate		*gate;		/* where it stays, or NULL */
+	_Atomic uint64_t	id;
+	_Atomic uint32_t	by_thread, by_keeper;
+	_Atomic uint32_t	nth;		/* of all that were called */
+	uint32_t		nr_written;	/* plainly, by the function */
+};
+
+static _Atomic uint32_t nr_called, nr_early, nr_ends;
+
+static void note_call(struct alarm *a)
+{
+	a->nth = ++nr_called;
+	nr_early += pl__now_ns() < a->due_ns;
+	if (a->gate)
+		stand_in_gate(a->gate);
+	a->nr_written++;
+}
+
+static void by_thread(void *arg)
+{
+	struct alarm *a = arg;
+
+	note_call(a);
+	a->by_thread++;
+}
+
+static void by_keeper(void *arg)
+{
+	struct alarm *a = arg;
+
+	note_call(a);
+	a->by_keeper++;
+}
+
+static void end_batch(void)
+{
+	nr_ends++;
+}
+
+/* A function that only the thread may call. */
+static void loud(void *arg)
+{
+	by_thread(arg);
+}
+
+static bool list_kept(struct pl__timers *t, struct pl__slab_cache *c,
+			     uint32_t bucket, struct alarm *a)
+{
+	struct pl__timer *r = pl__timer_reserve(t, c);
+
+	if (!r)
+		abort();
+	pl__timers_make_room(t, bucket);
+	a->id = pl__timer_set(t, r, bucket, a->due_ns, by_thread, a);
+	pl__timer_list_kept(t, c, r);
+	return pl__timers_kept_until(t, bucket) != PL_FOREVER;
+}
+
+static struct pl__slab_cache cache;
+
+static void allow_keeping(struct pl__timers *t)
+{
+	pl__timers_batch(t, by_thread, end_batch);
+	pl__timers_keep(t, by_keeper);
+}
 
 static bool is_kept(struct pl__timers *t)
 {

@@ -42,59 +42,6 @@ static void sleep_past(uint64_t ns)
 		pl__sleep_ns(MSEC);
 }
 
-/*
- * The thread has the later one in its heap; the earlier one is armed in time
- * while the thread stands in the gate, and both are late when it comes out.
- * If @has_old, it then finds a timer due at 0 before it looks into the earlier
- * one's bucket.  False: @in_ns was too short to arm the earlier one in time.
- */
-static bool fire_two_late(struct pl__timers *t, struct shot *earlier,
-			  struct shot *later, uint64_t in_ns, bool has_old)
-{
-	uint64_t base = pl__now_ns() + in_ns;
-	struct gate g;
-	bool is_in_time;
-
-	arm_shot(t, 0, base + 10000, later);
-	until_asleep();
-	close_gate(t, &g);
-	arm_shot(t, 1, base, earlier);
-	is_in_time = pl__now_ns() < base;
-	if (has_old)
-		add(t, 0, 0, nothing, NULL);
-	sleep_past(base + 10000 + LATE_MAX + 20 * MSEC);
-	sem_post(&g.leave);
-	while (!earlier->is_fired || !later->is_fired)
-		pl__sleep_ns(MSEC);
-	return is_in_time;
-}
-
-static void expect_two_in_order(struct __test_metadata *_metadata,
-				struct pl__timers *t, bool has_old)
-{
-	struct shot earlier, later;
-	uint64_t in_ns = 20 * MSEC;
-
-	do {
-		memset(&earlier, 0, sizeof(earlier));
-		memset(&later, 0, sizeof(later));
-		last_shot = NULL;
-		in_ns *= 2;
-	} while (!fire_two_late(t, &earlier, &later, in_ns, has_old));
-	EXPECT_EQ(&later, earlier.next);
-	EXPECT_EQ(NULL, later.next);
-}
-
-TEST_F(timers, late_thread_fires_two_armed_in_time_in_order)
-{
-	expect_two_in_order(_metadata, self->t, false);
-}
-
-TEST_F(timers, late_thread_fires_two_in_order_after_an_old_one)
-{
-	expect_two_in_order(_metadata, self->t, true);
-}
-
 /* False: they were armed more than a little late. */
 static bool fire_two_due(struct pl__timers *t, struct shot *earlier,
 			 struct shot *later)

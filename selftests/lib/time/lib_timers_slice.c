@@ -69,6 +69,8 @@ static void see_in_task(void *arg)
 static void see_in_timer(void *arg)
 {
 	in_timer = slice_now();
+	/* Nor does the kernel let it sleep on for a while. */
+	EXPECT_EQ(1, prctl(PR_GET_TIMERSLACK));
 	pl_spawn(NULL, see_in_task, NULL, NULL);
 	atomic_fetch_add(&nr_seen, 1);
 	(void)arg;
