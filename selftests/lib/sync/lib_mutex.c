@@ -51,57 +51,11 @@ TEST_F(mutex, trylock_and_lock_until_return_in_time)
 
 /* ---- fairness ---- */
 
-#define NR_LOCKERS	100
 /* The word, while none waits, and while waiters are impatient. */
 #define LOCKED		1
 #define IMPATIENT	3
 
 static atomic_int is_over;
-static _Atomic uint64_t nr_locks[NR_LOCKERS];
-
-static void lock_without_yielding(void *arg)
-{
-	_Atomic uint64_t *nr = arg;
-
-	while (!is_over) {
-		pl_mutex_lock(&mutex);
-		counter_inc(nr);
-		pl_mutex_unlock(&mutex);
-	}
-}
-
-static int nr_lockers_below(uint64_t nr)
-{
-	int i, sum = 0;
-
-	for (i = 0; i < NR_LOCKERS; i++)
-		sum += load_relaxed(&nr_locks[i]) < nr;
-	return sum;
-}
-
-/*
- * Each has the mutex a few times in a second in which both workers run: a round
- * takes 1 ms, and the switches.  Of a busy machine they may not get that, and
- * an emulator's processor time is the longer: 2 s, by the factor of the limits.
- */
-TEST_REAL(lockers_that_never_yield_all_have_their_turns,
-	  "seconds of processor time are millions of points")
-TEST_TIMED(lockers_that_never_yield_all_have_their_turns, "processor time")
-TEST_F(mutex, lockers_that_never_yield_all_have_their_turns)
-{
-	pl_task_t t[NR_LOCKERS];
-	int i;
-
-	start_with(2, 2);
-	for (i = 0; i < NR_LOCKERS; i++)
-		t[i] = spawn(lock_without_yielding, &nr_locks[i]);
-	EXPECT_TRUE(UNTIL(!nr_lockers_below(10) ||
-			  rt_cpu_ns() >= stuck_ns() / 10));
-	EXPECT_EQ(0, nr_lockers_below(10));
-	is_over = 1;
-	for (i = 0; i < NR_LOCKERS; i++)
-		join(t[i]);
-}
 
 static void *lock_until_over(void *arg)
 {

@@ -9,7 +9,7 @@
 RT_FIXTURE(once)
 
 static struct pl_once once, inner;
-static atomic_int nr_calls, nr_made, nr_back, may_go;
+static atomic_int nr_calls, nr_back, may_go;
 static long made;	/* by the function, plain */
 
 static void make(void *arg)
@@ -38,8 +38,6 @@ TEST_F(once, first_function_only_is_called)
 }
 
 /* ---- many at a time ---- */
-
-static struct pl_once each_once[500];
 
 static void make_when_told(void *arg)
 {
@@ -173,39 +171,6 @@ TEST_F(once, exit_after_the_function_leaves_it_done)
 	run_as(PL_STACK_WORKER, end_afterwards, (void *)7);
 	EXPECT_EQ(0, pl_once(&once, never, NULL));
 	EXPECT_EQ(1, nr_calls);
-}
-
-static void maybe_exit(void *arg)
-{
-	if (atomic_fetch_add(&nr_calls, 1) < 3)
-		pl_exit();
-	pl_yield();
-	made = (long)(uintptr_t)arg;
-	atomic_fetch_add(&nr_made, 1);
-}
-
-static void try_it(void *arg)
-{
-	EXPECT_EQ(0, pl_once(arg, maybe_exit, (void *)7));
-	atomic_fetch_add(&nr_back, 1);
-}
-
-/* The first three end within, at the same time as others come. */
-TEST_F(once, many_exits_within_the_function_still_finish_it)
-{
-	int i, k, nr = scaled(200);
-	pl_task_t t[12];
-
-	for (i = 0; i < nr; i++) {
-		nr_calls = nr_back = nr_made = 0;
-		for (k = 0; k < 12; k++)
-			t[k] = spawn_as(k % 4, try_it, &each_once[i]);
-		for (k = 0; k < 12; k++)
-			join(t[k]);
-		EXPECT_EQ(9, nr_back);
-		EXPECT_EQ(1, nr_made);
-		EXPECT_EQ(4, nr_calls);
-	}
 }
 
 TEST_HARNESS_MAIN

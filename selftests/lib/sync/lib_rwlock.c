@@ -312,12 +312,6 @@ static void write_until_ended(void *arg)
 	atomic_fetch_add(&nr_back, 1);
 }
 
-static void write_for_a_while(void *arg)
-{
-	EXPECT_EQ(-ETIMEDOUT, pl_rwlock_wrlock_until(&lock, *(uint64_t *)arg));
-	atomic_fetch_add(&nr_back, 1);
-}
-
 TEST_F(rwlock, interrupted_writer_admits_waiting_readers)
 {
 	int i, ret[2] = { -EINTR, -ECANCELED };
@@ -342,27 +336,6 @@ TEST_F(rwlock, interrupted_writer_admits_waiting_readers)
 			pl_rwlock_rdunlock(&lock);
 			join_queued();
 		}
-}
-
-TEST_F(rwlock, timed_out_writer_admits_waiting_readers)
-{
-	uint64_t deadline = in_ms(20);
-	pl_task_t t;
-	pthread_t thread;
-	struct mixed m = { .fn = write_for_a_while, .arg = &deadline };
-
-	pl_rwlock_rdlock(&lock);
-	t = spawn(write_for_a_while, &deadline);
-	ASSERT_EQ(0, pthread_create(&thread, NULL, mixed_thread, &m));
-	ASSERT_TRUE(UNTIL(nr_rw_queued(&lock) == 2 || nr_back));
-	queued[nr_queued++] = spawn(read_and_note, NULL);
-	queued[nr_queued++] = spawn(read_and_note, NULL);
-	ASSERT_TRUE(UNTIL(has_noted("RR")));
-	join(t);
-	pthread_join(thread, NULL);
-	EXPECT_EQ(2, nr_back);
-	pl_rwlock_rdunlock(&lock);
-	join_queued();
 }
 
 TEST_F(rwlock, remaining_writer_keeps_readers_waiting)
