@@ -540,27 +540,6 @@ static inline void mixed_run(int nr_tasks, int nr_threads,
 	mixed_join(&m);
 }
 
-/*
- * Delays the stop until *@nr is @want: a thread that is about to block when the
- * runtime stops may find it stopped, and then no other thread wakes it.
- */
-struct hold {
-	atomic_int	*nr;
-	int		want;
-};
-
-static inline void rt_hold(void *arg)
-{
-	struct hold *h = arg;
-
-	EXPECT_TRUE(UNTIL(*h->nr == h->want));
-}
-
-static inline void hold_stop_until(struct hold *h)
-{
-	spawn(rt_hold, h);
-}
-
 static inline bool may_not(struct pl__task *t, uint64_t arg)
 {
 	(void)t;

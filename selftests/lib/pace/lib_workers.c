@@ -227,14 +227,19 @@ static void *stop_thread(void *arg)
 	return NULL;
 }
 
+static void hold_stop(void *arg)
+{
+	(void)arg;
+	EXPECT_TRUE(UNTIL(is_over));
+}
+
 TEST_F(workers, target_by_a_thread_during_stop_is_refused)
 {
-	struct hold hold = { &is_over, 1 };
 	pthread_t thread;
 	int ret;
 
 	start_with(2, 4);
-	hold_stop_until(&hold);
+	spawn(hold_stop, NULL);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, stop_thread, NULL));
 	EXPECT_TRUE(UNTIL((ret = pl_runtime_set_workers(3))));
 	EXPECT_EQ(-ECANCELED, ret);
