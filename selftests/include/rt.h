@@ -430,6 +430,17 @@ static inline pl_task_t spawn_as(uint32_t stack, void (*fn)(void *arg),
 	return t;
 }
 
+static inline pl_task_t spawn_flags(uint32_t flags, void (*fn)(void *arg),
+				    void *arg)
+{
+	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
+	pl_task_t t = 0;
+
+	opts.flags = flags;
+	ASSERT_EQ(0, pl_spawn(&t, fn, arg, &opts));
+	return t;
+}
+
 static inline pl_task_t spawn_named(const char *name, void (*fn)(void *arg),
 				    void *arg)
 {

@@ -289,10 +289,7 @@ TEST_F(kept, task_wakes_while_its_worker_computes_since)
 
 static void start_blocking_task(void *arg)
 {
-	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
-
-	opts.flags = PL_SPAWN_BLOCKING;
-	EXPECT_EQ(0, pl_spawn(NULL, read_byte, pipes[0], &opts));
+	spawn_flags(PL_SPAWN_BLOCKING, read_byte, pipes[0]);
 	(void)arg;
 	/* It is taken by another worker. */
 	EXPECT_TRUE(UNTIL_BUSY(nr_begun));

@@ -5,17 +5,6 @@
 #ifndef SELFTESTS_BACKGROUND_H
 #define SELFTESTS_BACKGROUND_H
 
-static inline pl_task_t spawn_flags(uint32_t flags, void (*fn)(void *arg),
-				    void *arg)
-{
-	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
-	pl_task_t t = 0;
-
-	opts.flags = flags;
-	EXPECT_EQ(0, pl_spawn(&t, fn, arg, &opts));
-	return t;
-}
-
 static inline pl_task_t spawn_background(void (*fn)(void *arg), void *arg)
 {
 	return spawn_flags(PL_SPAWN_BACKGROUND, fn, arg);

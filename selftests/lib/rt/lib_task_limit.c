@@ -461,15 +461,13 @@ TEST_TIMED(crowd_of_spawners_never_passes_it_and_never_hangs,
 	   "both ends of a race must be seen")
 TEST_F(limit, crowd_of_spawners_never_passes_it_and_never_hangs)
 {
-	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
 	int nr = scaled(20000), i;
 	pthread_t thread[2];
 
 	start_limited(3, MAX);
 	/* The first may be at the limit before the second is spawned. */
-	opts.flags = PL_SPAWN_WAIT;
 	for (i = 0; i < 2; i++)
-		ASSERT_EQ(0, pl_spawn(NULL, spawn_in_a_crowd, &nr, &opts));
+		spawn_flags(PL_SPAWN_WAIT, spawn_in_a_crowd, &nr);
 	for (i = 0; i < 2; i++)
 		ASSERT_EQ(0, pthread_create(&thread[i], NULL,
 					    spawn_in_a_crowd_thread, &nr));

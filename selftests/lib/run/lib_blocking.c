@@ -62,12 +62,7 @@ TEST_F(blocking, tasks_spawned_meanwhile_are_run_by_another_worker)
 
 static pl_task_t spawn_blocking(void (*fn)(void *arg), void *arg)
 {
-	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
-	pl_task_t t = 0;
-
-	opts.flags = PL_SPAWN_BLOCKING;
-	EXPECT_EQ(0, pl_spawn(&t, fn, arg, &opts));
-	return t;
+	return spawn_flags(PL_SPAWN_BLOCKING, fn, arg);
 }
 
 static void spawn_crowd_and_tiny(void *arg)
@@ -191,10 +186,7 @@ static void read_what_is_written(void *arg)
 
 static void spawn_quietly_and_call(void *arg)
 {
-	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
-
-	opts.flags = PL_SPAWN_NOSIGNAL;
-	EXPECT_EQ(0, pl_spawn(NULL, write_byte, arg, &opts));
+	spawn_flags(PL_SPAWN_NOSIGNAL, write_byte, arg);
 	EXPECT_EQ(0, pl_blocking(read_what_is_written, arg));
 }
 

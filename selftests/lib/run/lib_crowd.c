@@ -317,10 +317,7 @@ TEST_F(crowd, workers_all_blocked_by_a_crowd_are_counted)
 
 static void spawn_reader(int i)
 {
-	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
-
-	opts.flags = PL_SPAWN_BLOCKING;
-	EXPECT_EQ(0, pl_spawn(&readers[i], read_byte, pipes[i], &opts));
+	readers[i] = spawn_flags(PL_SPAWN_BLOCKING, read_byte, pipes[i]);
 }
 
 /* Until sysmon has looked at the blocked one for the last time: 315 ms. */

@@ -46,14 +46,6 @@ static void block_until_over(void *arg)
 		usleep(1000);
 }
 
-static void spawn_blocking(void (*fn)(void *arg))
-{
-	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
-
-	opts.flags = PL_SPAWN_BLOCKING;
-	EXPECT_EQ(0, pl_spawn(NULL, fn, NULL, &opts));
-}
-
 /* ---- at a time ---- */
 
 struct starts {
@@ -78,7 +70,7 @@ static void count_starts(void *arg)
 
 	pretend_nr_cpus(s->nr_cpus);
 	for (i = 1; i <= NR_CROWD; i++) {
-		spawn_blocking(block_until_over);
+		spawn_flags(PL_SPAWN_BLOCKING, block_until_over, NULL);
 		nr = i < s->limit ? i : s->limit;
 		ASSERT_TRUE(UNTIL_BUSY(nr_in_hook == 1 + nr));
 		ASSERT_TRUE(has_workers(nr));
@@ -138,7 +130,7 @@ static bool is_third_held(void)
 {
 	if (nr_in_hook == 3)
 		return true;
-	spawn_blocking(block_until_over);
+	spawn_flags(PL_SPAWN_BLOCKING, block_until_over, NULL);
 	nr_blocking++;
 	return false;
 }
@@ -156,7 +148,7 @@ static void start_two_and_hold_one(void)
 static void spawn_and_compute(void *arg)
 {
 	(void)arg;
-	spawn_blocking(block_until_over);
+	spawn_flags(PL_SPAWN_BLOCKING, block_until_over, NULL);
 	EXPECT_TRUE(UNTIL_BUSY(nr_begun == nr_blocking + 1));
 }
 
@@ -188,7 +180,7 @@ static void burst(int nr)
 
 	may_go = 0;
 	for (i = 0; i < nr; i++)
-		spawn_blocking(block_until_over);
+		spawn_flags(PL_SPAWN_BLOCKING, block_until_over, NULL);
 	ASSERT_TRUE(UNTIL_NO_MORE(nr_begun == before + nr,
 				  (uint64_t)nr_begun));
 	may_go = 1;

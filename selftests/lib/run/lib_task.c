@@ -185,12 +185,7 @@ TEST_F(task, urgent_task_runs_before_its_caller)
 
 TEST_F(task, urgent_spawn_by_a_thread_is_ordinary)
 {
-	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
-	pl_task_t t;
-
-	opts.flags = PL_SPAWN_URGENT;
-	ASSERT_EQ(0, pl_spawn(&t, count, NULL, &opts));
-	join(t);
+	join(spawn_flags(PL_SPAWN_URGENT, count, NULL));
 	EXPECT_EQ(1, nr_ran);
 }
 

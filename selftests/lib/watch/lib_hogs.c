@@ -195,11 +195,8 @@ TEST_F(hogs, task_spawned_while_sysmon_sleeps_runs_beside_them)
 
 TEST_F(hogs, background_task_spawned_while_sysmon_sleeps_runs_beside_them)
 {
-	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
-
-	opts.flags = PL_SPAWN_BACKGROUND;
 	stall_until_sysmon_sleeps();
-	ASSERT_EQ(0, pl_spawn(NULL, count, NULL, &opts));
+	spawn_flags(PL_SPAWN_BACKGROUND, count, NULL);
 	EXPECT_TRUE(UNTIL(nr_ran == 2));
 	EXPECT_EQ(1, nr_computing);
 	end_hogs();

@@ -384,12 +384,9 @@ static bool write_to_worker(uint32_t index)
 /* Reader @i blocks a worker; true: one with I/O, which gets a byte then. */
 static bool block_idle_worker(int i)
 {
-	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
-
 	EXPECT_TRUE(UNTIL_BUSY(is_sysmon_asleep()));
 	ASSERT_EQ(0, pipe2(pipes[i], O_CLOEXEC));
-	opts.flags = PL_SPAWN_BLOCKING;
-	EXPECT_EQ(0, pl_spawn(&readers[i], note_and_block, pipes[i], &opts));
+	readers[i] = spawn_flags(PL_SPAWN_BLOCKING, note_and_block, pipes[i]);
 	EXPECT_TRUE(UNTIL_BUSY(nr_begun == i + 1));
 	return write_to_worker(index_of_block);
 }

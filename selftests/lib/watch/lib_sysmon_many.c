@@ -91,12 +91,10 @@ static void start_and_block(uint32_t nr, uint32_t nr_idle,
 
 static void queue_at_once(void (*fn)(void *arg), int nr)
 {
-	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
 	int i;
 
-	opts.flags = PL_SPAWN_NOSIGNAL;
 	for (i = 0; i < nr; i++)
-		ASSERT_EQ(0, pl_spawn(NULL, fn, NULL, &opts));
+		spawn_flags(PL_SPAWN_NOSIGNAL, fn, NULL);
 	EXPECT_EQ(nr, pl_flush());
 }
 
