@@ -37,26 +37,22 @@ one_soak() {
 }
 
 # stress DIR WRAPPER VAR=VALUE...: built so, on few workers, on many, and on as
-# many as a large server has; and while limits come and go, and system calls
-# get forbidden.
+# many as a large server has; and while limits come and go.
 stress() {
-	local dir=$1 wrapper=$2 workers nr trial
+	local dir=$1 wrapper=$2 workers nr
 	shift 2
 
 	mk "$dir" "$@" "$O/$dir/selftests/lib_stress" \
-		"$O/$dir/selftests/lib_stress_limits" \
-		"$O/$dir/selftests/lib_stress_forbidden"
+		"$O/$dir/selftests/lib_stress_limits"
 	for workers in 2 8 64; do
 		for ((nr = 0; nr < SEEDS; nr++)); do
 			one_soak lib_stress "$dir" "$wrapper" "$workers" \
 				$((SEED + nr)) $(((TIME + SEEDS - 1) / SEEDS))
 		done
 	done
-	for trial in lib_stress_limits lib_stress_forbidden; do
-		for workers in 2 8 64; do
-			one_soak "$trial" "$dir" "$wrapper" "$workers" \
-				"$SEED" $(((TIME + SEEDS - 1) / SEEDS))
-		done
+	for workers in 2 8 64; do
+		one_soak lib_stress_limits "$dir" "$wrapper" "$workers" \
+			"$SEED" $(((TIME + SEEDS - 1) / SEEDS))
 	done
 }
 

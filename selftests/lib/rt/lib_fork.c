@@ -486,31 +486,6 @@ TEST_F(fork, child_of_a_task_ends_with_the_function)
 	EXPECT_EQ(0, end_said);
 }
 
-static void execute(void)
-{
-	static const char *const names[] = { "/bin/true", "/usr/bin/true" };
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(names); i++)
-		execl(names[i], names[i], NULL);
-	_exit(127);
-}
-
-static void execute_here(void *arg)
-{
-	(void)arg;
-	EXPECT_EQ(0, in_child(execute));
-}
-
-TEST_F(fork, forked_child_may_exec)
-{
-	start_with(2, 0);
-	execute_here(NULL);
-	run_in_task(execute_here, NULL);
-	run_as(PL_STACK_WORKER, execute_here, NULL);
-	work_run();
-}
-
 /* ---- where the library calls functions of the program's ---- */
 
 static atomic_int nr_items, in_forked;

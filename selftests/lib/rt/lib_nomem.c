@@ -18,7 +18,6 @@
 # include "nomem.h"
 # include "nomem_ops.h"
 # include "nomem_nouns.h"
-# include "nomem_polls.h"
 #endif
 
 #include <sys/syscall.h>

@@ -119,6 +119,7 @@ struct filled {
 	size_t		first;	/* the least size that is accepted */
 	size_t		known;
 	int		(*fill)(void *at);
+	bool		is_zeroed;	/* behind what is known */
 };
 
 static int fill_stat(void *at)
@@ -147,13 +148,14 @@ static int fill_stop_report(void *at)
 }
 
 static const struct filled filled[] = {
-	{ "pl_stat", sizeof(size_t), sizeof(struct pl_stat), fill_stat },
+	{ "pl_stat", sizeof(size_t), sizeof(struct pl_stat), fill_stat,
+	  true },
 	{ "pl_stat_worker", sizeof(size_t), sizeof(struct pl_stat_worker),
-	  fill_stat_worker },
+	  fill_stat_worker, true },
 	{ "pl_queue_delay", offsetof(struct pl_queue_delay, seen[24]),
-	  sizeof(struct pl_queue_delay), fill_queue_delay },
+	  sizeof(struct pl_queue_delay), fill_queue_delay, false },
 	{ "pl_stop_report", offsetof(struct pl_stop_report, left[8]),
-	  sizeof(struct pl_stop_report), fill_stop_report },
+	  sizeof(struct pl_stop_report), fill_stop_report, false },
 };
 
 static void fill_size(const struct filled *f, size_t size)
@@ -165,7 +167,7 @@ static void fill_size(const struct filled *f, size_t size)
 	size_t nr_written = 0, i, end = size < f->first ? 0 : size;
 
 	memset(u.bytes, MARK, sizeof(u.bytes));
-	memset(u.bytes, 0, end);
+	memset(u.bytes, 0, end < f->known ? end : f->known);
 	u.size = size;
 	EXPECT_EQ(size < f->first ? -EINVAL : 0, f->fill(&u)) {
 		TH_LOG("struct %s of %zu bytes", f->name, size);
@@ -174,6 +176,18 @@ static void fill_size(const struct filled *f, size_t size)
 	for (i = end < sizeof(size) ? sizeof(size) : end; i < sizeof(u); i++)
 		nr_written += u.bytes[i] != MARK;
 	EXPECT_EQ(0, nr_written);
+	for (i = f->known; f->is_zeroed && i < end; i++)
+		EXPECT_EQ(0, u.bytes[i]);
+}
+
+static void refuse_size(const struct filled *f, size_t size)
+{
+	union {
+		size_t		size;
+		unsigned char	bytes[1024];
+	} u = { .size = size };
+
+	EXPECT_EQ(-EINVAL, f->fill(&u));
 }
 
 static void fill_each_size(const struct filled *f)
@@ -182,6 +196,9 @@ static void fill_each_size(const struct filled *f)
 
 	for (size = 0; size <= f->known + MORE; size += sizeof(size))
 		fill_size(f, size);
+	refuse_size(f, f->first - 1);
+	if (f->is_zeroed)
+		refuse_size(f, SIZE_MAX);
 }
 
 static void sleep_shielded(void *arg)
@@ -205,47 +222,6 @@ TEST_F(opts, structs_of_each_size_are_filled_in_and_no_further)
 	gate.value = 1;
 	EXPECT_EQ(1, pl_word_wake(&gate, 1));
 	EXPECT_EQ(0, pl_runtime_stop());
-}
-
-/* What a later library has. */
-struct later {
-	size_t		size;
-	uint64_t	first;
-	uint64_t	second;
-	uint64_t	third;
-};
-
-#define LATER_FIRST	PL__GROWN_FIRST(struct later, first)
-
-static void grow_to(size_t size)
-{
-	struct later own = { 0 }, theirs = { size, 1, 1, 1 };
-	uint64_t *field = &theirs.first;
-	size_t i, nr = size / sizeof(size) - 1;
-
-	EXPECT_TRUE(pl__grown_is_valid(&theirs, LATER_FIRST));
-	pl__grown_read(&own, sizeof(own), &theirs);
-	EXPECT_EQ(1, own.first);
-	EXPECT_EQ(nr >= 2, own.second);
-	EXPECT_EQ(nr >= 3, own.third);
-	own = (struct later){ sizeof(own), 2, 2, 2 };
-	pl__grown_write(&theirs, &own, sizeof(own));
-	EXPECT_EQ(size, theirs.size);
-	for (i = 0; i < 3; i++) {
-		EXPECT_EQ(i < nr ? 2 : 1, field[i]);
-	}
-}
-
-TEST_F(opts, struct_of_an_older_header_is_used_as_far_as_it_goes)
-{
-	struct later old = { 0 };
-
-	EXPECT_FALSE(pl__grown_is_valid(NULL, LATER_FIRST));
-	for (old.size = 0; old.size < LATER_FIRST; old.size++) {
-		EXPECT_FALSE(pl__grown_is_valid(&old, LATER_FIRST));
-	}
-	for (; old.size <= sizeof(old) + 8; old.size += sizeof(old.size))
-		grow_to(old.size);
 }
 
 /* ---- stacks ---- */

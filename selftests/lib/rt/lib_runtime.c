@@ -436,21 +436,6 @@ static void run_two(void)
 	ASSERT_EQ(0, pl_join(t[1]));
 }
 
-/*
- * Two that need each other at the same time, over and over, while the workers
- * come from the last two: neither is left in a queue beside an idle worker.
- * Where processors are short a round takes milliseconds: then fewer are made.
- */
-TEST_F(runtime, no_task_waits_while_a_worker_is_idle)
-{
-	uint64_t end = in_ms(8 * 1000);
-	int i, nr = scaled(20000);
-
-	start_with(2, 0);
-	for (i = 0; i < nr && pl_now() < end; i++)
-		run_two();
-}
-
 TEST_TIMED(target_is_the_number_of_allowed_cpus,
 	   "needs two processors")
 TEST_F(runtime, target_is_the_number_of_allowed_cpus)

@@ -114,14 +114,12 @@ TEST_F(spawn, batch_signals_once_and_nosignal_at_flush)
 
 static void spawn_quietly_and_block(void *arg)
 {
-	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
 	pl_task_t t[20];
 	int i;
 
 	(void)arg;
-	opts.flags = PL_SPAWN_NOSIGNAL;
 	for (i = 0; i < 20; i++)
-		ASSERT_EQ(0, pl_spawn(&t[i], count, NULL, &opts));
+		t[i] = spawn_flags(PL_SPAWN_NOSIGNAL, count, NULL);
 	/* No flush: to look for other work does it. */
 	for (i = 0; i < 20; i++)
 		join(t[i]);
@@ -161,14 +159,12 @@ static void note_wakes(void *arg)
 
 static void spawn_urgent_unsignalled(void *arg)
 {
-	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
 	pl_task_t t;
 
 	(void)arg;
-	opts.flags = PL_SPAWN_URGENT | PL_SPAWN_NOSIGNAL;
 	ASSERT_TRUE(UNTIL_BUSY(is_other_parked()));
 	wakes_before = nr_wakes();
-	ASSERT_EQ(0, pl_spawn(&t, note_wakes, NULL, &opts));
+	t = spawn_flags(PL_SPAWN_URGENT | PL_SPAWN_NOSIGNAL, note_wakes, NULL);
 	/* This task may have been stolen before that one is through. */
 	join(t);
 }
@@ -318,50 +314,6 @@ TEST_F(spawn, yield_outside_a_task_returns)
 	run_in_task(count, NULL);
 	pl_yield();
 	EXPECT_EQ(1, nr_ran);
-}
-
-/* ---- errno ---- */
-
-static void leave_errno_alone(void *arg)
-{
-	struct pl_word w = { 0 };
-	pl_timer_t timer;
-	pl_task_t t;
-
-	(void)arg;
-	errno = 4321;
-	EXPECT_EQ(0, pl_spawn(&t, count, NULL, NULL));
-	EXPECT_EQ(0, pl_join(t));
-	EXPECT_EQ(4321, errno);
-	EXPECT_EQ(-ETIMEDOUT, pl_word_wait(&w, 0, in_ms(1)));
-	EXPECT_EQ(-EAGAIN, pl_word_wait(&w, 1, PL_FOREVER));
-	EXPECT_EQ(0, pl_sleep(1000));
-	EXPECT_EQ(4321, errno);
-	EXPECT_EQ(0, pl_timer_add(&timer, PL_FOREVER, count, NULL));
-	EXPECT_EQ(0, pl_timer_del(timer));
-	EXPECT_EQ(4321, errno);
-	EXPECT_EQ(-EBADF, pl_close(-1));
-	EXPECT_EQ(4321, errno);
-}
-
-static void *leave_errno_alone_thread(void *arg)
-{
-	leave_errno_alone(arg);
-	return NULL;
-}
-
-TEST_F(spawn, errno_of_a_thread_is_neither_read_nor_written)
-{
-	pthread_t thread;
-
-	ASSERT_EQ(0, pthread_create(&thread, NULL, leave_errno_alone_thread,
-				    NULL));
-	pthread_join(thread, NULL);
-	errno = 4321;
-	EXPECT_EQ(0, pl_runtime_stop());
-	EXPECT_EQ(4321, errno);
-	EXPECT_EQ(0, pl_runtime_start(NULL));
-	EXPECT_EQ(4321, errno);
 }
 
 TEST_HARNESS_MAIN

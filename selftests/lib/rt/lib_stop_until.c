@@ -131,41 +131,6 @@ TEST_F(stop_until, deadline_names_what_is_left)
 	run_in_task(nothing, NULL);
 }
 
-static int blocking_fds[2];
-
-static void block_in_read(void *arg)
-{
-	char byte;
-
-	(void)arg;
-	EXPECT_EQ(1, read(blocking_fds[0], &byte, 1));
-}
-
-static bool is_left_in(pl_task_t t, const char *words)
-{
-	struct pl_stop_report r = PL_STOP_REPORT_INIT;
-
-	EXPECT_EQ(-ETIMEDOUT, pl_runtime_stop_until(0, &r));
-	return !strcmp(find(&r, t)->state, words);
-}
-
-TEST_REAL(deadline_names_the_call_that_blocks_a_task,
-	  "/proc names the real call")
-TEST_F(stop_until, deadline_names_the_call_that_blocks_a_task)
-{
-	char words[48];
-	pl_task_t t;
-
-	NEEDS_DUMP();
-	ASSERT_EQ(0, pipe(blocking_fds));
-	snprintf(words, sizeof(words), "blocked in read(2), fd %d",
-		 blocking_fds[0]);
-	t = spawn_named("reads", block_in_read, NULL);
-	EXPECT_TRUE(UNTIL(is_left_in(t, words)));
-	ASSERT_EQ(1, write(blocking_fds[1], "", 1));
-	EXPECT_EQ(0, pl_runtime_stop());
-}
-
 TEST_F(stop_until, stop_without_deadline_continues_it)
 {
 	spawn(wait_in_shield, NULL);

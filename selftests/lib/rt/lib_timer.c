@@ -18,6 +18,7 @@ static atomic_int nr_fired;
 static void fire(void *arg)
 {
 	(void)arg;
+	EXPECT_EQ(0, pl_self());
 	atomic_fetch_add(&nr_fired, 1);
 }
 
@@ -125,17 +126,6 @@ TEST_F(timer, timer_without_a_deadline_does_not_fire)
 
 /* ---- del ---- */
 
-TEST_F(timer, fired_timer_is_enoent)
-{
-	pl_timer_t t;
-	int ret;
-
-	ASSERT_EQ(0, pl_timer_add(&t, 0, fire, NULL));
-	ASSERT_TRUE(UNTIL(nr_fired == 1));
-	ASSERT_TRUE(UNTIL((ret = pl_timer_del(t)) != -EBUSY));
-	EXPECT_EQ(-ENOENT, ret);
-}
-
 static void del_running(void *arg)
 {
 	pl_timer_t t = *(pl_timer_t *)arg;
@@ -156,39 +146,6 @@ TEST_F(timer, delete_during_its_callback_is_ebusy)
 	EXPECT_EQ(1, nr_fired);
 }
 
-/* ---- from callbacks ---- */
-
-static struct pl_word word;
-
-static void wake_word(void *arg)
-{
-	(void)arg;
-	atomic_store(&word.value, 1);
-	EXPECT_GE(1, pl_word_wake(&word, 1));
-}
-
-static void wait_on_word(void *arg)
-{
-	(void)arg;
-	while (!atomic_load(&word.value))
-		pl_word_wait(&word, 0, PL_FOREVER);
-	atomic_fetch_add(&nr_fired, 1);
-}
-
-static void spawn_waiter(void *arg)
-{
-	(void)arg;
-	EXPECT_EQ(0, pl_self());
-	EXPECT_EQ(0, pl_spawn(NULL, wait_on_word, NULL, NULL));
-	EXPECT_EQ(0, pl_timer_add(NULL, in_ms(1), wake_word, NULL));
-}
-
-TEST_F(timer, callback_spawns_and_wakes)
-{
-	ASSERT_EQ(0, pl_timer_add(NULL, 0, spawn_waiter, NULL));
-	EXPECT_TRUE(UNTIL(nr_fired == 1));
-}
-
 /* ---- the end ---- */
 
 TEST_F(timer, timer_of_an_ended_runtime_is_stale)
@@ -207,42 +164,6 @@ TEST_F(timer, timer_of_an_ended_runtime_is_stale)
 	}
 	EXPECT_EQ(50, rt_stat().timers_alive);
 	EXPECT_EQ(0, nr_fired);
-}
-
-static void add_until_refused(void *arg)
-{
-	int ret;
-
-	(void)arg;
-	atomic_fetch_add(&is_running, 1);
-	do {
-		ret = pl_timer_add(NULL, 0, fire, NULL);
-		breathe();
-	} while (!ret && !may_end);
-	EXPECT_EQ(-ECANCELED, ret);
-	may_end = 1;
-}
-
-static void hold_stop(void *arg)
-{
-	(void)arg;
-	is_running = 1;
-	EXPECT_TRUE(UNTIL(may_end));
-}
-
-TEST_F(timer, timer_by_a_thread_during_stop_is_refused)
-{
-	static struct mixed m;
-
-	/* A task that holds the stop up until the thread was refused. */
-	spawn(hold_stop, NULL);
-	ASSERT_TRUE(UNTIL(is_running));
-	is_running = 0;
-	mixed_start(&m, 0, 1, add_until_refused, NULL);
-	ASSERT_TRUE(UNTIL(is_running));
-	EXPECT_EQ(0, pl_runtime_stop());
-	EXPECT_EQ(1, may_end);
-	mixed_join(&m);
 }
 
 /* ---- its own handle ---- */

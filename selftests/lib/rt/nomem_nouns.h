@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * More operations that are tried: keys, channels, queues, and the waits that
- * take no memory of their own.  nomem_ops.h is included before this.
+ * More operations that are tried: keys, channels, queues, waits for events, and
+ * those that take no memory of their own.  nomem_ops.h is included before this.
  */
 #ifndef SELFTESTS_NOMEM_NOUNS_H
 #define SELFTESTS_NOMEM_NOUNS_H
+
+#include <poll.h>
 
 static int or_timed_out(int ret)
 {
@@ -141,6 +143,32 @@ static int op_scope(void)
 	EXPECT_EQ(0, pl_scope_leave(&s));
 	EXPECT_EQ(nr, nr_ran);
 	return said;
+}
+
+/* ---- waits for events ---- */
+
+/*
+ * The peer has shut down its side, so a request does not wait for room.  Some
+ * times, so that the call that fails is likely to be one of these.
+ */
+static int op_poll_half_closed(void)
+{
+	static char much[1 << 16];
+	int i, ret = -ETIMEDOUT;
+
+	while (send(fds[0], much, sizeof(much), MSG_DONTWAIT) > 0)
+		;
+	EXPECT_EQ(0, shutdown(fds[1], SHUT_WR));
+	for (i = 0; i < 4 && ret == -ETIMEDOUT; i++)
+		ret = pl_poll(fds[0], POLLOUT, in_ms(50));
+	return or_timed_out(ret);
+}
+
+static int op_poll_many(void)
+{
+	struct pollfd both[] = { { fds[0], POLLIN, 0 }, { fds[1], POLLIN, 0 } };
+
+	return or_timed_out(pl_poll_many(both, 2, in_ms(50)));
 }
 
 /* ---- waits ---- */

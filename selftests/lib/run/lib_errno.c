@@ -91,12 +91,32 @@ TEST(errno_of_a_failed_call_is_kept_on_several_workers)
 	run(_metadata, fail_own, false, 4);
 }
 
+static void nothing(void *arg)
+{
+	(void)arg;
+}
+
 TEST(functions_of_the_library_change_nothing)
 {
+	struct pl_word w = { 0 };
+	pl_timer_t timer;
+	pl_task_t t;
+
 	errno = 4711;
+	EXPECT_EQ(pl_runtime_start(NULL), 0);
+	EXPECT_EQ(errno, 4711);
 	pl_yield();
+	EXPECT_EQ(pl_spawn(&t, nothing, NULL, NULL), 0);
+	EXPECT_EQ(pl_join(t), 0);
+	EXPECT_EQ(pl_word_wait(&w, 0, pl_now() + 1000000), -ETIMEDOUT);
+	EXPECT_EQ(pl_timer_add(&timer, PL_FOREVER, nothing, NULL), 0);
+	EXPECT_EQ(pl_timer_del(timer), 0);
+	EXPECT_EQ(errno, 4711);
 	EXPECT_EQ(pl_sleep(1000), 0);
 	EXPECT_EQ(pl_read(-1, &(char){ 0 }, 1), -EBADF);
+	EXPECT_EQ(pl_close(-1), -EBADF);
+	EXPECT_EQ(errno, 4711);
+	EXPECT_EQ(pl_runtime_stop(), 0);
 	EXPECT_EQ(errno, 4711);
 }
 
