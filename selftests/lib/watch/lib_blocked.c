@@ -10,76 +10,11 @@
 #include "thread.h"
 #include "work.h"
 
-#include <sys/file.h>
 #include <sys/syscall.h>
 
 BLOCKED_FIXTURE(blocked)
 
-TEST_F(blocked, blocking_reads_leave_other_tasks_running)
-{
-	int i;
-
-	start_with(2, 0);
-	block_in_read(4);
-	EXPECT_TRUE(UNTIL(nr_begun == 4));
-	spawn_tiny(1000);
-	EXPECT_TRUE(UNTIL(nr_ran == 1000));
-	EXPECT_TRUE(UNTIL(rt_stat().workers_blocked >= 4));
-	for (i = 0; i < 4; i++)
-		let_reader_go(i);
-	EXPECT_TRUE(UNTIL(rt_stat().workers_blocked == 0));
-}
-
-static void spawn_and_read(void *arg)
-{
-	spawn_tiny(1000);
-	read_byte(arg);
-}
-
-TEST_F(blocked, queue_of_a_blocked_worker_is_stolen)
-{
-	/* Nor is it that of one that computes, where it takes long to fill. */
-	set_env("PARKLOT_STALL_US", 0);
-	start_with(1, 0);
-	unsetenv("PARKLOT_STALL_US");
-	ASSERT_EQ(0, pipe2(pipes[0], O_CLOEXEC));
-	readers[0] = spawn(spawn_and_read, pipes[0]);
-	EXPECT_TRUE(UNTIL(nr_ran == 1000));
-	/* Counted behind what it has done. */
-	EXPECT_TRUE(UNTIL(rt_stat().blocks >= 1));
-	let_reader_go(0);
-}
-
-/* ---- what else a blocked worker has ---- */
-
-static void sleep_briefly(void *arg)
-{
-	(void)arg;
-	EXPECT_EQ(0, pl_sleep(10 * NSEC_PER_MSEC));
-	atomic_fetch_add(&nr_ran, 1);
-}
-
-static void spawn_ten_and_read(void *arg)
-{
-	int i;
-
-	for (i = 0; i < 10; i++)
-		spawn(sleep_briefly, NULL);
-	pl_yield();
-	read_byte(arg);
-}
-
-TEST_F(blocked, timers_of_a_blocked_worker_fire)
-{
-	start_with(1, 0);
-	ASSERT_EQ(0, pipe2(pipes[0], O_CLOEXEC));
-	readers[0] = spawn(spawn_ten_and_read, pipes[0]);
-	EXPECT_TRUE(UNTIL(nr_begun == 1));
-	EXPECT_TRUE(UNTIL(nr_ran == 10));
-	let_reader_go(0);
-}
-
-/* ---- other ways to block ---- */
+/* ---- ways to block ---- */
 
 static void end_nothing(void)
 {
@@ -100,116 +35,6 @@ TEST_F(blocked, nanosleep_is_seen_as_blocked)
 	check_call(sleep_in_kernel, end_nothing);
 }
 
-static pthread_mutex_t foreign = PTHREAD_MUTEX_INITIALIZER;
-
-static void lock_foreign(void *arg)
-{
-	(void)arg;
-	atomic_fetch_add(&nr_begun, 1);
-	EXPECT_EQ(0, pthread_mutex_lock(&foreign));
-	EXPECT_EQ(0, pthread_mutex_unlock(&foreign));
-}
-
-static void unlock_foreign(void)
-{
-	EXPECT_EQ(0, pthread_mutex_unlock(&foreign));
-}
-
-TEST_F(blocked, pthread_mutex_is_seen_as_blocked)
-{
-	EXPECT_EQ(0, pthread_mutex_lock(&foreign));
-	check_call(lock_foreign, unlock_foreign);
-}
-
-static int locked_fd;
-static char path[] = "/tmp/parklot-blocked-XXXXXX";
-
-static void lock_file(void *arg)
-{
-	int fd = open(path, O_RDWR | O_CLOEXEC);
-
-	(void)arg;
-	ASSERT_LE(0, fd);
-	atomic_fetch_add(&nr_begun, 1);
-	EXPECT_EQ(0, flock(fd, LOCK_EX));
-	close(fd);
-}
-
-static void unlock_file(void)
-{
-	EXPECT_EQ(0, flock(locked_fd, LOCK_UN));
-}
-
-TEST_REAL(locked_file_is_seen_as_blocked, "flock() is not simulated")
-TEST_F(blocked, locked_file_is_seen_as_blocked)
-{
-	locked_fd = mkostemp(path, O_CLOEXEC);
-	ASSERT_LE(0, locked_fd);
-	EXPECT_EQ(0, flock(locked_fd, LOCK_EX));
-	check_call(lock_file, unlock_file);
-	unlink(path);
-}
-
-static pid_t children[3];
-static int child_pipe[2];
-
-static void wait_for_child(void *arg)
-{
-	int nth = atomic_fetch_add(&nr_begun, 1);
-
-	(void)arg;
-	EXPECT_EQ(0, reap(children[nth]));
-}
-
-static void end_children(void)
-{
-	close(child_pipe[1]);
-}
-
-static void __attribute__((noreturn)) wait_for_end(void)
-{
-	char c;
-
-	close(child_pipe[1]);
-	_exit((int)read(child_pipe[0], &c, 1));
-}
-
-TEST_REAL(waitpid_is_seen_as_blocked, "other processes are not simulated")
-TEST_F(blocked, waitpid_is_seen_as_blocked)
-{
-	size_t i;
-
-	ASSERT_EQ(0, pipe2(child_pipe, O_CLOEXEC));
-	for (i = 0; i < ARRAY_SIZE(children); i++) {
-		children[i] = fork();
-		ASSERT_LE(0, children[i]);
-		if (!children[i])
-			wait_for_end();
-	}
-	check_call(wait_for_child, end_children);
-}
-
-static void read_of_command(void *arg)
-{
-	FILE *f = popen("read line; echo word", "r");
-	char line[8] = "";
-
-	(void)arg;
-	ASSERT_NE(NULL, f);
-	atomic_fetch_add(&nr_begun, 1);
-	EXPECT_NE(NULL, fgets(line, sizeof(line), f));
-	EXPECT_EQ(0, strcmp(line, "word\n"));
-	EXPECT_EQ(0, pclose(f));
-}
-
-TEST_REAL(popen_is_seen_as_blocked, "other processes are not simulated")
-TEST_F(blocked, popen_is_seen_as_blocked)
-{
-	ASSERT_EQ(0, pipe2(child_pipe, O_CLOEXEC));
-	ASSERT_EQ(0, dup2(child_pipe[0], 0));
-	check_call(read_of_command, end_children);
-}
-
 static void touch(void *arg)
 {
 	(void)arg;
@@ -224,6 +49,8 @@ TEST_F(blocked, page_fault_is_seen_as_blocked)
 		SKIP(return, "no userfaultfd here");
 	check_call(touch, bring_page);
 }
+
+static char path[] = "/tmp/parklot-blocked-XXXXXX";
 
 static void write_and_sync(void *arg)
 {
@@ -242,8 +69,7 @@ TEST_F(blocked, fsync_is_seen_as_blocked)
 {
 	static struct mixed m;
 
-	locked_fd = mkostemp(path, O_CLOEXEC);
-	ASSERT_LE(0, locked_fd);
+	ASSERT_LE(0, mkostemp(path, O_CLOEXEC));
 	start_with(2, 0);
 	mixed_start(&m, 4, 0, write_and_sync, NULL);
 	spawn_tiny(1000);

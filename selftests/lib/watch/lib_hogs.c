@@ -101,15 +101,6 @@ TEST_F(hogs, reading_task_runs_beside_them)
 	close(fds[1]);
 }
 
-TEST_F(hogs, tasks_that_have_not_started_run_beside_them)
-{
-	start_hogs(NR_WORKERS, NR_WORKERS);
-	spawn_tiny(100);
-	EXPECT_TRUE(UNTIL(nr_ran == 100));
-	EXPECT_EQ(NR_WORKERS, nr_computing);
-	end_hogs();
-}
-
 static void spawn_when_woken(void *arg)
 {
 	EXPECT_EQ(0, pl_sleep(NSEC_PER_MSEC));

@@ -104,13 +104,6 @@ static void join_waiting(int nr, ssize_t ret)
 
 /* ---- what holds the worker up ---- */
 
-static void touch(void *arg)
-{
-	(void)arg;
-	atomic_fetch_add(&nr_begun, 1);
-	EXPECT_EQ(0, *(volatile char *)slow_page);
-}
-
 /* The requests were submitted when this returns, as their worker sleeps. */
 static void park_worker(void)
 {
@@ -234,25 +227,6 @@ TEST_F(orphan_ring, io_completes_though_its_worker_slept_as_a_spare)
 	write_to(1);
 	join_waiting(1, 1);
 	let_reader_go(0);
-}
-
-TEST_REAL(io_completes_while_its_worker_is_in_a_page_fault,
-	  "page faults are not simulated")
-TEST_F(orphan_ring, io_completes_while_its_worker_is_in_a_page_fault)
-{
-	pl_task_t t;
-
-	if (!make_page_slow())
-		SKIP(return, "no userfaultfd here");
-	start_with(1, 0);
-	start_waiting(NR_PAIRS, PL_FOREVER);
-	park_worker();
-	t = spawn(touch, NULL);
-	ASSERT_TRUE(UNTIL(nr_begun == 1));
-	write_to(NR_PAIRS);
-	join_waiting(NR_PAIRS, 1);
-	bring_page();
-	join(t);
 }
 
 TEST_F(orphan_ring, io_of_a_stalled_worker_is_completed_by_another)
@@ -521,7 +495,7 @@ TEST_F(orphan_ring, owner_and_reaper_lose_no_completion)
 	start_with(2, 8);
 	for (i = 0; i < NR_ECHOES; i++) {
 		open_pair(&pairs[i], PL_FOREVER);
-		t[i] = spawn(echo, &pairs[i]);
+		t[i] = spawn_as(i % 4, echo, &pairs[i]);
 	}
 	mixed_start(&holding, 3, 0, hold_up_shortly, NULL);
 	mixed_start(&asking, NR_ECHOES - 1, 1, ask, NULL);

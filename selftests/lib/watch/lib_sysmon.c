@@ -186,31 +186,6 @@ static bool has_slept(uint64_t ns)
 /* Longer than from one look for blocked workers to the next. */
 #define LAST_LOOK_NS	(200 * NSEC_PER_MSEC)
 
-TEST_TIMED(sysmon_sleeps_without_a_backlog, "switches of a thread")
-TEST_F(sysmon, sysmon_sleeps_without_a_backlog)
-{
-	start_with(2, 0);
-	spawn_tiny(1000);
-	EXPECT_TRUE(UNTIL(nr_ran == 1000));
-	ASSERT_TRUE(UNTIL(has_slept(50 * NSEC_PER_MSEC)));
-	EXPECT_TRUE(has_slept(300 * NSEC_PER_MSEC));
-}
-
-TEST_TIMED(sysmon_sleeps_beside_a_blocked_worker, "switches of a thread")
-TEST_F(sysmon, sysmon_sleeps_beside_a_blocked_worker)
-{
-	int i;
-
-	start_with(2, 0);
-	block_in_read(4);
-	spawn_tiny(1000);
-	EXPECT_TRUE(UNTIL(nr_ran == 1000 && nr_begun == 4));
-	ASSERT_TRUE(UNTIL(has_slept(LAST_LOOK_NS)));
-	EXPECT_TRUE(has_slept(300 * NSEC_PER_MSEC));
-	for (i = 0; i < 4; i++)
-		let_reader_go(i);
-}
-
 #define NR_ECHOES	1000
 
 static void echo(void *arg)
@@ -283,51 +258,6 @@ TEST_F(sysmon, sysmon_sleeps_beside_a_blocked_worker_with_io)
 		let_reader_go(i);
 }
 
-static atomic_int is_computing, is_over;
-
-/* Sleeps until another worker runs, and for as long as sysmon may look. */
-static void sleep_and_compute(void *arg)
-{
-	while (nr_ran < (int)(intptr_t)arg)
-		usleep(1000);
-	usleep(3000);
-	is_computing = 1;
-	while (!is_over)
-		pl__cpu_relax();
-}
-
-static bool is_seen_to_compute(void)
-{
-	uint64_t end = in_ms(500);
-
-	while (rt_stat().workers_blocked && pl_now() < end)
-		usleep(1000);
-	return !rt_stat().workers_blocked;
-}
-
-/* Tried again if the machine was stalled during all of the looks. */
-TEST_TIMED(computing_worker_is_not_seen_as_blocked_for_long,
-	   "time that passed; one of several tries")
-TEST_F(sysmon, computing_worker_is_not_seen_as_blocked_for_long)
-{
-	bool is_seen = false;
-	pl_task_t t;
-	int i;
-
-	start_with(1, 0);
-	for (i = 1; i <= 20 && !is_seen; i++) {
-		is_computing = 0;
-		is_over = 0;
-		t = spawn(sleep_and_compute, (void *)(intptr_t)i);
-		spawn_tiny(1);
-		ASSERT_TRUE(UNTIL(is_computing));
-		is_seen = is_seen_to_compute();
-		is_over = 1;
-		join(t);
-	}
-	EXPECT_TRUE(is_seen);
-}
-
 /* The kernel's table of the process's descriptors has so many places. */
 static int nr_fd_places(void)
 {
@@ -360,7 +290,7 @@ TEST_F(sysmon, look_at_a_blocked_worker_does_not_grow_the_descriptor_table)
 
 /* ---- races ---- */
 
-static atomic_int nr_spinning;
+static atomic_int nr_spinning, is_over;
 
 static void spin_until_over(void *arg)
 {
@@ -552,23 +482,6 @@ TEST_F(sysmon, sysmon_does_not_run_when_disabled)
 	EXPECT_EQ(2, rt_stat().workers);
 	EXPECT_EQ(0, rt_stat().blocks);
 	let_reader_go(1);
-}
-
-TEST_F(sysmon, block_is_seen_without_a_free_descriptor)
-{
-	struct rlimit all, none;
-
-	start_with(1, 0);
-	ASSERT_EQ(0, pipe2(pipes[0], O_CLOEXEC));
-	ASSERT_EQ(0, getrlimit(RLIMIT_NOFILE, &all));
-	none = all;
-	none.rlim_cur = 0;
-	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &none));
-	readers[0] = spawn(read_byte, pipes[0]);
-	spawn_tiny(10);
-	EXPECT_TRUE(UNTIL(nr_ran == 10));
-	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &all));
-	let_reader_go(0);
 }
 
 TEST_F(sysmon, forked_child_has_no_descriptor_of_sysmon)
