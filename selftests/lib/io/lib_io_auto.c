@@ -68,22 +68,6 @@ TEST_F(auto, uring_is_used_where_allowed)
 	expect(is_uring_allowed() ? PL_IO_URING : PL_IO_POLL);
 }
 
-FIXTURE(lacking) { char unused; };
-FIXTURE_VARIANT(lacking) { long call; int err; };
-FIXTURE_VARIANT_ADD(lacking, setup_forbidden) { SYS_io_uring_setup, EPERM };
-FIXTURE_VARIANT_ADD(lacking, setup_unknown) { SYS_io_uring_setup, ENOSYS };
-FIXTURE_VARIANT_ADD(lacking, enter_forbidden) { SYS_io_uring_enter, EPERM };
-FIXTURE_VARIANT_ADD(lacking, enter_unknown) { SYS_io_uring_enter, ENOSYS };
-FIXTURE_SETUP(lacking) { rt_begin(_metadata); }
-FIXTURE_TEARDOWN(lacking) { rt_end(); }
-
-TEST_F(lacking, epoll_is_used_where_uring_may_not_be)
-{
-	unsetenv("PARKLOT_IO");
-	FORBID_URING(variant->call, variant->err);
-	expect(PL_IO_POLL);
-}
-
 TEST_F(auto, epoll_is_used_where_requested)
 {
 	setenv("PARKLOT_IO", "poll", 1);

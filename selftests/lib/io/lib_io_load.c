@@ -1,121 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * I/O in a crowd: many connections at a time, more requests than a ring has
- * entries, and completions on busy workers and on several.
+ * I/O in a crowd: more requests than a ring has entries, and completions on
+ * several workers.
  */
-#define SIM_SHORT_READS
 #include "kselftest_harness.h"
 
 #include "rt.h"
 #include "io.h"
 
 #include <poll.h>
-#include <sys/resource.h>
 
-FIXTURE(crowd) { char unused; };
-RT_IO_VARIANTS(crowd)
+RT_IO_FIXTURE(crowd)
 FIXTURE_VARIANT_ADD(crowd, park) { .wait = "park" };
-
-FIXTURE_SETUP(crowd)
-{
-	struct rlimit limit = { 4096, 4096 };
-
-	rt_begin_io(_metadata, variant->io, variant->wait);
-	setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-FIXTURE_TEARDOWN(crowd)
-{
-	rt_end();
-}
-
-/* ---- echo ---- */
-
-#define MESSAGE		64
-
-struct echo {
-	int		fd[2];
-	int		nr_rounds;
-	uint64_t	seed;
-};
-
-static bool move_all(int fd, char *buf, size_t size, bool is_read)
-{
-	size_t done = 0;
-	ssize_t n;
-
-	while (done < size) {
-		n = is_read ? pl_read(fd, buf + done, size - done) :
-			      pl_write(fd, buf + done, size - done);
-		if (n <= 0) {
-			EXPECT_EQ(0, n);
-			return false;
-		}
-		done += (size_t)n;
-	}
-	return true;
-}
-
-static void serve(void *arg)
-{
-	struct echo *e = arg;
-	char buf[256];
-	ssize_t n;
-
-	while ((n = pl_recv(e->fd[0], buf, sizeof(buf), 0)) > 0)
-		ASSERT_TRUE(move_all(e->fd[0], buf, (size_t)n, false));
-	EXPECT_EQ(0, n);
-	EXPECT_EQ(0, pl_close(e->fd[0]));
-}
-
-static void ask(void *arg)
-{
-	struct echo *e = arg;
-	char out[MESSAGE], in[MESSAGE];
-	int i, k;
-
-	for (i = 0; i < e->nr_rounds; i++) {
-		for (k = 0; k < MESSAGE; k++)
-			out[k] = (char)next_random(&e->seed);
-		ASSERT_TRUE(move_all(e->fd[1], out, MESSAGE, false));
-		ASSERT_TRUE(move_all(e->fd[1], in, MESSAGE, true));
-		ASSERT_EQ(0, memcmp(in, out, MESSAGE));
-	}
-	EXPECT_EQ(0, pl_close(e->fd[1]));
-}
-
-static void *ask_in_thread(void *arg)
-{
-	ask(arg);
-	return NULL;
-}
-
-TEST_F(crowd, threads_and_worker_stack_tasks_get_their_own_data)
-{
-	static struct echo e[12];
-	pthread_t thread[4];
-	pl_task_t t[24];
-	int i;
-
-	for (i = 0; i < 12; i++) {
-		make_pair(e[i].fd);
-		e[i].seed = i + 1;
-		e[i].nr_rounds = scaled(50);
-		t[i] = spawn_as(i % 4, serve, &e[i]);
-		if (i < 4)
-			ASSERT_EQ(0, pthread_create(&thread[i], NULL,
-						    ask_in_thread, &e[i]));
-		else
-			t[12 + i] = spawn_as((i + 1) % 4, ask, &e[i]);
-	}
-	for (i = 0; i < 12; i++) {
-		if (i < 4)
-			pthread_join(thread[i], NULL);
-		else
-			join(t[12 + i]);
-		join(t[i]);
-	}
-}
 
 /* More than a ring has entries, submitted in one go. */
 #define NR_LOOKERS	(RT_TSAN ? 600 : 3000)
@@ -150,50 +46,6 @@ TEST_F(crowd, more_requests_than_ring_entries_complete)
 	make_pair(fd);
 	run_in_task(spawn_lookers, &fd[0]);
 	EXPECT_EQ(nr + 3 * NR_LOOKERS, rt_stat().io_completed);
-	close(fd[0]);
-	close(fd[1]);
-}
-
-/* ---- on a busy worker ---- */
-
-static atomic_int nr_begun;
-
-static void read_one(void *arg)
-{
-	char c;
-
-	atomic_fetch_add(&nr_begun, 1);
-	EXPECT_EQ(1, pl_read(*(int *)arg, &c, 1));
-}
-
-/* A task that computes leaves what its worker's ring completed to come. */
-static atomic_int is_over;
-
-static void yield_on(void *arg)
-{
-	(void)arg;
-	while (!is_over)
-		pl_yield();
-}
-
-TEST_F(crowd, completions_come_while_tasks_keep_the_worker_busy)
-{
-	pl_task_t t, busy[2];
-	int i, fd[2];
-
-	start_with(1, 1);
-	make_pair(fd);
-	busy[0] = spawn(yield_on, NULL);
-	busy[1] = spawn(yield_on, NULL);
-	for (i = 0; i < 100; i++) {
-		t = spawn(read_one, &fd[0]);
-		ASSERT_TRUE(UNTIL(nr_begun == i + 1));
-		EXPECT_EQ(1, write(fd[1], "x", 1));
-		ASSERT_EQ(0, pl_join_until(t, pl_now() + stuck_ns()));
-	}
-	is_over = 1;
-	join(busy[0]);
-	join(busy[1]);
 	close(fd[0]);
 	close(fd[1]);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Peers that are many, slow, idle, or go away at any moment: an echo server of
- * tasks serves the others all the while, and keeps nothing of those.
+ * Peers that are slow, or go away at any moment: an echo server of tasks serves
+ * the others all the while, and keeps nothing of those.
  */
 #include "kselftest_harness.h"
 
@@ -33,22 +33,6 @@ FIXTURE_TEARDOWN(peers)
 {
 	rt_end();
 	EXPECT_EQ(nr_fds_at_first, nr_entries("/proc/self/fd"));
-}
-
-/* What the default of max_workers may take, three each, and the test. */
-#define NR_FDS_OWN	1000
-
-/* So many of two descriptors each, as far as that is allowed. */
-static int at_most(int nr)
-{
-	struct rlimit limit;
-	int most;
-
-	EXPECT_EQ(0, getrlimit(RLIMIT_NOFILE, &limit));
-	most = ((int)limit.rlim_cur - NR_FDS_OWN) / 2;
-	if (most < nr)
-		TH_LOG("%d of %d: no more descriptors", most, nr);
-	return most < nr ? most : nr;
 }
 
 /* ---- the server ---- */
@@ -169,35 +153,6 @@ static void ask_once(int fd)
 	EXPECT_STREQ("ping", buf);
 }
 
-/* ---- many ---- */
-
-#define NR_CLIENTS	100
-
-static void connect_and_ask(void *arg)
-{
-	int i, fd, nr = *(int *)arg;
-
-	for (i = 0; i < nr; i++) {
-		fd = connect_to_server();
-		ask_once(fd);
-		reset(fd);
-	}
-}
-
-TEST_F(peers, burst_of_connects_is_served)
-{
-	static struct mixed m;
-	int nr = (RT_INJECT ? 500 : scaled(5000)) / NR_CLIENTS + 1;
-
-	if (!start_server())
-		SKIP(return, "no loopback interface");
-	mixed_start(&m, NR_CLIENTS, 0, connect_and_ask, &nr);
-	mixed_join(&m);
-	stop_server();
-	EXPECT_EQ(NR_CLIENTS * nr, nr_accepted);
-	EXPECT_EQ(0, pl_runtime_stop());
-}
-
 /* ---- gone at any step ---- */
 
 #define NR_STEPS	5
@@ -298,64 +253,6 @@ TEST_F(peers, slow_reader_delays_no_other_and_gets_all_data)
 	join(t);
 	EXPECT_EQ(0, pl_close(fd));
 	stop_server();
-	EXPECT_EQ(0, pl_runtime_stop());
-}
-
-/* ---- idle ---- */
-
-#define NR_IDLE		10000
-#define IDLE_KB		20	/* a stack's pages, and what we keep */
-
-static int pairs[NR_IDLE][2];
-static atomic_int nr_answered;
-
-static void answer(void *arg)
-{
-	int *fd = arg;
-	char c;
-
-	EXPECT_EQ(1, pl_read(fd[0], &c, 1));
-	EXPECT_EQ(1, pl_write(fd[0], &c, 1));
-	nr_answered++;
-}
-
-static long resident_kb(void)
-{
-	FILE *f = fopen("/proc/self/statm", "r");
-	long pages = 0;
-
-	EXPECT_EQ(1, fscanf(f, "%*d %ld", &pages));
-	fclose(f);
-	return pages * (sysconf(_SC_PAGESIZE) / 1024);
-}
-
-TEST_F(peers, ten_thousand_idle_connections_cost_little)
-{
-	int i, nr = at_most(RT_ASAN || RT_TSAN || RT_INJECT ? 500 :
-							      scaled(NR_IDLE));
-	long before;
-	char c;
-
-	ASSERT_EQ(0, pl_runtime_start(NULL));
-	for (i = 0; i < nr; i++)
-		ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0,
-					pairs[i]));
-	before = resident_kb();
-	for (i = 0; i < nr; i++)
-		spawn_as(PL_STACK_SMALL, answer, pairs[i]);
-	ASSERT_TRUE(UNTIL_NO_MORE((int)rt_stat().io_in_flight == nr,
-				  rt_stat().io_in_flight));
-	TH_LOG("%d idle: %ld KiB", nr, resident_kb() - before);
-	if (!RT_ASAN && !RT_TSAN)
-		EXPECT_GT((long)IDLE_KB * nr + 4096, resident_kb() - before);
-	for (i = 0; i < nr; i++)
-		EXPECT_EQ(1, write(pairs[i][1], "x", 1));
-	ASSERT_TRUE(UNTIL_NO_MORE(nr_answered == nr, nr_answered));
-	for (i = 0; i < nr; i++) {
-		EXPECT_EQ(1, read(pairs[i][1], &c, 1));
-		close(pairs[i][0]);
-		close(pairs[i][1]);
-	}
 	EXPECT_EQ(0, pl_runtime_stop());
 }
 

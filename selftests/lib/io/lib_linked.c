@@ -280,53 +280,6 @@ TEST_F(linked, linked_timeout_of_the_kernel_ends_the_one_before)
 
 /* ---- many ---- */
 
-static int from[2], to[2];
-static atomic_int nr_passed;
-
-static void pass_one(void *arg)
-{
-	struct chain c;
-
-	(void)arg;
-	init(&c);
-	io_uring_prep_read(add(&c), from[0], c.buf, 1, -1);
-	io_uring_prep_write(add(&c), to[1], c.buf, 1, -1);
-	run(&c);
-	EXPECT_EQ(0, c.ret);
-	EXPECT_RESULTS(&c, 1, 1);
-	nr_passed++;
-}
-
-#define NR_TASKS	1000
-
-TEST_F(linked, thousand_tasks_pass_a_byte_each)
-{
-	static pl_task_t t[NR_TASKS];
-	unsigned char got[NR_TASKS];
-	unsigned int i, sum = 0;
-
-	if (!rt_has_uring())
-		return;
-	ASSERT_EQ(0, pipe(from));
-	ASSERT_EQ(0, pipe(to));
-	for (i = 0; i < NR_TASKS; i++)
-		t[i] = spawn(pass_one, NULL);
-	EXPECT_TRUE(UNTIL(rt_stat().io_in_flight == 2 * NR_TASKS));
-	for (i = 0; i < NR_TASKS; i++)
-		EXPECT_EQ(1, write(from[1], &(char){ (char)i }, 1));
-	for (i = 0; i < NR_TASKS; i++)
-		join(t[i]);
-	EXPECT_EQ(NR_TASKS, nr_passed);
-	EXPECT_EQ(NR_TASKS, read(to[0], got, sizeof(got)));
-	for (i = 0; i < NR_TASKS; i++)
-		sum += got[i] - (unsigned int)(unsigned char)i;
-	EXPECT_EQ(0, sum);
-	for (i = 0; i < 2; i++) {
-		close(from[i]);
-		close(to[i]);
-	}
-}
-
 static int shared_file;
 static atomic_int next_at;
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * pl_getaddrinfo() and pl_getnameinfo() find what the C library finds, and wait
- * for a name server no longer than they may.
+ * pl_getaddrinfo() and pl_getnameinfo() find what the C library finds.
  */
 #include "kselftest_harness.h"
 
@@ -13,7 +12,6 @@
 #include <sys/auxv.h>
 #ifdef __GLIBC__
 # include <nss.h>
-# include <resolv.h>
 #endif
 
 FIXTURE(resolver) { char unused; };
@@ -156,100 +154,5 @@ TEST_F(resolver, names_are_those_of_getnameinfo)
 	run_in_task(expect_same_names, NULL);
 	run_as(PL_STACK_SMALL, expect_same_names, NULL);
 }
-
-/* ---- a name server that does not answer ---- */
-
-#ifdef __GLIBC__
-
-static struct sockaddr_in address;
-static int server;
-
-/* Each worker asks the server of the test, for an hour. */
-static void use_server(void *arg)
-{
-	(void)arg;
-	res_init();
-	_res.retrans = 3600;
-	_res.retry = 1;
-	_res.nscount = 1;
-	_res.nsaddr_list[0] = address;
-}
-
-static void open_server(void)
-{
-	socklen_t len = sizeof(address);
-
-	address.sin_family = AF_INET;
-	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	server = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	ASSERT_LE(0, server);
-	ASSERT_EQ(0, bind(server, (struct sockaddr *)&address, len));
-	ASSERT_EQ(0, getsockname(server, (struct sockaddr *)&address, &len));
-	ASSERT_EQ(0, __nss_configure_lookup("hosts", "dns"));
-}
-
-/* Says to the next question that there is no such name. */
-static void answer_one(void)
-{
-	unsigned char message[512];
-	struct sockaddr_in from;
-	socklen_t len = sizeof(from);
-	ssize_t n = recvfrom(server, message, sizeof(message), 0,
-			     (struct sockaddr *)&from, &len);
-
-	ASSERT_LE(NS_HFIXEDSZ, n);
-	message[2] |= 0x80;
-	message[3] = ns_r_nxdomain;
-	EXPECT_EQ(n, sendto(server, message, (size_t)n, 0,
-			    (struct sockaddr *)&from, len));
-}
-
-static bool has_question(void)
-{
-	char byte;
-
-	return recv(server, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
-}
-
-static bool has_answered_all(void)
-{
-	if (has_question())
-		answer_one();
-	return !rt_stat().tasks_alive;
-}
-
-static void ask_for_ever(void *arg)
-{
-	const struct addrinfo hints = { .ai_family = AF_INET };
-	struct addrinfo *list;
-	int eai;
-
-	(void)arg;
-	do {
-		EXPECT_EQ(-ETIMEDOUT,
-			  pl_getaddrinfo_until("parklot.invalid.", NULL,
-					       &hints, &list, &eai,
-					       in_ms(20)));
-		EXPECT_EQ(0, eai);
-	} while (!has_question());
-}
-
-TEST_REAL(silent_server_is_waited_for_until_the_deadline,
-	  "the C library's resolver waits by itself")
-TEST_F(resolver, silent_server_is_waited_for_until_the_deadline)
-{
-	struct pl_config cfg = PL_CONFIG_INIT;
-
-	cfg.worker_start = use_server;
-	open_server();
-	ASSERT_EQ(0, pl_runtime_start(&cfg));
-	run_in_task(ask_for_ever, NULL);
-	/* An earlier question may come late. */
-	EXPECT_LE(1, rt_stat().tasks_alive);
-	EXPECT_TRUE(UNTIL(has_answered_all()));
-	EXPECT_EQ(0, close(server));
-}
-
-#endif
 
 TEST_HARNESS_MAIN
