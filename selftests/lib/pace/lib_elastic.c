@@ -519,67 +519,6 @@ TEST_F(elastic, tasks_of_a_surplus_worker_run_soon)
 		EXPECT_GE(20 * NR_LEFT, nr_yields);
 }
 
-/* ---- behind a task that computes, while others take tasks ---- */
-
-#define NR_WAITS	20
-#define TICK_NS		NSEC_PER_MSEC
-
-static atomic_int nr_ticks;
-
-static void tick_on(void *arg)
-{
-	uint64_t end_ns;
-
-	(void)arg;
-	while (!may_go) {
-		for (end_ns = pl_now() + TICK_NS; pl_now() < end_ns;)
-			;
-		atomic_fetch_add(&nr_ticks, 1);
-		pl_yield();
-	}
-}
-
-/* Ticks until a task runs that is queued behind its spawner. */
-static void wait_behind(void *arg)
-{
-	int *out = arg, from = nr_ticks;
-
-	nr_ran = 0;
-	EXPECT_EQ(0, pl_spawn(NULL, count, NULL, NULL));
-	EXPECT_TRUE(UNTIL_BUSY(nr_ran));
-	*out = nr_ticks - from;
-}
-
-static int by_size(const void *a, const void *b)
-{
-	return *(const int *)a - *(const int *)b;
-}
-
-/* Beside others that are never idle; no relief comes. */
-TEST_TIMED(task_behind_one_that_computes_runs_beside_others,
-	   "tasks that wait for a processor are another reason for more")
-TEST_F_TIMEOUT(elastic, task_behind_one_that_computes_runs_beside_others, 120)
-{
-	int waits[NR_WAITS], i;
-
-	set_env("PARKLOT_STALL_US", 0);
-	start_with(4, 0);
-	spawn(tick_on, NULL);
-	spawn(tick_on, NULL);
-	for (i = 0; i < NR_WAITS; i++) {
-		usleep(50 * 1000);
-		let_one_run();
-		join(spawn(wait_behind, &waits[i]));
-	}
-	may_go = 1;
-	qsort(waits, NR_WAITS, sizeof(waits[0]), by_size);
-	TH_LOG("ticks: median %d, most %d", waits[NR_WAITS / 2],
-	       waits[NR_WAITS - 1]);
-	EXPECT_LE(1, changes().raised_stuck);
-	EXPECT_GE(30, waits[NR_WAITS / 2]);
-	unsetenv("PARKLOT_STALL_US");
-}
-
 /* Fewer run than may: the look after this one comes soon, if that is cheap. */
 TEST_F(elastic, looks_take_an_eighth_of_the_time_at_most)
 {

@@ -233,23 +233,6 @@ TEST_F(idle_timeout, submitter_ends_once_its_requests_have_completed)
 
 /* ---- races ---- */
 
-static atomic_int is_over;
-
-/* Blocks for about as long as it takes to be seen, and as others to end. */
-static void block_shortly(void *arg)
-{
-	uint64_t seed = 1 + (uintptr_t)arg;
-	struct timespec ts = { 0 };
-	int ret = 0;
-
-	while (!is_over && ret != -ECANCELED) {
-		ts.tv_nsec = (long)(next_random(&seed) % (2 * NSEC_PER_MSEC));
-		nanosleep(&ts, NULL);
-		pl_yield();
-		ret = pl_sleep(next_random(&seed) % (4 * NSEC_PER_MSEC));
-	}
-}
-
 static bool has_any_ended(void)
 {
 	bool has_ended;
@@ -292,21 +275,6 @@ TEST_F(idle_timeout, ending_workers_lose_no_task)
 TEST_F(idle_timeout, failed_worker_starts_lose_no_task)
 {
 	end_and_start(4, 3);
-}
-
-TEST_F(idle_timeout, surplus_workers_end_during_stop)
-{
-	int i, k, nr = scaled(60);
-
-	for (i = 0; i < nr; i++) {
-		pl__idle_timeout_ns = (uint64_t)i * 20 * NSEC_PER_USEC;
-		start_with(1, 0);
-		for (k = 0; k < 3; k++)
-			spawn(block_shortly, (void *)(intptr_t)(i + k));
-		spawn_tiny(10);
-		ASSERT_TRUE(UNTIL(nr_ran == 10 * (i + 1)));
-		EXPECT_EQ(0, pl_runtime_stop());
-	}
 }
 
 TEST_HARNESS_MAIN

@@ -13,7 +13,7 @@
 
 RT_FIXTURE(workers)
 
-static atomic_int nr_begun, may_go;
+static atomic_int nr_begun;
 
 /* ---- how many run at a time ---- */
 
@@ -125,40 +125,6 @@ TEST_F_TIMEOUT(workers, last_workers_are_surplus_first, 120)
 }
 
 /* ---- what is left behind ---- */
-
-/* One task in 64 at most is another's: with delays that takes its time. */
-#define NR_LEFT		(RT_INJECT ? 200 : 1000)
-
-/* Fills its worker's queue, and keeps the worker until all have done so. */
-static void fill_queue(void *arg)
-{
-	int i;
-
-	(void)arg;
-	for (i = 0; i < NR_LEFT; i++)
-		EXPECT_EQ(0, pl_spawn(NULL, count, NULL, NULL));
-	atomic_fetch_add(&nr_begun, 1);
-	EXPECT_TRUE(UNTIL_BUSY(may_go));
-}
-
-TEST_F(workers, surplus_worker_leaves_its_queue_to_a_busy_one)
-{
-	static struct mixed m;
-	int i;
-
-	start_with(4, 0);
-	mixed_start(&m, 2, 0, run_and_yield, &nr_begun);
-	for (i = 0; i < 3; i++)
-		spawn(fill_queue, NULL);
-	ASSERT_TRUE(UNTIL(nr_begun == 5));
-	EXPECT_EQ(0, pl_runtime_set_workers(1));
-	for (i = 0; i < 100; i++)
-		spawn(count, NULL);
-	may_go = 1;
-	EXPECT_TRUE(UNTIL_NO_MORE(nr_ran == 3 * NR_LEFT + 100, nr_ran));
-	is_over = 1;
-	mixed_join(&m);
-}
 
 static int pairs[32][2];
 
