@@ -437,22 +437,4 @@ TEST_F(background, dump_says_so)
 	cancel_and_join(&t, 1);
 }
 
-/* ---- refused ---- */
-
-static int spawn_error(uint32_t flags)
-{
-	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
-
-	opts.flags = flags;
-	return pl_spawn(NULL, count, NULL, &opts);
-}
-
-TEST_F(background, urgent_or_blocking_is_refused)
-{
-	EXPECT_EQ(-EINVAL, spawn_error(PL_SPAWN_BACKGROUND | PL_SPAWN_URGENT));
-	EXPECT_EQ(-EINVAL,
-		  spawn_error(PL_SPAWN_BACKGROUND | PL_SPAWN_BLOCKING));
-	EXPECT_EQ(-EINVAL, spawn_error(PL_SPAWN_BACKGROUND << 1));
-}
-
 TEST_HARNESS_MAIN

@@ -488,23 +488,13 @@ TEST_F(blocking, task_on_the_worker_stack_may_call)
 	EXPECT_TRUE(UNTIL(!rt_stat().workers_blocked));
 }
 
-/* ---- outside, and errors ---- */
+/* ---- outside ---- */
 
 TEST_F(blocking, thread_that_is_no_worker_only_calls)
 {
 	EXPECT_EQ(0, pl_blocking(count, NULL));
 	EXPECT_EQ(1, nr_ran);
 	EXPECT_EQ(PL_BACKEND_AUTO, pl_runtime_backend());
-}
-
-TEST_F(blocking, urgent_task_that_is_to_block_is_refused)
-{
-	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
-
-	opts.flags = PL_SPAWN_BLOCKING | PL_SPAWN_URGENT;
-	EXPECT_EQ(-EINVAL, pl_spawn(NULL, count, NULL, &opts));
-	opts.flags = PL_SPAWN_BACKGROUND << 1;
-	EXPECT_EQ(-EINVAL, pl_spawn(NULL, count, NULL, &opts));
 }
 
 TEST_HARNESS_MAIN

@@ -295,26 +295,6 @@ TEST_F(crowd, set_aside_task_runs_beside_busy_workers)
 	join_crowd(busy, 4);
 }
 
-static void check_told(uint32_t max, int nr)
-{
-	static pl_task_t t[600];
-
-	make_gate();
-	start_with(2, max);
-	spawn_crowd(t, nr, read_gate);
-	spawn_tiny(1);
-	EXPECT_TRUE(UNTIL(nr_begun == (int)max));
-	EXPECT_TRUE(UNTIL(rt_stat().all_blocked >= 1));
-	open_gate();
-	join_crowd(t, nr);
-	EXPECT_TRUE(UNTIL(nr_ran == 1));
-}
-
-TEST_F(crowd, workers_all_blocked_by_a_crowd_are_counted)
-{
-	check_told(40, 300);
-}
-
 static void spawn_reader(int i)
 {
 	readers[i] = spawn_flags(PL_SPAWN_BLOCKING, read_byte, pipes[i]);
