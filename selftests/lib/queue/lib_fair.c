@@ -112,20 +112,6 @@ static void spawn_outside(struct mark *m)
 	mark_ready(m);
 }
 
-TEST_F(fair, task_spawned_by_a_thread_runs_in_a_spawn_storm)
-{
-	int nr = scaled(200), i;
-
-	begin(1, nr);
-	begin_storm(spawn_next, 2);
-	for (i = 0; i < nr; i++) {
-		spawn_outside(&marks[0]);
-		ASSERT_TRUE(UNTIL(marks[0].nr_runs == 1));
-		EXPECT_GE(BESIDE_SPAWNS, waited(&marks[0]));
-	}
-	ASSERT_TRUE(UNTIL(!nr_storms));
-}
-
 /* ---- from outside, beside a long task ---- */
 
 #define NR_THREADS	10
