@@ -225,30 +225,6 @@ TEST_F(dump, dump_names_the_waiters_of_a_once)
 	join(t[1]);
 }
 
-static void read_byte(void *arg)
-{
-	char byte;
-
-	EXPECT_EQ(1, pl_read(*(int *)arg, &byte, 1));
-}
-
-TEST_F(dump, dump_names_the_waiters_for_io)
-{
-	int fds[2];
-	pl_task_t t;
-
-	NEEDS_DUMP();
-	ASSERT_EQ(0, pipe(fds));
-	t = spawn_named("reader", read_byte, &fds[0]);
-	ASSERT_TRUE(UNTIL(is_waiting(t)));
-	ASSERT_NE(NULL, dumped());
-	EXPECT_SAYS("reader", "waits for io: ");
-	ASSERT_EQ(1, write(fds[1], "", 1));
-	join(t);
-	close(fds[0]);
-	close(fds[1]);
-}
-
 static void recv_until(void *arg)
 {
 	char byte;
@@ -354,29 +330,6 @@ TEST_F(dump, task_dumps_itself_and_others)
 	ASSERT_TRUE(UNTIL(is_waiting(t)));
 	join(spawn_named("self", dump_here, NULL));
 	EXPECT_SAYS("other", "waits for sleep");
-	cancel_and_join(&t, 1);
-}
-
-static void wait_own(void *arg)
-{
-	(void)arg;
-	while (!pl_word_wait(&word, 0, PL_FOREVER))
-		;
-}
-
-TEST_F(dump, blocking_task_is_shown_on_its_worker)
-{
-	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
-	pl_task_t t;
-
-	NEEDS_DUMP();
-	opts.name = "blocks";
-	opts.stack = PL_STACK_WORKER;
-	ASSERT_EQ(0, pl_spawn(&t, wait_own, NULL, &opts));
-	ASSERT_TRUE(UNTIL(is_waiting(t)));
-	ASSERT_NE(NULL, dumped());
-	EXPECT_SAYS("blocks", "runs on worker ");
-	EXPECT_SAYS("blocks", ", waits for word ");
 	cancel_and_join(&t, 1);
 }
 

@@ -62,29 +62,6 @@ static void expect_backlog(struct pl_queue_delay *qd, uint64_t longest_ns)
 
 /* ---- the interface ---- */
 
-TEST_F(queue_delay, unset_size_is_refused)
-{
-	struct pl_queue_delay qd = { 0 };
-
-	EXPECT_EQ(-EINVAL, pl_queue_delay(NULL));
-	EXPECT_EQ(-EINVAL, pl_queue_delay(&qd));
-	/* One less than the first header has. */
-	qd.size = offsetof(struct pl_queue_delay, seen[24]) - 1;
-	EXPECT_EQ(-EINVAL, pl_queue_delay(&qd));
-}
-
-/* A program that was built with a later header. */
-TEST_F(queue_delay, larger_struct_is_filled_as_far_as_known)
-{
-	struct {
-		struct pl_queue_delay qd;
-		uint64_t later;
-	} big = { .qd.size = sizeof(big), .later = 1 };
-
-	EXPECT_EQ(-ENODATA, pl_queue_delay(&big.qd));
-	EXPECT_EQ(1, big.later);
-}
-
 TEST_F(queue_delay, none_is_told_before_the_start_and_when_idle)
 {
 	struct pl_queue_delay qd = PL_QUEUE_DELAY_INIT;

@@ -24,49 +24,6 @@ static void spawn_some(void *arg)
 
 /* ---- the interface ---- */
 
-TEST_F(stat, unset_size_is_refused)
-{
-	struct pl_stat_worker sw = PL_STAT_WORKER_INIT;
-	struct pl_stat st = { 0 };
-
-	EXPECT_EQ(-EINVAL, pl_stat_read(NULL));
-	EXPECT_EQ(-EINVAL, pl_stat_read(&st));
-	st.size = sizeof(size_t) - 1;
-	EXPECT_EQ(-EINVAL, pl_stat_read(&st));
-	st.size = SIZE_MAX;
-	EXPECT_EQ(-EINVAL, pl_stat_read(&st));
-	st.size = sizeof(st);
-	EXPECT_EQ(0, pl_stat_read(&st));
-	EXPECT_EQ(-EINVAL, pl_stat_worker(0, NULL));
-	sw.size = 0;
-	EXPECT_EQ(-EINVAL, pl_stat_worker(0, &sw));
-}
-
-TEST_F(stat, older_and_newer_structs_are_accepted)
-{
-	struct {
-		struct pl_stat	st;
-		uint64_t	later[4];
-	} big;
-	size_t old = offsetof(struct pl_stat, steals);
-
-	run_in_task(count, NULL);
-	memset(&big, 0xff, sizeof(big));
-	big.st.size = old;
-	EXPECT_EQ(0, pl_stat_read(&big.st));
-	EXPECT_EQ(old, big.st.size);
-	EXPECT_EQ(1, big.st.tasks_ended);
-	EXPECT_EQ(UINT64_MAX, big.st.steals);
-
-	memset(&big, 0xff, sizeof(big));
-	big.st.size = sizeof(big);
-	EXPECT_EQ(0, pl_stat_read(&big.st));
-	EXPECT_EQ(sizeof(big), big.st.size);
-	EXPECT_EQ(1, big.st.tasks_ended);
-	EXPECT_EQ(0, big.later[0]);
-	EXPECT_EQ(0, big.later[3]);
-}
-
 TEST_F(stat, unknown_worker_is_refused)
 {
 	struct pl_stat_worker sw = PL_STAT_WORKER_INIT;
@@ -87,21 +44,6 @@ TEST_F(stat, counters_are_0_before_the_start)
 }
 
 /* ---- exact ---- */
-
-TEST_F(stat, tasks_are_counted_exactly)
-{
-	int nr = scaled(4000), i;
-	struct pl_stat st;
-
-	run_in_task(spawn_some, &nr);
-	for (i = 0; i < 100; i++)
-		spawn_as(i % 4, count, NULL);
-	ASSERT_TRUE(UNTIL(rt_stat().tasks_alive == 0));
-	st = rt_stat();
-	EXPECT_EQ(nr + 101, st.tasks_spawned);
-	EXPECT_EQ(nr + 101, st.tasks_ended);
-	EXPECT_EQ(nr + 100, nr_ran);
-}
 
 static struct pl_word word;
 
