@@ -312,7 +312,8 @@ $(KV): $(call objects,examples/kv/*.c) $(LIB_A)
 # the device share headers with others.
 $(O)/selftests/%.o: override CPPFLAGS += -iquote selftests/include \
 		   -iquote selftests/device
-$(O)/selftests/%.o: override CFLAGS += $(TEST_CFLAGS)
+# What a task or a thread is given, a test often needs not.
+$(O)/selftests/%.o: override CFLAGS += -Wno-unused-parameter $(TEST_CFLAGS)
 $(addsuffix .o,$(addprefix $(O)/,$(TEST_SRCS))): $(O)/test-flags
 $(foreach f,$(TEST_SRCS),$(eval $(call tests,$(f)) \
 	$(O)/static/$(basename $(notdir $(f))): $(O)/$(f).o))

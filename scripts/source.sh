@@ -23,19 +23,28 @@ scripts_have_their_part() {
 		END { exit NR > 0 }'
 }
 
-# Many files by one process: it takes longer to start than for a file.
+# clang_check FLAG...: the C files of stdin, many by one process: it takes longer
+# to start than for a file.
+clang_check() {
+	local flags
+
+	flags="$(make -s CC=clang CFLAGS=-O2 print-CPPFLAGS print-CFLAGS) $*"
+	export flags
+	# shellcheck disable=SC2016 # the shell below expands it
+	tr ' ' '\n' | grep -E '\.c$' | grep -v /manual/ |
+		xargs -n 64 -P 2 bash -c 'clang-check "$@" -- $flags -Werror \
+			-iquote selftests/include -iquote selftests/device' clang
+}
+
+# Tests are compiled with another flag, as the Makefile has it.
 syntax() {
 	local benches
 
-	flags=$(make -s CC=clang CFLAGS=-O2 print-CPPFLAGS print-CFLAGS)
 	benches=$(make -s O=. print-BENCHES)
-	export flags
-	# shellcheck disable=SC2016,SC2046 # the shell below expands it; words are meant
-	printf '%s\n' $(make -s print-LIB_SRCS print-TEST_SRCS) examples/*.c \
-		${benches// /.c }.c tools/pl*.c |
-		grep -E '\.c$' | grep -v /manual/ |
-		xargs -n 64 -P 2 bash -c 'clang-check "$@" -- $flags -Werror \
-			-iquote selftests/include -iquote selftests/device' clang
+	# shellcheck disable=SC2046,SC2086 # words are meant
+	printf '%s\n' $(make -s print-LIB_SRCS) examples/*.c \
+		${benches// /.c }.c tools/pl*.c | clang_check || return
+	make -s print-TEST_SRCS | clang_check -Wno-unused-parameter
 }
 
 symbols_go_down() {

@@ -106,7 +106,6 @@ static inline void read_gate(void *arg)
 {
 	char c;
 
-	(void)arg;
 	atomic_fetch_add(&nr_begun, 1);
 	EXPECT_EQ(0, read(gate[0], &c, 1));
 }
@@ -118,7 +117,6 @@ static atomic_int may_go;
 /* Counts as begun, and computes meanwhile. */
 static inline void compute_until_may_go(void *arg)
 {
-	(void)arg;
 	atomic_fetch_add(&nr_begun, 1);
 	while (!may_go)
 		pl__cpu_relax();

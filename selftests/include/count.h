@@ -9,13 +9,11 @@ static atomic_int __attribute__((unused)) nr_ran;
 
 static inline void count(void *arg)
 {
-	(void)arg;
 	atomic_fetch_add(&nr_ran, 1);
 }
 
 static inline void nothing(void *arg)
 {
-	(void)arg;
 }
 
 #endif /* SELFTESTS_COUNT_H */

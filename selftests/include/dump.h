@@ -63,7 +63,6 @@ static inline bool can_dump(void)
 
 static inline void sleep_long(void *arg)
 {
-	(void)arg;
 	pl_sleep(3600 * NSEC_PER_SEC);
 }
 

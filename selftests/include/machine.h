@@ -47,7 +47,6 @@ static inline void compute_in_threads(void *arg)
 	uint64_t begin = pl_now();
 	int i;
 
-	(void)arg;
 	for (i = 0; i < NR_THREADS; i++)
 		pthread_create(&t[i], NULL, compute, NULL);
 	for (i = 0; i < NR_THREADS; i++)

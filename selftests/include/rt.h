@@ -554,7 +554,6 @@ static inline void mixed_run(int nr_tasks, int nr_threads,
 static inline bool may_not(struct pl__task *t, uint64_t arg)
 {
 	(void)t;
-	(void)arg;
 	return false;
 }
 

@@ -53,7 +53,6 @@ static inline void work_ended(bool ran)
 
 static inline void work_fired(void *arg)
 {
-	(void)arg;
 	work.nr_fired++;
 }
 
@@ -77,7 +76,6 @@ static inline void work_io(void)
 
 static inline void work_child(void *arg)
 {
-	(void)arg;
 	work_ok(pl_sleep(20 * NSEC_PER_USEC));
 	work_ended(true);
 	pl_exit();
@@ -99,7 +97,6 @@ static inline void work_task(void *arg)
 	pl_timer_t timer = 0;
 	pl_task_t t = 0;
 
-	(void)arg;
 	work_spawn(work_child, PL_STACK_SMALL, &t);
 	pl_yield();
 	if (work_ok(pl_timer_add(&timer, in_ms(3600 * 1000), work_fired, NULL)))

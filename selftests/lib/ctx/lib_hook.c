@@ -124,7 +124,6 @@ static _Atomic int nr_waiting;
 
 static void wait_at_gate(void *arg)
 {
-	(void)arg;
 	nr_waiting++;
 	while (!pl_word_wait(&gate, 0, PL_FOREVER))
 		;
@@ -176,7 +175,6 @@ static void restore_b(void *state)
 
 static void sleep_once(void *arg)
 {
-	(void)arg;
 	errno = ENOTTY;
 	EXPECT_EQ(-EINTR, pl_sleep_until(PL_FOREVER));
 	EXPECT_EQ(ENOTTY, errno);

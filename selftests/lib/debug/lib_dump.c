@@ -44,38 +44,32 @@ static void lock_both(struct pl_mutex *one, struct pl_mutex *other)
 
 static void left(void *arg)
 {
-	(void)arg;
 	lock_both(&first, &second);
 }
 
 static void right(void *arg)
 {
-	(void)arg;
 	lock_both(&second, &first);
 }
 
 static void join_left(void *arg)
 {
-	(void)arg;
 	pl_join(left_task);
 }
 
 static void join_right_until(void *arg)
 {
-	(void)arg;
 	pl_join_until(right_task, in_ms(3600 * 1000));
 }
 
 static void wait_word(void *arg)
 {
-	(void)arg;
 	while (!pl_word_wait(&word, 0, PL_FOREVER))
 		;
 }
 
 static void wait_cond(void *arg)
 {
-	(void)arg;
 	pl_mutex_lock(&own);
 	pl_cond_wait(&cond, &own);
 	pl_mutex_unlock(&own);
@@ -83,25 +77,21 @@ static void wait_cond(void *arg)
 
 static void wait_sem(void *arg)
 {
-	(void)arg;
 	pl_sem_wait(&sem);
 }
 
 static void wait_latch(void *arg)
 {
-	(void)arg;
 	pl_latch_wait(&latch);
 }
 
 static void wait_barrier(void *arg)
 {
-	(void)arg;
 	pl_barrier_wait(&barrier);
 }
 
 static void wait_rwlock(void *arg)
 {
-	(void)arg;
 	if (!pl_rwlock_rdlock_until(&rwlock, PL_FOREVER))
 		pl_rwlock_rdunlock(&rwlock);
 }
@@ -110,19 +100,16 @@ static void wait_chan(void *arg)
 {
 	void *item;
 
-	(void)arg;
 	pl_chan_recv(chan, &item);
 }
 
 static void once_body(void *arg)
 {
-	(void)arg;
 	sleep_long(NULL);
 }
 
 static void wait_once(void *arg)
 {
-	(void)arg;
 	pl_once(&once, once_body, NULL);
 }
 
@@ -268,14 +255,12 @@ static atomic_int nr_busy;
 
 static void busy(void *arg)
 {
-	(void)arg;
 	nr_busy++;
 	EXPECT_TRUE(UNTIL_BUSY(may_go));
 }
 
 static void dump_here(void *arg)
 {
-	(void)arg;
 	ASSERT_NE(NULL, dumped());
 	EXPECT_SAYS("self", "runs on worker 0");
 }
@@ -335,7 +320,6 @@ TEST_F(dump, task_dumps_itself_and_others)
 
 static void *thread_waits(void *arg)
 {
-	(void)arg;
 	while (!pl_word_wait(&word, 0, PL_FOREVER))
 		;
 	return NULL;
@@ -361,7 +345,6 @@ TEST_F(dump, dump_lists_waiting_threads)
 
 static void lock_first(void *arg)
 {
-	(void)arg;
 	pl_mutex_lock(&first);
 	pl_mutex_unlock(&first);
 }
@@ -395,7 +378,6 @@ static __attribute__((noinline)) int caller(int depth)
 
 static void call_deep(void *arg)
 {
-	(void)arg;
 	caller(3);
 }
 
@@ -449,7 +431,6 @@ static void come_and_go(void *arg)
 	pl_task_t t;
 	int i;
 
-	(void)arg;
 	while (!is_over) {
 		for (i = 0; i < 20; i++)
 			if (!pl_spawn(&t, nothing, NULL, NULL) && i % 4 == 0)
@@ -462,7 +443,6 @@ static void come_and_go(void *arg)
 /* Unmaps stacks while the dump looks at them. */
 static void trim(void *arg)
 {
-	(void)arg;
 	while (!is_over) {
 		pl__stacks_trim(&pl__rt.stacks);
 		pl_yield();

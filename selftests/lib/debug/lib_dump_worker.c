@@ -18,7 +18,6 @@ static atomic_bool may_go;
 
 static void busy(void *arg)
 {
-	(void)arg;
 	EXPECT_TRUE(UNTIL_BUSY(may_go));
 }
 
@@ -29,13 +28,11 @@ static void block_in_read(void *arg)
 {
 	char byte;
 
-	(void)arg;
 	EXPECT_EQ(1, read(blocking_fds[0], &byte, 1));
 }
 
 static void block_in_futex(void *arg)
 {
-	(void)arg;
 	pthread_mutex_lock(&blocking_mutex);
 	pthread_mutex_unlock(&blocking_mutex);
 }
@@ -44,7 +41,6 @@ static void block_in_sleep(void *arg)
 {
 	struct timespec ts = { .tv_nsec = 100 * NSEC_PER_MSEC };
 
-	(void)arg;
 	while (!may_go)
 		syscall(SYS_nanosleep, &ts, NULL);
 }

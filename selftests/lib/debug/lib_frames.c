@@ -85,7 +85,6 @@ static __attribute__((noinline)) void first(void *arg)
 	is_walking = true;
 	call_sleep();
 	FRAME();
-	(void)arg;
 }
 
 RT_FIXTURE(frames);

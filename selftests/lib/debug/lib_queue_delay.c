@@ -20,7 +20,6 @@ static struct pl_word gate;
 
 static void hold(void *arg)
 {
-	(void)arg;
 	atomic_fetch_add(&nr_held, 1);
 	while (!atomic_load(&gate.value))
 		sched_yield();
@@ -28,7 +27,6 @@ static void hold(void *arg)
 
 static void spend(void *arg)
 {
-	(void)arg;
 	spin_ns(EACH_NS);
 	atomic_fetch_add(&nr_ran, 1);
 }
@@ -204,7 +202,6 @@ static void spawn_fast(void *arg)
 	int32_t nr;
 	int i;
 
-	(void)arg;
 	for (i = 0; i < NR_FAST; i++) {
 		spawn(count, NULL);
 		nr = pl__self()->spawns_unsampled;

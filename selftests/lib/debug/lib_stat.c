@@ -49,14 +49,12 @@ static struct pl_word word;
 
 static void wait_on_word(void *arg)
 {
-	(void)arg;
 	while (!atomic_load(&word.value))
 		pl_word_wait(&word, 0, PL_FOREVER);
 }
 
 static void wait_long_on_word(void *arg)
 {
-	(void)arg;
 	while (!atomic_load(&word.value))
 		pl_word_wait(&word, 0, in_ms(1000 * 1000));
 }
@@ -149,7 +147,6 @@ static void observe(void *arg)
 {
 	struct pl_stat last = rt_stat(), now;
 
-	(void)arg;
 	while (!is_over) {
 		now = rt_stat();
 		EXPECT_TRUE(is_not_less(&last, &now));
@@ -322,7 +319,6 @@ static void be_busy(void *arg)
 	int i, nr = scaled(10000);
 	struct pl_stat before, after;
 
-	(void)arg;
 	atomic_fetch_add(&nr_busy, 1);
 	ASSERT_TRUE(UNTIL_BUSY(nr_busy >= 2 && may_measure));
 	before = rt_stat();
@@ -408,7 +404,6 @@ static void sleep_behind_another(void *arg)
 	uint64_t deadline = in_ms(5);
 	pl_task_t t = spawn(hold_until, &deadline);
 
-	(void)arg;
 	EXPECT_EQ(0, pl_sleep_until(deadline));
 	join(t);
 }

@@ -71,7 +71,6 @@ static void close_own_and_reuse(void *arg)
 	pl_task_t t;
 	char c;
 
-	(void)arg;
 	t = close_under_reader(fd);
 	make_pair(again);
 	EXPECT_EQ(fd[0], again[0]);
@@ -438,7 +437,6 @@ static atomic_int is_holding, may_go_on;
 
 static void hold_worker(void *arg)
 {
-	(void)arg;
 	is_holding = 1;
 	EXPECT_TRUE(UNTIL_BUSY(may_go_on));
 }
@@ -479,7 +477,6 @@ static atomic_int nr_open;
 
 static void open_ring(void *arg)
 {
-	(void)arg;
 	EXPECT_EQ(-EBADF, pl_poll(-1, POLLIN, PL_FOREVER));
 	nr_open++;
 	EXPECT_TRUE(UNTIL_BUSY(nr_open == 2));

@@ -32,7 +32,6 @@ static void use_pipe(void *arg)
 	char buf[16] = "";
 	int fd[2];
 
-	(void)arg;
 	ASSERT_EQ(0, pipe(fd));
 	EXPECT_EQ(5, pl_write(fd[1], "hello", 5));
 	EXPECT_EQ(3, pl_read(fd[0], buf, 3));
@@ -54,7 +53,6 @@ static void use_socket(void *arg)
 	char buf[16] = "";
 	int fd[2];
 
-	(void)arg;
 	make_pair(fd);
 	EXPECT_EQ(5, pl_send(fd[1], "hello", 5, 0));
 	EXPECT_EQ(2, pl_recv(fd[0], buf, 2, MSG_PEEK));
@@ -78,7 +76,6 @@ static void use_file(void *arg)
 	int fd = memfd_create("io", MFD_CLOEXEC);
 	char buf[16] = "";
 
-	(void)arg;
 	ASSERT_LE(0, fd);
 	EXPECT_EQ(5, pl_write(fd, "hello", 5));
 	EXPECT_EQ(6, pl_write(fd, " world", 6));
@@ -100,7 +97,6 @@ static void use_bad_fd(void *arg)
 	struct sockaddr_in sin = { .sin_family = AF_INET };
 	char c = 0;
 
-	(void)arg;
 	EXPECT_EQ(-EBADF, pl_read(-1, &c, 1));
 	EXPECT_EQ(-EBADF, pl_write(-1, &c, 1));
 	EXPECT_EQ(-EBADF, pl_recv(-1, &c, 1, 0));
@@ -120,7 +116,6 @@ static void use_own_sqe_without_uring(void *arg)
 {
 	struct io_uring_sqe sqe;
 
-	(void)arg;
 	pl_io_sqe_init(&sqe);
 	io_uring_prep_nop(&sqe);
 	EXPECT_EQ(-EOPNOTSUPP, pl_io_wait(&sqe, PL_FOREVER));
@@ -132,7 +127,6 @@ static void use_own_sqe(void *arg)
 	struct io_uring_sqe sqe;
 	uint64_t start;
 
-	(void)arg;
 	memset(&sqe, 0xff, sizeof(sqe));
 	pl_io_sqe_init(&sqe);
 	io_uring_prep_nop(&sqe);
@@ -174,7 +168,6 @@ static void use_tcp(void *arg)
 	int l = listen_on_loopback(&sin), c, s;
 	char buf[8] = "";
 
-	(void)arg;
 	c = socket(AF_INET, SOCK_STREAM, 0);
 	EXPECT_EQ(0, pl_connect(c, (struct sockaddr *)&sin, sizeof(sin)));
 	s = pl_accept(l, (struct sockaddr *)&peer, &len, SOCK_CLOEXEC);
@@ -207,7 +200,6 @@ static void connect_to_nobody(void *arg)
 	struct sockaddr_in sin;
 	int kept = bind_to_loopback(&sin), c = socket(AF_INET, SOCK_STREAM, 0);
 
-	(void)arg;
 	EXPECT_EQ(-ECONNREFUSED, pl_connect(c, (struct sockaddr *)&sin,
 					    sizeof(sin)));
 	EXPECT_EQ(0, pl_close(c));
@@ -229,7 +221,6 @@ static void read_by_deadline(void *arg)
 	char buf[8] = "";
 	int fd[2];
 
-	(void)arg;
 	make_pair(fd);
 	EXPECT_EQ(-ETIMEDOUT, pl_read_until(fd[0], buf, 8, deadline));
 	EXPECT_LE(deadline, pl_now());

@@ -40,7 +40,6 @@ static void move_a_byte(void *arg)
 	char c = 0;
 	int fd[2];
 
-	(void)arg;
 	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, fd));
 	EXPECT_EQ(-ETIMEDOUT, pl_read_until(fd[0], &c, 1, in_ms(1)));
 	EXPECT_EQ(1, pl_write(fd[1], "x", 1));
@@ -86,7 +85,6 @@ static void read_unsupported(void *arg)
 {
 	char c;
 
-	(void)arg;
 	EXPECT_EQ(-EOPNOTSUPP, pl_read(0, &c, 1));
 	EXPECT_EQ(-EOPNOTSUPP, pl_accept(0, NULL, NULL, 0));
 }

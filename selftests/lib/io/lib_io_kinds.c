@@ -52,7 +52,6 @@ static void use_udp(void *arg)
 	char buf[8] = "";
 	int fd[2];
 
-	(void)arg;
 	ASSERT_TRUE(make_udp_pair(fd));
 	EXPECT_EQ(-ETIMEDOUT, pl_recv_until(fd[0], buf, 8, 0, in_ms(1)));
 	EXPECT_EQ(4, pl_send(fd[1], "ping", 4, 0));
@@ -81,7 +80,6 @@ static void use_seqpacket(void *arg)
 	char buf[8] = "";
 	int fd[2];
 
-	(void)arg;
 	make_pair_of(SOCK_SEQPACKET, fd);
 	EXPECT_EQ(2, pl_send(fd[1], "ab", 2, 0));
 	EXPECT_EQ(1, pl_send(fd[1], "c", 1, 0));
@@ -118,7 +116,6 @@ static void receive_all(void *arg)
 	pl_task_t t;
 	int fd[2];
 
-	(void)arg;
 	make_pair(fd);
 	t = spawn(send_parts, &fd[1]);
 	EXPECT_EQ(6, pl_recv(fd[0], buf, 6, MSG_WAITALL));
@@ -146,7 +143,6 @@ static void look_at_all(void *arg)
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 	int fd[2];
 
-	(void)arg;
 	make_pair(fd);
 	EXPECT_EQ(-EAGAIN, pl_recv(fd[0], buf, 6, MSG_ERRQUEUE));
 	EXPECT_EQ(-EAGAIN, pl_recvmsg(fd[0], &msg, MSG_ERRQUEUE));
@@ -165,7 +161,6 @@ static void read_nothing(void *arg)
 	struct iovec iov[] = { { NULL, 0 }, { NULL, 0 } };
 	int fd[2];
 
-	(void)arg;
 	make_pair(fd);
 	EXPECT_EQ(0, pl_read_until(fd[0], NULL, 0, in_ms(500)));
 	EXPECT_EQ(0, pl_readv_until(fd[0], iov, 0, in_ms(500)));
@@ -221,7 +216,6 @@ static void read_much(void *arg)
 	ssize_t n;
 	int fd[2];
 
-	(void)arg;
 	ASSERT_EQ(0, pipe(fd));
 	t = spawn(write_much, &fd[1]);
 	while ((n = pl_read(fd[0], buf, sizeof(buf))) > 0)
@@ -241,7 +235,6 @@ static void write_to_nobody(void *arg)
 {
 	int fd[2];
 
-	(void)arg;
 	ASSERT_EQ(0, pipe(fd));
 	EXPECT_EQ(0, pl_close(fd[0]));
 	/* No SIGPIPE, which would kill us. */
@@ -269,7 +262,6 @@ static void use_counters(void *arg)
 	uint64_t nr = 0;
 	pl_task_t t;
 
-	(void)arg;
 	EXPECT_EQ(-ETIMEDOUT, pl_read_until(event, &nr, 8, in_ms(1)));
 	t = spawn(post, &event);
 	EXPECT_EQ(8, pl_read(event, &nr, 8));
@@ -299,7 +291,6 @@ static void use_file(void *arg)
 	char name[] = "/tmp/lib_io_kinds.XXXXXX", buf[8] = "";
 	int dir, fd = mkstemp(name);
 
-	(void)arg;
 	ASSERT_LE(0, fd);
 	unlink(name);
 	EXPECT_EQ(5, pl_write(fd, "hello", 5));
@@ -372,7 +363,6 @@ static void connect_to_full(void *arg)
 	int l = listen_locally(&sun, &len), fd[8], nr, i, c;
 	pl_task_t t;
 
-	(void)arg;
 	nr = fill_backlog(&sun, len, fd);
 	c = socket(AF_UNIX, SOCK_STREAM, 0);
 	EXPECT_EQ(-ETIMEDOUT, pl_connect_until(c, (struct sockaddr *)&sun, len,
@@ -400,7 +390,6 @@ static void use_blocking(void *arg)
 	int fd[2];
 	char c;
 
-	(void)arg;
 	make_pair(fd);
 	EXPECT_EQ(-ETIMEDOUT, pl_read_until(fd[0], &c, 1, in_ms(1)));
 	EXPECT_EQ(1, pl_write(fd[1], "x", 1));
@@ -489,7 +478,6 @@ static void send_to_full(void *arg)
 	pl_task_t t;
 	char c = 0;
 
-	(void)arg;
 	to = bind_datagrams(&sun, &msg.msg_namelen);
 	nr = fill_datagrams(&sun, msg.msg_namelen, fd);
 	msg.msg_name = &sun;

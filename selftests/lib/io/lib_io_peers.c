@@ -79,7 +79,6 @@ static void accept_all(void *arg)
 	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
 	int fd;
 
-	(void)arg;
 	opts.stack = PL_STACK_SMALL;
 	while ((fd = pl_accept(listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
 		nr_accepted++;

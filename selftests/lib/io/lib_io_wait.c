@@ -28,7 +28,6 @@ static void use_flags(void *arg)
 	struct io_uring_sqe sqe;
 	int i, want;
 
-	(void)arg;
 	for (i = 0; i < 8; i++) {
 		pl_io_sqe_init(&sqe);
 		io_uring_prep_nop(&sqe);
@@ -59,7 +58,6 @@ static void use_multishots(void *arg)
 	struct msghdr msg = { 0 };
 	int fd[2];
 
-	(void)arg;
 	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, fd));
 	ASSERT_EQ(1, write(fd[1], "x", 1));
 	pl_io_sqe_init(&sqe);
@@ -116,7 +114,6 @@ static void send_many(void *arg)
 {
 	int fd[2], i;
 
-	(void)arg;
 	ASSERT_TRUE(make_tcp_pair(fd));
 	for (i = 0; i < NR_SENDS; i++)
 		send_zc(fd, (char)('a' + i % 26));
@@ -204,7 +201,6 @@ static void enter_ring(void *arg)
 {
 	struct io_uring_sqe sqe;
 
-	(void)arg;
 	pl_io_sqe_init(&sqe);
 	io_uring_prep_nop(&sqe);
 	pl_io_wait(&sqe, PL_FOREVER);
@@ -280,7 +276,6 @@ static atomic_bool is_computing, may_go_on;
 
 static void compute(void *arg)
 {
-	(void)arg;
 	is_computing = true;
 	EXPECT_TRUE(UNTIL_BUSY(may_go_on));
 }

@@ -21,7 +21,6 @@ static void use_positions(void *arg)
 	int fd = memfd_create("positions", MFD_CLOEXEC);
 	char buf[8] = "";
 
-	(void)arg;
 	ASSERT_LE(0, fd);
 	EXPECT_EQ(6, pl_pwrite(fd, "abcdef", 6, 10));
 	EXPECT_EQ(3, pl_pread(fd, buf, 3, 12));
@@ -47,7 +46,6 @@ static void use_positions_of_pipe(void *arg)
 	char c = 0;
 	int fd[2];
 
-	(void)arg;
 	ASSERT_EQ(0, pipe(fd));
 	EXPECT_EQ(1, pl_pwrite(fd[1], "x", 1, 0));
 	EXPECT_EQ(1, pl_pread(fd[0], &c, 1, 0));
@@ -70,7 +68,6 @@ static void use_vectors(void *arg)
 	struct iovec in[] = { { a, 2 }, { b, 7 } };
 	int fd[2];
 
-	(void)arg;
 	make_pair(fd);
 	EXPECT_EQ(7, pl_writev(fd[1], out, 3));
 	EXPECT_EQ(7, pl_readv(fd[0], in, 2));
@@ -96,7 +93,6 @@ static void use_vectors_in_file(void *arg)
 	int fd = memfd_create("vectors", MFD_CLOEXEC);
 	struct iovec iov[] = { { (void *)"ab", 2 }, { (void *)"c", 1 } };
 
-	(void)arg;
 	ASSERT_LE(0, fd);
 	EXPECT_EQ(3, pl_writev(fd, iov, 2));
 	EXPECT_EQ(3, pl_writev(fd, iov, 2));
@@ -145,7 +141,6 @@ static void use_messages(void *arg)
 	struct msghdr from = { .msg_iov = &in, .msg_iovlen = 1 };
 	int fd[2];
 
-	(void)arg;
 	make_pair(fd);
 	EXPECT_EQ(-EAGAIN, pl_recvmsg(fd[0], &from, MSG_DONTWAIT));
 	EXPECT_EQ(-ETIMEDOUT, pl_recvmsg_until(fd[0], &from, 0, in_ms(1)));
@@ -210,7 +205,6 @@ static void pass_descriptor(void *arg)
 	int pair[2], pipes[2], fd;
 	char c = 0;
 
-	(void)arg;
 	make_pair(pair);
 	ASSERT_EQ(0, pipe(pipes));
 	send_descriptor(pair[1], pipes[1]);
@@ -235,7 +229,6 @@ static void use_poll(void *arg)
 	int fd[2];
 	char c;
 
-	(void)arg;
 	make_pair(fd);
 	EXPECT_EQ(POLLOUT, pl_poll(fd[0], POLLIN | POLLOUT, PL_FOREVER));
 	EXPECT_EQ(-ETIMEDOUT, pl_poll(fd[0], POLLIN, 0));

@@ -27,7 +27,6 @@ static void refuse(void *arg)
 	struct chain c;
 	int i, bit;
 
-	(void)arg;
 	init(&c);
 	for (i = 0; i <= PL_IO_LINKED_MAX; i++)
 		add_nop(&c);
@@ -80,7 +79,6 @@ static void use_file(void *arg)
 	struct chain c;
 	int fd = open_file();
 
-	(void)arg;
 	prepare_file(&c, fd);
 	run(&c);
 	EXPECT_EQ(0, c.ret);
@@ -112,7 +110,6 @@ static void pass_one_by_one(void *arg)
 	struct chain c;
 	unsigned int i, k;
 
-	(void)arg;
 	for (i = 0; i < NR_COUNTED; i++) {
 		prepare_passing(&c);
 		for (k = 0; k < c.nr; k++)
@@ -125,7 +122,6 @@ static void pass_linked(void *arg)
 	struct chain c;
 	int i;
 
-	(void)arg;
 	for (i = 0; i < NR_COUNTED; i++) {
 		prepare_passing(&c);
 		run(&c);
@@ -184,7 +180,6 @@ static void fail_in_the_middle(void *arg)
 	struct stat st;
 	int fd = open_file();
 
-	(void)arg;
 	init(&c);
 	io_uring_prep_write(add(&c), fd, text, 1, 0);
 	io_uring_prep_write(add(&c), in[0], text, 1, -1);
@@ -213,7 +208,6 @@ static void refused_by_kernel(void *arg)
 {
 	struct chain c;
 
-	(void)arg;
 	init(&c);
 	add_nop(&c);
 	io_uring_prep_rw(250, add(&c), -1, NULL, 0, 0);
@@ -244,7 +238,6 @@ static void read_short(void *arg)
 	struct chain c;
 	int fd = open_file();
 
-	(void)arg;
 	EXPECT_EQ(3, pwrite(fd, text, 3, 0));
 	read_too_little(&c, fd, 0);
 	EXPECT_RESULTS(&c, 3, -ECANCELED);
@@ -291,7 +284,6 @@ static void write_in_order(void *arg)
 	int i, at = next_at++;
 	char last = 0;
 
-	(void)arg;
 	init(&c);
 	for (i = 0; i < PL_IO_LINKED_MAX; i++)
 		io_uring_prep_write(add(&c), shared_file, &letters[i], 1,

@@ -21,7 +21,6 @@ static void miss_deadline(void *arg)
 {
 	struct chain c;
 
-	(void)arg;
 	init(&c);
 	add_nop(&c);
 	add_recv(&c, in[0]);
@@ -52,7 +51,6 @@ static void miss_deadline_hard(void *arg)
 	struct chain c;
 	int i;
 
-	(void)arg;
 	init(&c);
 	for (i = 0; i < 4; i++)
 		add_recv(&c, in[0])->flags = IOSQE_IO_HARDLINK;
@@ -131,7 +129,6 @@ static void try_cancelled(void *arg)
 {
 	struct chain c;
 
-	(void)arg;
 	pl_cancel(pl_self());
 	init(&c);
 	add_send(&c, out[0]);
@@ -206,7 +203,6 @@ static void make_nothing(void *arg)
 {
 	struct io_uring_sqe sqe;
 
-	(void)arg;
 	pl_io_sqe_init(&sqe);
 	io_uring_prep_nop(&sqe);
 	EXPECT_EQ(0, pl_io_wait(&sqe, PL_FOREVER));
@@ -293,7 +289,6 @@ static void give_up_or_pass(void *arg)
 	struct chain c;
 	int i;
 
-	(void)arg;
 	for (i = 0; i < 20; i++) {
 		init(&c);
 		io_uring_prep_read(add(&c), from[0], c.buf, 1, -1);
@@ -342,7 +337,6 @@ static void block_worker(void *arg)
 {
 	char c;
 
-	(void)arg;
 	is_blocked = true;
 	EXPECT_EQ(1, read(gate[0], &c, 1));
 }

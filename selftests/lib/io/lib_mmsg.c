@@ -46,7 +46,6 @@ static void send_and_receive(void *arg)
 {
 	struct batch out, in;
 
-	(void)arg;
 	batch_init(&out);
 	batch_init(&in);
 	memset(in.bytes, 0, NR);
@@ -70,7 +69,6 @@ static void wait_not(void *arg)
 	const uint64_t end = in_ms(3);
 	struct batch b;
 
-	(void)arg;
 	batch_init(&b);
 	EXPECT_EQ(-EAGAIN, pl_recvmmsg(sockets[1], b.msgs, NR, MSG_DONTWAIT));
 	EXPECT_EQ(-EAGAIN, pl_recvmmsg(sockets[1], b.msgs, NR, MSG_ERRQUEUE));
@@ -99,7 +97,6 @@ static void send_late(void *arg)
 {
 	struct batch b;
 
-	(void)arg;
 	batch_init(&b);
 	wait_for_io();
 	EXPECT_EQ(3, pl_sendmmsg(sockets[0], b.msgs, 3, 0));
@@ -111,7 +108,6 @@ static void receive_early(void *arg)
 	pl_task_t sender;
 	int nr = 0, ret;
 
-	(void)arg;
 	batch_init(&b);
 	ASSERT_EQ(0, pl_spawn(&sender, send_late, NULL, NULL));
 	while (nr < 3) {
@@ -170,7 +166,6 @@ static void send_to_full(void *arg)
 	pl_task_t receiver;
 	struct batch b;
 
-	(void)arg;
 	batch_init(&b);
 	EXPECT_EQ(-ETIMEDOUT, pl_sendmmsg_until(sockets[0], b.msgs, NR, 0,
 						in_ms(3)));
@@ -192,7 +187,6 @@ static void receive_when_cancelled(void *arg)
 {
 	struct batch b;
 
-	(void)arg;
 	batch_init(&b);
 	EXPECT_EQ(1, pl_sendmmsg(sockets[0], b.msgs, 1, 0));
 	EXPECT_EQ(0, pl_cancel(pl_self()));
@@ -212,7 +206,6 @@ static bool had_turn;
 
 static void take_turn(void *arg)
 {
-	(void)arg;
 	had_turn = true;
 }
 
@@ -223,7 +216,6 @@ static void send_until_turn(void *arg)
 	pl_task_t t;
 	int i;
 
-	(void)arg;
 	batch_init(&b);
 	ASSERT_EQ(0, pl_spawn(&t, take_turn, NULL, NULL));
 	for (i = 0; i < 1000 && !had_turn; i++) {
@@ -290,7 +282,6 @@ static void send_two_long(void *arg)
 	EXPECT_EQ(0, pl_close(sockets[0]));
 	pthread_join(thread, NULL);
 	EXPECT_EQ(0, pl_close(sockets[1]));
-	(void)arg;
 }
 
 TEST_F(mmsg, no_message_follows_on_a_part_of_another)

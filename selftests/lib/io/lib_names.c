@@ -50,7 +50,6 @@ static void find_name(void *arg)
 {
 	int eai = 1, before = nr_calls;
 
-	(void)arg;
 	EXPECT_EQ(0, look_up("host", NULL, &eai, PL_FOREVER));
 	EXPECT_EQ(0, eai);
 	EXPECT_EQ(before + 1, nr_calls);
@@ -68,7 +67,6 @@ TEST_F(names, tasks_and_threads_find_names)
 
 static void find_numbers(void *arg)
 {
-	(void)arg;
 	EXPECT_EQ(0, look_up("127.0.0.1", NULL, NULL, PL_FOREVER));
 	EXPECT_EQ(0, look_up("127.0.0.1", "80", NULL, 0));
 	EXPECT_EQ(0, look_up(NULL, "80", NULL, 0));
@@ -87,7 +85,6 @@ static void find_errors(void *arg)
 	struct addrinfo *list = (struct addrinfo *)8;
 	int eai = 1;
 
-	(void)arg;
 	errno = EXDEV;
 	EXPECT_EQ(-ENXIO, look_up("none", NULL, &eai, PL_FOREVER));
 	EXPECT_EQ(EAI_NONAME, eai);
@@ -120,7 +117,6 @@ static void wait_at_gate(void *arg)
 {
 	int eai = 1;
 
-	(void)arg;
 	atomic_fetch_add(&nr_begun, 1);
 	result = look_up("gate", NULL, &eai, PL_FOREVER);
 	reason = eai;
@@ -143,7 +139,6 @@ static void give_up_at_deadline(void *arg)
 	char name[] = "gate-1";
 	int eai = 1;
 
-	(void)arg;
 	do {
 		EXPECT_EQ(-ETIMEDOUT, look_up(name, NULL, &eai, in_ms(20)));
 		EXPECT_EQ(0, eai);
@@ -163,7 +158,6 @@ TEST_F(names, deadline_ends_the_wait_and_not_the_resolver)
 
 static void look_up_cancelled(void *arg)
 {
-	(void)arg;
 	EXPECT_EQ(0, pl_cancel(pl_self()));
 	EXPECT_EQ(-ECANCELED, look_up("host", NULL, NULL, PL_FOREVER));
 	EXPECT_EQ(-ECANCELED, look_up("127.0.0.1", NULL, NULL, PL_FOREVER));
@@ -206,7 +200,6 @@ static void tick(void *arg)
 {
 	int i;
 
-	(void)arg;
 	for (i = 0; i < 20; i++) {
 		EXPECT_EQ(0, pl_sleep(NSEC_PER_MSEC));
 		nr_ticks++;
@@ -235,7 +228,6 @@ TEST_F_TIMEOUT(names, crowd_at_the_resolver_delays_no_others, 120)
 
 static void give_up_soon(void *arg)
 {
-	(void)arg;
 	EXPECT_EQ(-ETIMEDOUT, look_up("gate", NULL, NULL, in_ms(50)));
 }
 
@@ -352,7 +344,6 @@ static void find_names_of_addresses(void *arg)
 	char host[16] = "";
 	int eai = 1;
 
-	(void)arg;
 	EXPECT_EQ(0, look_up_addr(80, host, 0, &eai, PL_FOREVER));
 	EXPECT_STREQ("local", host);
 	EXPECT_EQ(0, eai);
@@ -382,7 +373,6 @@ static void give_up_address(void *arg)
 {
 	char host[16] = "unchanged";
 
-	(void)arg;
 	do {
 		EXPECT_EQ(-ETIMEDOUT, look_up_addr(1, host, 0, NULL,
 						   in_ms(20)));

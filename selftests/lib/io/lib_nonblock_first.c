@@ -34,7 +34,6 @@ static void count_requests(void *arg)
 	uint64_t before = rt_stat().io_submitted;
 	int fd[2], i;
 
-	(void)arg;
 	make_pair(fd);
 	for (i = 0; i < YIELD_EVERY; i++)
 		there_and_back(fd);
@@ -221,7 +220,6 @@ static bool had_turn;
 
 static void take_turn(void *arg)
 {
-	(void)arg;
 	had_turn = true;
 }
 
@@ -230,7 +228,6 @@ static void never_wait(void *arg)
 	int fd[2], nr = 0;
 	pl_task_t other;
 
-	(void)arg;
 	make_pair(fd);
 	other = spawn(take_turn, NULL);
 	while (!had_turn && nr++ < YIELD_EVERY)
@@ -253,7 +250,6 @@ static void receive_both(void *arg)
 {
 	int i;
 
-	(void)arg;
 	for (i = 0; i < 2; i++)
 		receive_one(asked[1]);
 	had_turn = true;
@@ -265,7 +261,6 @@ static void never_wait_beside_request(void *arg)
 	pl_task_t other;
 	int fd[2], nr;
 
-	(void)arg;
 	make_pair(fd);
 	make_message_pair(asked);
 	other = spawn(receive_both, NULL);
@@ -295,7 +290,6 @@ static void look_only(void *arg)
 	char c;
 	int fd[2], i;
 
-	(void)arg;
 	make_pair(fd);
 	for (i = 0; i < YIELD_EVERY; i++) {
 		EXPECT_EQ(1, pl_send_until(fd[0], "x", 1, 0, 1));
@@ -317,7 +311,6 @@ static void be_called(void *arg)
 	char c = 0;
 	int fd[2];
 
-	(void)arg;
 	make_pair(fd);
 	EXPECT_EQ(0, pl_interrupt(pl_self()));
 	EXPECT_EQ(-EINTR, pl_send(fd[0], "1", 1, 0));

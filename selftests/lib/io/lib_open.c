@@ -52,7 +52,6 @@ static void check_open(void *arg)
 	struct stat st;
 	int fd;
 
-	(void)arg;
 	EXPECT_EQ(-ENOENT, pl_open(path, O_RDONLY, 0));
 	umask(0);
 	fd = pl_open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0640);
@@ -106,7 +105,6 @@ static void open_many(void *arg)
 {
 	int i, fd;
 
-	(void)arg;
 	for (i = 0; i < 20; i++) {
 		fd = pl_open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
 		EXPECT_LE(0, fd);
@@ -129,7 +127,6 @@ static atomic_int nr_begun;
 
 static void open_fifo(void *arg)
 {
-	(void)arg;
 	atomic_fetch_add(&nr_begun, 1);
 	fifo_fd = pl_open(path, O_RDONLY, 0);
 	atomic_fetch_add(&nr_ran, 1);
@@ -205,7 +202,6 @@ static void open_write_read(void *arg)
 	char text[4] = "";
 	int fd;
 
-	(void)arg;
 	take_threads();
 	EXPECT_EQ(-ENOENT, pl_open(path, O_RDONLY, 0));
 	fd = pl_open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
@@ -240,7 +236,6 @@ static void append(void *arg)
 	int fd, i, nr = scaled(NR_WRITES);
 	ssize_t ret;
 
-	(void)arg;
 	take_threads();
 	fd = pl_open(path, O_CREAT | O_EXCL | O_WRONLY | O_APPEND, 0600);
 	is_open = 1;

@@ -47,7 +47,6 @@ static void poll_ready(void *arg)
 		{ .fd = pairs[1][0], .events = POLLIN | POLLOUT },
 	};
 
-	(void)arg;
 	EXPECT_EQ(1, pl_poll_many(fds, 3, PL_FOREVER));
 	EXPECT_EQ(0, fds[0].revents);
 	EXPECT_EQ(0, fds[1].revents);
@@ -76,7 +75,6 @@ static void poll_odd_ones(void *arg)
 		{ .fd = 999999, .events = POLLIN },
 	};
 
-	(void)arg;
 	EXPECT_EQ(2, pl_poll_many(fds, 3, PL_FOREVER));
 	EXPECT_EQ(POLLIN, fds[1].revents);
 	EXPECT_EQ(POLLNVAL, fds[2].revents);
@@ -106,7 +104,6 @@ static void poll_until_sent(void *arg)
 	pl_task_t t;
 	char c;
 
-	(void)arg;
 	ASSERT_EQ(0, pl_spawn(&t, send_late, &pairs[0][1], NULL));
 	EXPECT_EQ(1, pl_poll_many(fds, 3, PL_FOREVER));
 	EXPECT_EQ(0, fds[0].revents);
@@ -127,7 +124,6 @@ static void poll_beside_file(void *arg)
 	pl_task_t t = spawn(send_late, &pairs[1][1]);
 	char c;
 
-	(void)arg;
 	EXPECT_EQ(1, pl_poll_many(fds, 2, in_ms(5000)));
 	EXPECT_EQ(0, fds[0].revents);
 	EXPECT_EQ(POLLIN, fds[1].revents);
@@ -155,7 +151,6 @@ static void poll_all(void *arg)
 	struct pollfd fds[NR_PAIRS];
 	int i;
 
-	(void)arg;
 	for (i = 0; i < NR_PAIRS; i++) {
 		fds[i].fd = pairs[i][0];
 		fds[i].events = POLLIN;
@@ -185,7 +180,6 @@ static void poll_without_descriptors(void *arg)
 	struct pollfd fds = { .fd = pairs[0][0], .events = POLLIN };
 	struct rlimit old, none;
 
-	(void)arg;
 	/* The ring is open by then. */
 	EXPECT_EQ(-ETIMEDOUT, pl_poll(fds.fd, POLLIN, in_ms(1)));
 	ASSERT_EQ(0, getrlimit(RLIMIT_NOFILE, &old));
@@ -215,7 +209,6 @@ static void poll_closed(void *arg)
 {
 	struct pollfd fds = { .fd = pairs[0][0], .events = POLLIN };
 
-	(void)arg;
 	EXPECT_EQ(-EINTR, pl_poll_many(&fds, 1, PL_FOREVER));
 }
 
@@ -242,7 +235,6 @@ static void poll_for_hang_up(void *arg)
 {
 	int fd = pairs[0][0];
 
-	(void)arg;
 	EXPECT_EQ(-ETIMEDOUT, pl_poll(fd, 0, in_ms(2)));
 	EXPECT_EQ(-ETIMEDOUT, pl_poll(fd, POLLPRI, 0));
 	EXPECT_EQ(POLLIN, pl_poll(fd, POLLIN, PL_FOREVER));

@@ -100,7 +100,6 @@ static void expect_same_lists(void *arg)
 	struct addrinfo hints = { 0 };
 	size_t i, j;
 
-	(void)arg;
 	expect_same_by(NULL);
 	for (i = 0; i < ARRAY_SIZE(flags); i++) {
 		for (j = 0; j < ARRAY_SIZE(families); j++) {
@@ -141,7 +140,6 @@ static void expect_same_name(const char *ip, int flags)
 
 static void expect_same_names(void *arg)
 {
-	(void)arg;
 	expect_same_name("127.0.0.1", 0);
 	expect_same_name("127.0.0.1", NI_NUMERICHOST);
 	expect_same_name("127.0.0.1", NI_NUMERICSERV);

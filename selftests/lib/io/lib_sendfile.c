@@ -80,7 +80,6 @@ static void send_file(void *arg)
 	pl_task_t receiver;
 	ssize_t n;
 
-	(void)arg;
 	ASSERT_EQ(0, pl_spawn(&receiver, receive_all, &received, NULL));
 	while ((n = pl_sendfile(sockets[0], file, &offset, FILE_SIZE)) > 0)
 		;
@@ -101,7 +100,6 @@ static void send_from_position(void *arg)
 {
 	char buf[8];
 
-	(void)arg;
 	EXPECT_EQ(100, lseek(file, 100, SEEK_SET));
 	EXPECT_EQ(8, pl_sendfile(sockets[0], file, NULL, 8));
 	EXPECT_EQ(108, lseek(file, 0, SEEK_CUR));
@@ -117,7 +115,6 @@ TEST_F(sendfile, without_an_offset_the_position_moves)
 
 static void send_when_cancelled(void *arg)
 {
-	(void)arg;
 	EXPECT_EQ(0, pl_cancel(pl_self()));
 	EXPECT_EQ(-ECANCELED, pl_sendfile(sockets[0], file, NULL, 8));
 	EXPECT_EQ(0, lseek(file, 0, SEEK_CUR));
@@ -134,7 +131,6 @@ static void send_to_nobody(void *arg)
 {
 	sigset_t pending;
 
-	(void)arg;
 	EXPECT_EQ(0, pl_close(sockets[1]));
 	EXPECT_EQ(-EPIPE, pl_sendfile(sockets[0], file, NULL, 8));
 	sigpending(&pending);
@@ -154,7 +150,6 @@ static void send_in_part(void *arg)
 	off_t offset = 0;
 	int i, fd[2];
 
-	(void)arg;
 	for (i = 0; i < 20; i++) {
 		ASSERT_TRUE(make_tcp_pair(fd));
 		EXPECT_EQ(0, close(fd[1]));
@@ -180,7 +175,6 @@ static void send_wrong(void *arg)
 {
 	off_t offset = -1;
 
-	(void)arg;
 	EXPECT_EQ(-EBADF, pl_sendfile(999999, file, NULL, 8));
 	EXPECT_EQ(-EBADF, pl_sendfile(sockets[0], 999999, NULL, 8));
 	EXPECT_EQ(-EINVAL, pl_sendfile(sockets[0], sockets[1], NULL, 8));

@@ -141,7 +141,6 @@ static inline void use_without_uring(void *arg)
 {
 	struct chain c;
 
-	(void)arg;
 	init(&c);
 	add_nop(&c);
 	add_nop(&c);

@@ -108,7 +108,6 @@ static void look_at_bursts(void *arg)
 {
 	uint64_t now = pl_now();
 
-	(void)arg;
 	pl__elastic_start(true);
 	EXPECT_EQ(0, pl_runtime_set_workers(2));
 	look_at_burst(&now, true);
@@ -129,7 +128,6 @@ static void look_at_all(void *arg)
 {
 	uint64_t now = pl_now();
 
-	(void)arg;
 	pl__elastic_start(true);
 	EXPECT_EQ(0, pl_runtime_set_workers(4));
 	EXPECT_EQ(4, nr_active());
@@ -181,7 +179,6 @@ static void look_behind(void *arg)
 	uint64_t now = pl_now();
 	struct pl__task *t;
 
-	(void)arg;
 	pl__elastic_start(true);
 	EXPECT_EQ(0, pl_runtime_set_workers(2));
 	pl__elastic_look(now, false);
@@ -326,7 +323,6 @@ static void look_at_refusals(void *arg)
 	uint64_t now = pl_now(), since[4];
 	int i;
 
-	(void)arg;
 	begin_alone();
 	for (i = 0; i < 4; i++) {
 		since[i] = now;
@@ -352,7 +348,6 @@ static void look_at_failure(void *arg)
 {
 	uint64_t now = pl_now(), begin;
 
-	(void)arg;
 	begin_alone();
 	while (nr_active() == 4)
 		look_at_load(&now, 400, 0);
@@ -374,7 +369,6 @@ static void look_at_more(void *arg)
 {
 	uint64_t now = pl_now();
 
-	(void)arg;
 	begin_alone();
 	/* One is content with tasks that wait for long. */
 	while (nr_active() > 1)
@@ -472,7 +466,6 @@ static _Atomic(struct pl__worker *) surplus;
 /* One that a spare runs, as it is expected to compute, yields to no other. */
 static void yield_until_left_ran(void *arg)
 {
-	(void)arg;
 	while (nr_ran < NR_LEFT) {
 		if (!pl__is_spare(pl__self()))
 			atomic_fetch_add(&nr_yields, 1);

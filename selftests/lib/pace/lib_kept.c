@@ -190,7 +190,6 @@ static void take_when_due(void *arg)
 {
 	struct pl__worker *v;
 
-	(void)arg;
 	if (!UNTIL_BUSY(nr_asleep || nr_back))
 		return;
 	v = pl__rt.workers[index_of_sleeper];
@@ -290,7 +289,6 @@ TEST_F(kept, task_wakes_while_its_worker_computes_since)
 static void start_blocking_task(void *arg)
 {
 	spawn_flags(PL_SPAWN_BLOCKING, read_byte, pipes[0]);
-	(void)arg;
 	/* It is taken by another worker. */
 	EXPECT_TRUE(UNTIL_BUSY(nr_begun));
 }
@@ -323,7 +321,6 @@ static void sleep_often(void *arg)
 
 	for (i = 0; i < 200; i++)
 		EXPECT_EQ(0, pl_sleep(NSEC_PER_MSEC / 2));
-	(void)arg;
 	nr_back++;
 }
 
@@ -489,7 +486,6 @@ static atomic_int nr_cancelled;
 
 static void sleep_until_stop(void *arg)
 {
-	(void)arg;
 	nr_asleep++;
 	EXPECT_EQ(-ECANCELED, pl_sleep(3600 * NSEC_PER_SEC));
 	nr_cancelled++;

@@ -64,7 +64,6 @@ static void wait_often(void *arg)
 		if (next_random(&rnd) % 8 == 0)
 			spin_ns(next_random(&rnd) % 500000);
 	}
-	(void)arg;
 	nr_back++;
 }
 
@@ -73,7 +72,6 @@ static void hold_mutex(void *arg)
 	pl_mutex_lock(&held);
 	mixed_run(40, 2, wait_often, NULL);
 	pl_mutex_unlock(&held);
-	(void)arg;
 }
 
 static void check_all_kinds(void)
@@ -119,7 +117,6 @@ TEST_F_TIMEOUT(kept_waits, no_wait_is_lost_with_one_keeper, 120)
 
 static void block_in_usleep(void *arg)
 {
-	(void)arg;
 	nr_begun++;
 	while (!may_go)
 		usleep(100000);

@@ -18,7 +18,6 @@ static void run_at_once(void *arg)
 	atomic_fetch_add(&nr_at_once, 1);
 	EXPECT_TRUE(UNTIL_BUSY(nr_at_once >= NR_AT_ONCE));
 	atomic_fetch_add(&nr_through, 1);
-	(void)arg;
 }
 
 static uint64_t nr_wakes_by_caller(void)
@@ -98,7 +97,6 @@ static atomic_int may_go;
 
 static void hold_worker(void *arg)
 {
-	(void)arg;
 	atomic_fetch_add(&nr_at_once, 1);
 	EXPECT_TRUE(UNTIL_BUSY(may_go));
 	atomic_fetch_add(&nr_through, 1);

@@ -26,7 +26,6 @@ static int last_tid;
 
 static void __attribute__((noinline)) note_thread(void *arg)
 {
-	(void)arg;
 	last_ran = pthread_self();
 	last_tid = gettid();
 }
@@ -47,7 +46,6 @@ static void __attribute__((noinline)) begin_on_all(void *arg)
 {
 	sigset_t set;
 
-	(void)arg;
 	sigemptyset(&set);
 	sigaddset(&set, SIGUSR1);
 	EXPECT_EQ(0, pthread_sigmask(SIG_UNBLOCK, &set, NULL));

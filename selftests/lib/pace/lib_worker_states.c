@@ -42,14 +42,12 @@ static bool __attribute__((noinline)) is_on_thread_stack(void)
 
 static void own(void *arg)
 {
-	(void)arg;
 	EXPECT_FALSE(is_on_thread_stack());
 	atomic_fetch_add(&nr_ran, 1);
 }
 
 static void workers(void *arg)
 {
-	(void)arg;
 	EXPECT_TRUE(is_on_thread_stack());
 	atomic_fetch_add(&nr_ran, 1);
 }
@@ -213,7 +211,6 @@ static void yield_there(void *arg)
 	pl_task_t t;
 	int i;
 
-	(void)arg;
 	t = spawn(own, NULL);
 	for (i = 0; i < 100; i++)
 		pl_yield();
@@ -234,7 +231,6 @@ static void block_there(void *arg)
 {
 	pid_t thread = thread_id();
 
-	(void)arg;
 	atomic_fetch_add(&nr_begun, 1);
 	EXPECT_EQ(0, pl_word_wait(&word, 0, PL_FOREVER));
 	EXPECT_TRUE(is_on_thread_stack());
@@ -267,7 +263,6 @@ static void block_for_own(void *arg)
 {
 	struct next n = { PL_STACK_NORMAL, own, 0 };
 
-	(void)arg;
 	block_before(&n);
 	n.cls = PL_STACK_WORKER;
 	n.fn = workers;
@@ -288,7 +283,6 @@ static void sleep_there(void *arg)
 {
 	pid_t thread = thread_id();
 
-	(void)arg;
 	EXPECT_EQ(0, pl_sleep(NSEC_PER_MSEC));
 	EXPECT_EQ(thread, thread_id());
 	atomic_fetch_add(&nr_ran, 1);

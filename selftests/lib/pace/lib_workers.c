@@ -69,7 +69,6 @@ TEST_F_TIMEOUT(workers, running_workers_match_the_target_without_blocking, 120)
 
 static void sleep_on_worker(void *arg)
 {
-	(void)arg;
 	atomic_fetch_add(&nr_begun, 1);
 	while (!is_over)
 		EXPECT_EQ(0, pl_sleep(NSEC_PER_MSEC));
@@ -188,14 +187,12 @@ TEST_F(workers, first_target_starts_the_runtime)
 
 static void *stop_thread(void *arg)
 {
-	(void)arg;
 	EXPECT_EQ(0, pl_runtime_stop());
 	return NULL;
 }
 
 static void hold_stop(void *arg)
 {
-	(void)arg;
 	EXPECT_TRUE(UNTIL(is_over));
 }
 

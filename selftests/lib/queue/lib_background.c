@@ -51,7 +51,6 @@ static void spawn_both(void *arg)
 {
 	intptr_t i;
 
-	(void)arg;
 	for (i = 0; i < NR_SOME; i++)
 		spawn_background(take_place, (void *)(BACKGROUND + i));
 	for (i = 0; i < NR_SOME; i++)
@@ -84,7 +83,6 @@ static void spawn_parents(void *arg)
 {
 	intptr_t i;
 
-	(void)arg;
 	for (i = 0; i < NR_SOME; i++)
 		spawn_background(spawn_with_child, (void *)(BACKGROUND + i));
 }
@@ -114,7 +112,6 @@ static pl_task_t joined;
 
 static void wait_word(void *arg)
 {
-	(void)arg;
 	while (!atomic_load(&word.value) &&
 	       pl_word_wait(&word, 0, PL_FOREVER) != -ECANCELED)
 		;
@@ -255,14 +252,12 @@ static void yield_in_turn(void *arg)
 
 static void spawn_two_that_yield(void *arg)
 {
-	(void)arg;
 	spawn_background(yield_in_turn, &nr_rounds[0]);
 	spawn_background(yield_in_turn, &nr_rounds[1]);
 }
 
 static void yield_until_over(void *arg)
 {
-	(void)arg;
 	atomic_fetch_add(&nr_begun, 1);
 	while (!may_go)
 		pl_yield();
@@ -310,7 +305,6 @@ static void spawn_and_cancel(void *arg)
 	pl_task_t t[NR_SOME];
 	int i;
 
-	(void)arg;
 	for (i = 0; i < NR_SOME; i++)
 		t[i] = spawn_background(sleep_until_cancelled, NULL);
 	for (i = 0; i < NR_SOME; i++)
@@ -329,7 +323,6 @@ static void yield_until_cancelled(void *arg)
 {
 	intptr_t i;
 
-	(void)arg;
 	for (i = 0; i < 1000; i++)
 		spawn_background(i % 2 ? count : sleep_and_count, NULL);
 	atomic_fetch_add(&nr_begun, 1);

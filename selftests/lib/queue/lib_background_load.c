@@ -42,7 +42,6 @@ static void spawn_next(void *arg)
 
 static void yield_on(void *arg)
 {
-	(void)arg;
 	while (goes_on())
 		pl_yield();
 	atomic_fetch_sub(&nr_storms, 1);
@@ -50,7 +49,6 @@ static void yield_on(void *arg)
 
 static void join_on(void *arg)
 {
-	(void)arg;
 	while (goes_on())
 		join(spawn(nothing, NULL));
 	atomic_fetch_sub(&nr_storms, 1);
@@ -58,7 +56,6 @@ static void join_on(void *arg)
 
 static void urgent_on(void *arg)
 {
-	(void)arg;
 	while (goes_on())
 		spawn_flags(PL_SPAWN_URGENT, nothing, NULL);
 	atomic_fetch_sub(&nr_storms, 1);
@@ -66,7 +63,6 @@ static void urgent_on(void *arg)
 
 static void run_at_last(void *arg)
 {
-	(void)arg;
 	ran_ns[0] = pl_now();
 	ran_at = nr_taken;
 }
@@ -124,7 +120,6 @@ TEST_F(storm, storm_delays_it_for_a_bounded_time)
 
 static void note_time(void *arg)
 {
-	(void)arg;
 	ran_ns[nr_ran++] = pl_now();
 	if (nr_ran == NR_SOME)
 		ran_at = nr_taken;
@@ -134,7 +129,6 @@ static void begin_storm_on_some(void *arg)
 {
 	int i;
 
-	(void)arg;
 	spawned_ns = pl_now();
 	for (i = 0; i < NR_SOME; i++)
 		spawn_background(note_time, NULL);
@@ -268,7 +262,6 @@ static atomic_int nr_computing;
 
 static void compute_until_over(void *arg)
 {
-	(void)arg;
 	atomic_fetch_add(&nr_computing, 1);
 	EXPECT_TRUE(UNTIL_BUSY(may_go));
 }

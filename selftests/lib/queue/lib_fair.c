@@ -120,7 +120,6 @@ static atomic_int is_holding;
 
 static void hold_on(void *arg)
 {
-	(void)arg;
 	atomic_store(&is_holding, 1);
 	EXPECT_TRUE(UNTIL_BUSY(is_over));
 }

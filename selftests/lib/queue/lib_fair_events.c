@@ -27,7 +27,6 @@ static int turns[2 * NR_LOOK], look_pipes[2 * NR_LOOK][2];
 
 static void fill(void *arg)
 {
-	(void)arg;
 	EXPECT_TRUE(UNTIL_BUSY(is_second_sent));
 	mark_ran(&fillers);
 }
@@ -215,7 +214,6 @@ static void read_first(void *arg)
 
 static void run_until_read(void *arg)
 {
-	(void)arg;
 	EXPECT_TRUE(UNTIL_BUSY(has_read));
 }
 
@@ -228,7 +226,6 @@ static void read_second(void *arg)
 /* One on each worker. */
 static void meet(void *arg)
 {
-	(void)arg;
 	nr_met++;
 	EXPECT_TRUE(UNTIL_BUSY(nr_met == nr_to_meet));
 }
@@ -299,7 +296,6 @@ static void stall(void *arg)
 	struct pl__worker *none = NULL, *w = pl__self();
 	struct pl__task *t;
 
-	(void)arg;
 	if (!w->index || !atomic_compare_exchange_strong(&stalled, &none, w)) {
 		EXPECT_TRUE(UNTIL_BUSY(stalled));
 		return;
@@ -317,7 +313,6 @@ static void leave_event_behind(void *arg)
 {
 	struct pl__worker *w = pl__self();
 
-	(void)arg;
 	if (!prepare_tick(2 * PL__FAIR_EVERY - 1))
 		return;
 	is_to_queue = 1;
@@ -339,7 +334,6 @@ TEST_F(fair_events, event_behind_a_task_of_others_is_told_of)
 
 static void leave_background_behind(void *arg)
 {
-	(void)arg;
 	if (!prepare_tick(PL__FAIR_EVERY - 1))
 		return;
 	send_byte(0);

@@ -51,7 +51,6 @@ static void expect_one_from_each(void)
 /* With others like it the worker has always a task to run. */
 static void yield_until_over(void *arg)
 {
-	(void)arg;
 	atomic_fetch_add(&nr_yielding, 1);
 	while (!is_over)
 		pl_yield();
@@ -85,7 +84,6 @@ static void send_many(void *arg)
 {
 	int i;
 
-	(void)arg;
 	for (i = 0; i < NR_TASKS; i++)
 		spawn(count, NULL);
 }

@@ -142,7 +142,6 @@ TEST_F(pin, environment_overrides_the_configuration)
 /* A pinned worker may run on one CPU alone, the process on all. */
 static void set_default_target(void *arg)
 {
-	(void)arg;
 	EXPECT_EQ(0, pl_runtime_set_workers(0));
 }
 
@@ -176,7 +175,6 @@ static atomic_bool is_over;
 
 static void busy(void *arg)
 {
-	(void)arg;
 	while (!atomic_load(&is_over)) {
 		spin_ns(20 * NSEC_PER_USEC);
 		pl_yield();
@@ -201,7 +199,6 @@ static void run_a_while(void *arg)
 {
 	int i;
 
-	(void)arg;
 	for (i = 0; i < 20; i++) {
 		spin_ns(20 * NSEC_PER_USEC);
 		pl_yield();

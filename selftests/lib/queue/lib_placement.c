@@ -81,7 +81,6 @@ static void run_in_worker(void *arg)
 {
 	uint32_t i = pl__self()->index;
 
-	(void)arg;
 	ASSERT_GT(nr_workers, i);
 	node_of_worker[i] = node_here();
 	atomic_fetch_add(&nr_there, 1);

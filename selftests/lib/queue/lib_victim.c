@@ -159,7 +159,6 @@ static atomic_int nr_stolen;
 
 static void note_stolen(void *arg)
 {
-	(void)arg;
 	atomic_fetch_add(&nr_stolen, 1);
 }
 
@@ -168,7 +167,6 @@ static void hold_until_stolen(void *arg)
 {
 	int before = atomic_load(&nr_stolen);
 
-	(void)arg;
 	spawn(note_stolen, NULL);
 	EXPECT_TRUE(UNTIL_BUSY(atomic_load(&nr_stolen) > before));
 }

@@ -87,7 +87,6 @@ static inline void spawn_next(void *arg)
 
 static inline void yield_on(void *arg)
 {
-	(void)arg;
 	while (goes_on())
 		pl_yield();
 	atomic_fetch_sub(&nr_storms, 1);
@@ -97,7 +96,6 @@ static inline void spawn_urgent(void *arg)
 {
 	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
 
-	(void)arg;
 	opts.flags = PL_SPAWN_URGENT;
 	while (goes_on())
 		EXPECT_EQ(0, pl_spawn(NULL, nothing, NULL, &opts));

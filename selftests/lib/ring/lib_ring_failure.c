@@ -216,7 +216,6 @@ static void use_all(void *arg)
 	char bytes[16];
 	int fd[2], file;
 
-	(void)arg;
 	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, fd));
 	EXPECT_EQ(-ETIMEDOUT, pl_recv_until(fd[0], bytes, 1, 0, in_ms(20)));
 	EXPECT_EQ(-ETIMEDOUT, pl_poll(fd[0], POLLIN, in_ms(2)));
@@ -339,7 +338,6 @@ static atomic_bool is_computing, may_go_on;
 static void compute(void *arg)
 {
 	is_computing = true;
-	(void)arg;
 	EXPECT_TRUE(UNTIL_BUSY(may_go_on));
 }
 

@@ -64,7 +64,6 @@ static void read_on(void *arg)
 {
 	char c;
 
-	(void)arg;
 	while (pl_read(fd[0], &c, 1) == 1)
 		nr_read++;
 }
@@ -115,7 +114,6 @@ static atomic_uint nr_run;
 
 static void run_once(void *arg)
 {
-	(void)arg;
 	nr_run++;
 }
 
@@ -153,7 +151,6 @@ static void read_till_closed(void *arg)
 	ssize_t ret;
 	char c;
 
-	(void)arg;
 	do {
 		ret = pl_read(other[0], &c, 1);
 		nr_back++;

@@ -33,7 +33,6 @@ static void open_command(void *arg)
 	FILE *f = popen("exec grep SigBlk: /proc/self/status", "r");
 	sigset_t now;
 
-	(void)arg;
 	read_mask(f);
 	EXPECT_EQ(0, pclose(f));
 	/* The worker's is what it was. */
@@ -60,7 +59,6 @@ static void spawn_command(void *arg)
 	pid_t pid = -1;
 	FILE *f;
 
-	(void)arg;
 	ASSERT_EQ(0, pipe2(fds, O_CLOEXEC));
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_adddup2(&actions, fds[1], 1);
@@ -87,7 +85,6 @@ static void spawn_nothing(void *arg)
 	int ret, status = 0;
 	pid_t pid;
 
-	(void)arg;
 	ret = posix_spawn(&pid, "/nothing/there", NULL, NULL, argv, environ);
 	/* An emulator's vfork() is a fork(): the child alone knows. */
 	if (!ret && getenv("TEST_EMULATED")) {

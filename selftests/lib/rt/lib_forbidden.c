@@ -64,7 +64,6 @@ static int fd[2];
 
 static void send_late(void *arg)
 {
-	(void)arg;
 	EXPECT_EQ(0, pl_sleep(2 * NSEC_PER_MSEC));
 	EXPECT_EQ(1, pl_send(fd[1], "x", 1, 0));
 }
@@ -76,7 +75,6 @@ static void move_bytes(void *arg)
 	pl_task_t task;
 	char c = 0;
 
-	(void)arg;
 	EXPECT_EQ(-ETIMEDOUT, pl_recv_until(fd[0], &c, 1, 0, in_ms(2)));
 	ASSERT_EQ(0, pl_spawn(&task, send_late, NULL, NULL));
 	EXPECT_EQ(1, pl_recv(fd[0], &c, 1, 0));
@@ -119,7 +117,6 @@ static void wait_without_ring(void *arg)
 {
 	char c;
 
-	(void)arg;
 	EXPECT_EQ(0, pl_sleep(NSEC_PER_MSEC));
 	/* Data that is there is read, without a ring. */
 	EXPECT_EQ(1, pl_send(fd[1], "x", 1, 0));

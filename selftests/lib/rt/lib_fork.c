@@ -102,7 +102,6 @@ static int in_child(void (*fn)(void))
 
 static void fork_here(void *arg)
 {
-	(void)arg;
 	EXPECT_EQ(0, in_child(check_new_life));
 	nr_ran++;
 }
@@ -227,7 +226,6 @@ static void make_noise(void *arg)
 	pl_task_t t;
 	uint32_t i;
 
-	(void)arg;
 	for (i = 0; !may_end; i++) {
 		opts.stack = i % 4;
 		ASSERT_EQ(0, pl_spawn(&t, count, NULL, &opts));
@@ -245,7 +243,6 @@ static void make_noise(void *arg)
 
 static void wait_for_cond(void *arg)
 {
-	(void)arg;
 	pl_mutex_lock(&mutex);
 	while (!may_end)
 		pl_cond_wait(&cond, &mutex);
@@ -333,7 +330,6 @@ static void check_handles(void)
 
 static void sleep_for_ever(void *arg)
 {
-	(void)arg;
 	EXPECT_EQ(-ECANCELED, pl_sleep_until(PL_FOREVER));
 }
 
@@ -424,7 +420,6 @@ static void check_mask(void)
 
 static void fork_for_mask(void *arg)
 {
-	(void)arg;
 	EXPECT_EQ(0, in_child(check_mask));
 	nr_ran++;
 }
@@ -498,7 +493,6 @@ static void fork_and_return(void)
 
 static intptr_t fork_in_child(void *arg)
 {
-	(void)arg;
 	fork_and_return();
 	return 0;
 }
@@ -512,7 +506,6 @@ static void fork_in_destructor(void *value)
 /* It would execute the items that are left, as the parent does. */
 static void fork_in_queue(void **items, size_t nr, void *arg)
 {
-	(void)arg;
 	if (in_forked)
 		_exit(1);
 	nr_items += (int)nr;
@@ -529,7 +522,6 @@ static void run_scope(void *arg)
 {
 	struct pl_scope s = PL_SCOPE_INIT;
 
-	(void)arg;
 	EXPECT_EQ(0, pl_scope_enter(&s, PL_FOREVER, 0));
 	EXPECT_EQ(0, pl_scope_spawn(&s, NULL, fork_in_child, NULL, NULL));
 	EXPECT_EQ(0, pl_scope_leave(&s));

@@ -20,7 +20,6 @@ static void see_name(void *arg)
 {
 	snprintf(name_seen, sizeof(name_seen), "%s",
 		 pl__task_name(pl__current()));
-	(void)arg;
 }
 
 /* ---- sizes ---- */
@@ -45,7 +44,6 @@ static void spawn_of_each_size(void *arg)
 {
 	size_t size;
 
-	(void)arg;
 	for (size = 0; size < sizeof(struct pl_spawn_opts) + 32; size++)
 		spawn_of_size(size, size > sizeof(size) &&
 			      size % sizeof(size) == 0 ? 0 : -EINVAL);
@@ -230,7 +228,6 @@ static size_t size_seen;
 
 static void see_stack(void *arg)
 {
-	(void)arg;
 	size_seen = pl__current()->stack->size;
 }
 
@@ -247,7 +244,6 @@ static size_t stack_for(size_t wanted)
 
 static void want_stacks(void *arg)
 {
-	(void)arg;
 	EXPECT_EQ(32 << 10, stack_for(1));
 	EXPECT_EQ(32 << 10, stack_for(32 << 10));
 	EXPECT_EQ(256 << 10, stack_for((32 << 10) + 1));
@@ -358,7 +354,6 @@ static void execute_nothing(void **batch, size_t nr, void *arg)
 {
 	(void)batch;
 	(void)nr;
-	(void)arg;
 }
 
 TEST_F(opts, value_out_of_bounds_is_invalid_and_changes_nothing)
@@ -398,7 +393,6 @@ static void use_no_memory(void *arg)
 	struct iovec iov = { NULL, 1 };
 	int fds[2];
 
-	(void)arg;
 	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, fds));
 	ASSERT_EQ(3, write(fds[1], "abc", 3));
 	EXPECT_EQ(-EFAULT, pl_read(fds[0], NULL, 1));

@@ -20,7 +20,6 @@ static atomic_int nr_begun, nr_ran, may_end;
 
 static void be_busy(void *arg)
 {
-	(void)arg;
 	nr_begun++;
 	for (;;) {
 		pl_mutex_lock(&mutex);
@@ -32,7 +31,6 @@ static void be_busy(void *arg)
 
 static void block(void *arg)
 {
-	(void)arg;
 	nr_begun++;
 	pl_sleep_until(PL_FOREVER);
 }
@@ -199,7 +197,6 @@ TEST_F(process, ended_threads_leave_nothing)
 
 static void end_thread(void *arg)
 {
-	(void)arg;
 	pthread_exit(NULL);
 }
 
@@ -249,7 +246,6 @@ static void *send_signals(void *arg)
 {
 	sigset_t all;
 
-	(void)arg;
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, NULL);
 	while (!may_end) {
@@ -261,7 +257,6 @@ static void *send_signals(void *arg)
 
 static void wake_later(void *arg)
 {
-	(void)arg;
 	pl_sleep(2 * NSEC_PER_MSEC);
 	pl_mutex_unlock(&mutex);
 	nr_ran++;

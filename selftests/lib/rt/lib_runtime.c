@@ -420,7 +420,6 @@ TEST_F(runtime, min_workers_are_started_at_once)
 
 static void spin_until_two(void *arg)
 {
-	(void)arg;
 	atomic_fetch_add(&nr_at_once, 1);
 	ASSERT_TRUE(UNTIL_BUSY(nr_at_once == 2));
 }
@@ -482,7 +481,6 @@ static bool __attribute__((noinline)) was_hooked(void)
 
 static void check_hooked(void *arg)
 {
-	(void)arg;
 	EXPECT_TRUE(was_hooked());
 	atomic_fetch_add(&nr_ran, 1);
 }

@@ -29,7 +29,6 @@ static void spawn_many(void *arg)
 	void *args[100];
 	int i;
 
-	(void)arg;
 	atomic_store(&nr_ran, 0);
 	for (i = 0; i < 100; i++)
 		args[i] = (void *)(uintptr_t)i;
@@ -88,7 +87,6 @@ static void count_signals(void *arg)
 	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
 	uint64_t quiet_before, quiet;
 
-	(void)arg;
 	EXPECT_EQ(100, pl_spawn_many(NULL, 100, count, NULL, NULL));
 	EXPECT_EQ(before + 1, nr_signals(&quiet_before));
 
@@ -117,7 +115,6 @@ static void spawn_quietly_and_block(void *arg)
 	pl_task_t t[20];
 	int i;
 
-	(void)arg;
 	for (i = 0; i < 20; i++)
 		t[i] = spawn_flags(PL_SPAWN_NOSIGNAL, count, NULL);
 	/* No flush: to look for other work does it. */
@@ -153,7 +150,6 @@ static uint64_t wakes_before, wakes_within;
 
 static void note_wakes(void *arg)
 {
-	(void)arg;
 	wakes_within = nr_wakes();
 }
 
@@ -161,7 +157,6 @@ static void spawn_urgent_unsignalled(void *arg)
 {
 	pl_task_t t;
 
-	(void)arg;
 	ASSERT_TRUE(UNTIL_BUSY(is_other_parked()));
 	wakes_before = nr_wakes();
 	t = spawn_flags(PL_SPAWN_URGENT | PL_SPAWN_NOSIGNAL, note_wakes, NULL);
@@ -171,7 +166,6 @@ static void spawn_urgent_unsignalled(void *arg)
 
 static void spin_a_while(void *arg)
 {
-	(void)arg;
 	spin_ns(200 * NSEC_PER_USEC);
 }
 

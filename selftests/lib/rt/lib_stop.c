@@ -28,7 +28,6 @@ static void end(void)
 
 static void block_in_sleep(void *arg)
 {
-	(void)arg;
 	begin();
 	EXPECT_EQ(-ECANCELED, pl_sleep_until(PL_FOREVER));
 	end();
@@ -62,7 +61,6 @@ TEST_F(stop, stop_waits_for_tasks_spawned_meanwhile)
 
 static void hold_up_stop(void *arg)
 {
-	(void)arg;
 	begin();
 	EXPECT_TRUE(UNTIL(may_end));
 	end();
@@ -105,7 +103,6 @@ static atomic_int is_over, nr_accepted, nr_run;
 
 static void count_run(void *arg)
 {
-	(void)arg;
 	atomic_fetch_add(&nr_run, 1);
 }
 
@@ -113,7 +110,6 @@ static void spawn_until_over(void *arg)
 {
 	int ret;
 
-	(void)arg;
 	while (!is_over) {
 		ret = pl_spawn(NULL, count_run, NULL, NULL);
 		if (!ret)
@@ -143,7 +139,6 @@ TEST_F(stop, stop_racing_spawns_by_threads_loses_none)
 
 static void stop_from_task(void *arg)
 {
-	(void)arg;
 	EXPECT_EQ(-EDEADLK, pl_runtime_stop());
 	end();
 }
@@ -158,7 +153,6 @@ TEST_F(stop, stop_by_a_task_is_edeadlk)
 
 static void stop_from_callback(void *arg)
 {
-	(void)arg;
 	EXPECT_EQ(0, pl_runtime_stop());
 	EXPECT_EQ(-EALREADY, pl_runtime_stop());
 	EXPECT_EQ(-EBUSY, pl_runtime_start(NULL));
@@ -185,7 +179,6 @@ TEST_F(stop, stop_by_a_timer_callback_does_not_hang)
 
 static void sleep_a_bit(void *arg)
 {
-	(void)arg;
 	EXPECT_EQ(0, pl_sleep(100 * NSEC_PER_USEC));
 }
 

@@ -24,12 +24,10 @@ static void wait_in_shield(void *arg)
 	EXPECT_EQ(0, pl_sem_wait(&sem));
 	EXPECT_EQ(0, pl_scope_leave(&s));
 	EXPECT_EQ(-ECANCELED, pl_sem_wait(&sem));
-	(void)arg;
 }
 
 static void run_on(void *arg)
 {
-	(void)arg;
 	is_running = 1;
 	while (!may_end)
 		sched_yield();
@@ -37,7 +35,6 @@ static void run_on(void *arg)
 
 static void sleep_on(void *arg)
 {
-	(void)arg;
 	EXPECT_EQ(-ECANCELED, pl_sleep_until(PL_FOREVER));
 }
 
@@ -143,7 +140,6 @@ TEST_F(stop_until, stop_without_deadline_continues_it)
 
 static void post_late(void *arg)
 {
-	(void)arg;
 	EXPECT_EQ(-ECANCELED, pl_sleep_until(PL_FOREVER));
 	EXPECT_EQ(0, pl_sem_post(&sem, 1));
 }
@@ -164,7 +160,6 @@ static _Atomic int said;
 
 static void stop_here(void *arg)
 {
-	(void)arg;
 	said = pl_runtime_stop_until(0, NULL);
 }
 

@@ -22,7 +22,6 @@ static atomic_uint nr_held;
 
 static void hold_worker(void *arg)
 {
-	(void)arg;
 	atomic_fetch_add(&nr_held, 1);
 	while (!atomic_load(&is_over))
 		usleep(1000);

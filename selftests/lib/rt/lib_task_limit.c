@@ -34,14 +34,12 @@ static void leave(void)
 
 static void come_and_leave(void *arg)
 {
-	(void)arg;
 	come();
 	leave();
 }
 
 static void come_yield_and_leave(void *arg)
 {
-	(void)arg;
 	come();
 	pl_yield();
 	leave();
@@ -49,7 +47,6 @@ static void come_yield_and_leave(void *arg)
 
 static void stay_until_open(void *arg)
 {
-	(void)arg;
 	come();
 	while (!atomic_load(&gate.value) &&
 	       pl_word_wait(&gate, 0, PL_FOREVER) != -ECANCELED)
@@ -190,7 +187,6 @@ static void join_and_spawn(void *arg)
 	int i, nr = scaled(2000);
 	pl_task_t t;
 
-	(void)arg;
 	for (i = 0; i < nr; i++) {
 		ASSERT_EQ(0, pl_spawn(&t, come_and_leave, NULL, NULL));
 		ASSERT_EQ(0, pl_join(t));
@@ -360,7 +356,6 @@ TEST_F(limit, waiting_batch_without_a_signal_runs_through)
 
 static void wait_10_ms(void *arg)
 {
-	(void)arg;
 	EXPECT_EQ(-ETIMEDOUT, spawn_waiting_until(come_and_leave, in_ms(10)));
 	EXPECT_EQ(-ETIMEDOUT, spawn_waiting_until(come_and_leave, 1));
 }
@@ -400,7 +395,6 @@ static void spawn_five_waiting(void *arg)
 {
 	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
 
-	(void)arg;
 	opts.flags = PL_SPAWN_WAIT;
 	nr_spawned = pl_spawn_many(NULL, 5, stay_until_open, NULL, &opts);
 	EXPECT_EQ(-EINTR, pl_sleep(PL_FOREVER));

@@ -17,7 +17,6 @@ static atomic_int nr_fired;
 
 static void fire(void *arg)
 {
-	(void)arg;
 	EXPECT_EQ(0, pl_self());
 	atomic_fetch_add(&nr_fired, 1);
 }
@@ -27,7 +26,6 @@ static void add_a_few(void *arg)
 	pl_timer_t t = 0;
 	int i;
 
-	(void)arg;
 	for (i = 0; i < 10; i++)
 		EXPECT_EQ(0, pl_timer_add(i % 2 ? &t : NULL, in_ms(1), fire,
 					  NULL));
@@ -102,7 +100,6 @@ static atomic_int is_running, may_end;
 
 static void run_for_long(void *arg)
 {
-	(void)arg;
 	is_running = 1;
 	while (!may_end)
 		sched_yield();
@@ -174,7 +171,6 @@ static atomic_int nr_own;
 /* Plain: TSan looks on. */
 static void check_own(void *arg)
 {
-	(void)arg;
 	EXPECT_NE(0, own_timer);
 	atomic_fetch_add(&nr_own, 1);
 }
@@ -183,7 +179,6 @@ static void add_at_once(void *arg)
 {
 	int i, before;
 
-	(void)arg;
 	for (i = 0; i < scaled(2000); i++) {
 		before = nr_own;
 		own_timer = 0;
@@ -203,7 +198,6 @@ TEST_F(timer, handle_is_stored_before_the_callback_runs)
 
 static void run_until_told(void *arg)
 {
-	(void)arg;
 	is_running = 1;
 	EXPECT_TRUE(UNTIL(may_end));
 	is_running = 0;
@@ -211,7 +205,6 @@ static void run_until_told(void *arg)
 
 static void stop_runtime(void *arg)
 {
-	(void)arg;
 	EXPECT_EQ(0, pl_runtime_stop());
 }
 

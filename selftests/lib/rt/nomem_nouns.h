@@ -88,7 +88,6 @@ static int op_chan(void)
 static void count_items(void **batch, size_t nr, void *arg)
 {
 	(void)batch;
-	(void)arg;
 	nr_ran += (int)nr;
 }
 

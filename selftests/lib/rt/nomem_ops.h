@@ -199,7 +199,6 @@ static int op_spawn_many(void)
 /* Needs another worker, from then on or later. */
 static void wait_for_one(void *arg)
 {
-	(void)arg;
 	spawn(count, NULL);
 	EXPECT_TRUE(UNTIL_BUSY(nr_ran == 1));
 	nr_ran++;
@@ -214,7 +213,6 @@ static struct pl_word word;
 
 static void wake_word(void *arg)
 {
-	(void)arg;
 	atomic_store(&word.value, 1);
 	pl_word_wake(&word, 1);
 }
@@ -233,7 +231,6 @@ static int op_notify_blocked(void)
 
 static void stay(void *arg)
 {
-	(void)arg;
 	EXPECT_TRUE(UNTIL(go));
 }
 
@@ -309,7 +306,6 @@ static struct pl_cond cond;
 
 static void hold_mutex(void *arg)
 {
-	(void)arg;
 	pl_mutex_lock(&mutex);
 	nr_ran = 1;
 	/* Until it is waited for, or given up. */
@@ -339,7 +335,6 @@ static int op_mutex_lock_until(void)
 
 static void signal_cond(void *arg)
 {
-	(void)arg;
 	EXPECT_TRUE(UNTIL(go >= 2));
 	pl_mutex_lock(&mutex);
 	pl_cond_signal(&cond);
@@ -371,7 +366,6 @@ static int op_cond_wait_until(void)
 
 static void sleep_for_ever(void *arg)
 {
-	(void)arg;
 	EXPECT_NE(0, pl_sleep_until(PL_FOREVER));
 	nr_ran++;
 }
@@ -406,7 +400,6 @@ static int fds[2];
 
 static void send_byte(void *arg)
 {
-	(void)arg;
 	EXPECT_TRUE(UNTIL(go));
 	EXPECT_EQ(1, write(fds[1], "x", 1));
 }
@@ -452,7 +445,6 @@ static void read_closed(void *arg)
 {
 	char byte;
 
-	(void)arg;
 	EXPECT_EQ(-EBADF, pl_read(fd_to_close, &byte, 1));
 }
 
@@ -546,7 +538,6 @@ static atomic_int stop_said;
 
 static void stop_from_timer(void *arg)
 {
-	(void)arg;
 	stop_said = pl_runtime_stop();
 	nr_ran++;
 }

@@ -284,7 +284,6 @@ static void do_call(struct player *p)
 
 static void exit_in_call(void *arg)
 {
-	(void)arg;
 	atomic_fetch_add(&nr_called, 1);
 	pl_exit();
 }

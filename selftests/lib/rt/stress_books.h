@@ -7,7 +7,6 @@ static void probe_io(void *arg)
 {
 	char c;
 
-	(void)arg;
 	has_io = pl_read(-1, &c, 1) == -EBADF;
 }
 

@@ -195,7 +195,6 @@ static void do_mutex(struct player *p)
 
 static void fire(void *arg)
 {
-	(void)arg;
 	atomic_fetch_add(&nr_fired, 1);
 	pl_word_wake(&word[0], 1);
 }

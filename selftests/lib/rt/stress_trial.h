@@ -78,7 +78,6 @@ static struct pl_word may_meet;
 /* Ends before those that meet, and passes its stack on. */
 static void pass(void *arg)
 {
-	(void)arg;
 	spin_ns(300 * NSEC_PER_USEC);
 }
 
@@ -146,7 +145,6 @@ static atomic_uint nr_computing;
 
 static void compute(void *arg)
 {
-	(void)arg;
 	atomic_fetch_add(&nr_computing, 1);
 	EXPECT_TRUE(UNTIL_BUSY(nr_computing == trial_workers));
 }

@@ -109,7 +109,6 @@ static void read_and_spawn(void *arg)
 /* Another worker takes it if the spare does not come to it in 10 ms. */
 static void sleep_long(void *arg)
 {
-	(void)arg;
 	is_asleep = pl__self() == spare;
 	usleep(200 * 1000);
 }
@@ -123,7 +122,6 @@ static bool has_left(void)
 /* Counts those since the spare has left its tasks. */
 static void yield_until_left_ran(void *arg)
 {
-	(void)arg;
 	atomic_fetch_add(&nr_begun, 1);
 	while (nr_ran < NR_LEFT) {
 		nr_yields += has_left();
@@ -180,7 +178,6 @@ static void read_what_is_written(void *arg)
 {
 	char c;
 
-	(void)arg;
 	EXPECT_EQ(1, read(byte[0], &c, 1));
 }
 
@@ -216,7 +213,6 @@ static void meet(void *arg)
 
 static void read_until_met(void *arg)
 {
-	(void)arg;
 	nr_woken = atomic_load(&pl__self()->stat.wakes) - nr_woken;
 	EXPECT_TRUE(UNTIL_BUSY(nr_ran == nr_to_run));
 }
@@ -280,7 +276,6 @@ static atomic_int nr_placed, nr_early, first_late = NR_UNSTARTED / 2;
 /* A call that blocks comes first, or it were not set aside again. */
 static void wait_and_take_place(void *arg)
 {
-	(void)arg;
 	usleep(1000);
 	EXPECT_EQ(0, pl_sem_wait(&resume));
 	if (atomic_fetch_add(&nr_placed, 1) < first_late)
@@ -289,13 +284,11 @@ static void wait_and_take_place(void *arg)
 
 static void take_place(void *arg)
 {
-	(void)arg;
 	atomic_fetch_add(&nr_placed, 1);
 }
 
 static void yield_until_over(void *arg)
 {
-	(void)arg;
 	while (!may_go)
 		pl_yield();
 }
@@ -374,7 +367,6 @@ static void call_with_key(void *arg)
 {
 	pl_task_t self = pl_self();
 
-	(void)arg;
 	EXPECT_EQ(0, pl_key_set(key, &value));
 	EXPECT_EQ(0, pl_blocking(look_at_oneself, &self));
 	EXPECT_EQ(ENOTTY, errno);
@@ -391,7 +383,6 @@ TEST_F(blocking, handle_keys_and_errno_are_the_callers)
 
 static void sleep_until_cancelled(void *arg)
 {
-	(void)arg;
 	atomic_fetch_add(&nr_begun, 1);
 	EXPECT_EQ(-ECANCELED, pl_sleep(3600 * NSEC_PER_SEC));
 	EXPECT_TRUE(pl_cancelled());

@@ -64,7 +64,6 @@ static void wait_and_block(void *arg)
 	uint32_t round;
 	char c;
 
-	(void)arg;
 	for (round = 0; round < NR_FIRST + NR_ROUNDS; round++) {
 		while (atomic_load(&nr_rounds.value) == round)
 			pl_word_wait(&nr_rounds, round, PL_FOREVER);
@@ -117,7 +116,6 @@ static void let_crowd_through(void)
 
 static void yield_until_gone(void *arg)
 {
-	(void)arg;
 	while (!may_go)
 		pl_yield();
 }
@@ -173,7 +171,6 @@ TEST_F(crowd, tasks_that_block_again_are_set_aside)
 
 static void sleep_again_and_again(void *arg)
 {
-	(void)arg;
 	atomic_fetch_add(&nr_begun, 1);
 	while (!may_go)
 		usleep(BLOCK_MS * 1000);
@@ -351,7 +348,6 @@ TEST_F(crowd, task_is_not_overdue_though_one_was_taken_since_the_clock_was_read)
 /* Longer than the next one takes to be set aside in a guest with delays. */
 static void block_briefly(void *arg)
 {
-	(void)arg;
 	usleep(20000);
 }
 
@@ -374,7 +370,6 @@ static atomic_int is_over;
 
 static void block_in_a_loop(void *arg)
 {
-	(void)arg;
 	while (!is_over)
 		usleep(20000);
 }

@@ -21,7 +21,6 @@ static void hold_start(void *arg)
 {
 	int nth = pl__self() ? atomic_fetch_add(&nr_in_hook, 1) : 0;
 
-	(void)arg;
 	while (nth > atomic_load(&nr_past_hook))
 		usleep(100);
 }
@@ -40,7 +39,6 @@ static void start_with_hook(void (*fn)(void *arg), int max)
 
 static void block_until_over(void *arg)
 {
-	(void)arg;
 	atomic_fetch_add(&nr_begun, 1);
 	while (!may_go)
 		usleep(1000);
@@ -120,7 +118,6 @@ static void hold_third_start(void *arg)
 {
 	int nth = pl__self() ? atomic_fetch_add(&nr_in_hook, 1) : 0;
 
-	(void)arg;
 	while (nth == 2 && !is_past_hook)
 		usleep(1000);
 }
@@ -147,7 +144,6 @@ static void start_two_and_hold_one(void)
 
 static void spawn_and_compute(void *arg)
 {
-	(void)arg;
 	spawn_flags(PL_SPAWN_BLOCKING, block_until_over, NULL);
 	EXPECT_TRUE(UNTIL_BUSY(nr_begun == nr_blocking + 1));
 }
@@ -168,7 +164,6 @@ TEST_F(crowd_starts, idle_worker_is_woken_beside_one_in_its_start_hook)
 
 static void count_start(void *arg)
 {
-	(void)arg;
 	if (pl__self())
 		atomic_fetch_add(&nr_in_hook, 1);
 }

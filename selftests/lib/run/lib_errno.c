@@ -93,7 +93,6 @@ TEST(errno_of_a_failed_call_is_kept_on_several_workers)
 
 static void nothing(void *arg)
 {
-	(void)arg;
 }
 
 TEST(functions_of_the_library_change_nothing)

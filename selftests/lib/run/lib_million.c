@@ -226,7 +226,6 @@ static atomic_int is_held, may_end;
 
 static void hold_worker(void *arg)
 {
-	(void)arg;
 	is_held = 1;
 	EXPECT_TRUE(UNTIL_BUSY(may_end));
 }

@@ -43,7 +43,6 @@ TEST_F(task, task_is_joined_any_number_of_times)
 
 static void join_self(void *arg)
 {
-	(void)arg;
 	EXPECT_EQ(-EDEADLK, pl_join(pl_self()));
 	EXPECT_EQ(-EDEADLK, pl_join_until(pl_self(), 0));
 }
@@ -71,7 +70,6 @@ static void __attribute__((noinline)) exit_nested(int depth)
 
 static void exit_deep_down(void *arg)
 {
-	(void)arg;
 	nr_ran++;
 	exit_nested(20);
 }
@@ -174,7 +172,6 @@ static void spawn_badly(void *arg)
 	pl_task_t t = 77;
 	size_t i;
 
-	(void)arg;
 	EXPECT_EQ(-EINVAL, pl_spawn(&t, NULL, NULL, NULL));
 	opts.size = 0;
 	EXPECT_EQ(-EINVAL, pl_spawn(&t, count, NULL, &opts));
@@ -277,7 +274,6 @@ RT_FIXTURE(handle)
 
 static void no_task_is_invalid(void *arg)
 {
-	(void)arg;
 	EXPECT_EQ(-EINVAL, pl_join(0));
 	EXPECT_EQ(-EINVAL, pl_join_until(0, PL_FOREVER));
 	EXPECT_EQ(-EINVAL, pl_interrupt(0));
@@ -349,7 +345,6 @@ static void use_slot_to_its_end(void *arg)
 {
 	pl_task_t first, last, next;
 
-	(void)arg;
 	first = spawn(nothing, NULL);
 	join(first);
 	use_slot_for_long(first);

@@ -19,7 +19,6 @@ static atomic_int nr_begun, nr_ended;
 
 static void pass_gate(void *arg)
 {
-	(void)arg;
 	atomic_fetch_add(&nr_begun, 1);
 	while (!pl_word_wait(&gate, 0, PL_FOREVER))
 		;
@@ -221,7 +220,6 @@ static void *read_in_thread(void *arg)
 {
 	char c;
 
-	(void)arg;
 	while (!may_read)
 		breathe();
 	nr_read = pl_read_until(pipe_fds[0], &c, 1, in_ms(1));

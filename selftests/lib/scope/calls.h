@@ -59,7 +59,6 @@ static void execute_nothing(void **batch, size_t nr, void *arg)
 {
 	(void)batch;
 	(void)nr;
-	(void)arg;
 }
 
 static void make_objects(void)
@@ -313,7 +312,6 @@ static int find_name(uint64_t deadline_ns)
 
 static intptr_t return_none(void *arg)
 {
-	(void)arg;
 	return 0;
 }
 

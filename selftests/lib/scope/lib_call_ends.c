@@ -203,7 +203,6 @@ static void take_locks(void *arg)
 {
 	struct pl_scope s = PL_SCOPE_INIT;
 
-	(void)arg;
 	EXPECT_EQ(0, pl_scope_enter(&s, in_ms(1), 0));
 	EXPECT_EQ(-ECANCELED, pl_sleep_until(PL_FOREVER));
 	nr_passed = 1;
@@ -287,7 +286,6 @@ static void wait_until_stop(void *arg)
 
 static void *stop_it(void *arg)
 {
-	(void)arg;
 	EXPECT_EQ(0, pl_runtime_stop());
 	return NULL;
 }

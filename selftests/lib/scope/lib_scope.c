@@ -33,7 +33,6 @@ static void fetch_results(void *arg)
 	struct pl_child c[10];
 	intptr_t i;
 
-	(void)arg;
 	EXPECT_EQ(0, pl_scope_enter(&s, PL_FOREVER, 0));
 	for (i = 0; i < 10; i++)
 		EXPECT_EQ(0, pl_scope_spawn(&s, &c[i], twice, (void *)i,
@@ -63,7 +62,6 @@ static void return_no_error(void *arg)
 	struct pl_child c[ARRAY_SIZE(value)];
 	size_t i;
 
-	(void)arg;
 	EXPECT_EQ(0, pl_scope_enter(&s, PL_FOREVER, 0));
 	for (i = 0; i < ARRAY_SIZE(value); i++)
 		EXPECT_EQ(0, pl_scope_spawn(&s, &c[i], lowest,
@@ -95,7 +93,6 @@ static void exit_in_child(void *arg)
 	struct pl_child c;
 	atomic_int nr = 0;
 
-	(void)arg;
 	EXPECT_EQ(0, pl_scope_enter(&s, PL_FOREVER, 0));
 	EXPECT_EQ(0, pl_scope_spawn(&s, &c, add_and_exit, &nr, NULL));
 	EXPECT_EQ(0, pl_scope_spawn(&s, NULL, add_and_exit, &nr, NULL));
@@ -148,7 +145,6 @@ static intptr_t sleep_on(void *arg)
 {
 	int ret = pl_sleep_until(PL_FOREVER);
 
-	(void)arg;
 	EXPECT_EQ(-ECANCELED, ret);
 	EXPECT_TRUE(pl_cancelled());
 	return ret;
@@ -160,7 +156,6 @@ static void fail_among_many(void *arg)
 	struct pl_child c[10];
 	int i;
 
-	(void)arg;
 	EXPECT_EQ(0, pl_scope_enter(&s, PL_FOREVER, 0));
 	EXPECT_EQ(0, pl_scope_error(&s));
 	for (i = 0; i < 9; i++)
@@ -195,7 +190,6 @@ static void time_out(void *arg)
 	struct pl_child c = { .result = -ECANCELED };
 	int ret;
 
-	(void)arg;
 	EXPECT_EQ(0, pl_scope_enter(&s, deadline, 0));
 	ret = pl_scope_spawn(&s, &c, sleep_on, NULL, NULL);
 	EXPECT_TRUE(!ret || (ret == -ECANCELED && pl_now() >= deadline));
@@ -217,7 +211,6 @@ static void enter_late(void *arg)
 	struct pl_scope s = PL_SCOPE_INIT;
 	struct pl_sem sem = PL_SEM_INIT(1);
 
-	(void)arg;
 	EXPECT_EQ(0, pl_scope_enter(&s, 1, 0));
 	EXPECT_EQ(-ECANCELED, pl_scope_spawn(&s, NULL, fail, NULL, NULL));
 	EXPECT_EQ(0, pl_sem_trywait(&sem));
@@ -246,7 +239,6 @@ static void leave_at_the_deadline(void *arg)
 		EXPECT_TRUE(!ret || ret == -ETIMEDOUT);
 		memset(&s, 0xff, sizeof(s));
 	}
-	(void)arg;
 }
 
 TEST_F(scope, leave_races_with_the_deadline)
@@ -346,7 +338,6 @@ static void spawn_within(void *arg)
 	struct pl_scope s = PL_SCOPE_INIT;
 	struct siblings all = { &s, 0 };
 
-	(void)arg;
 	EXPECT_EQ(0, pl_scope_enter(&s, PL_FOREVER, 0));
 	EXPECT_EQ(0, pl_scope_spawn(&s, NULL, spawn_siblings, &all, NULL));
 	EXPECT_EQ(0, pl_scope_leave(&s));
@@ -363,7 +354,6 @@ static void nest(void *arg)
 	struct pl_scope s = PL_SCOPE_INIT;
 	struct tree t = { .depth = 4, .width = 3 };
 
-	(void)arg;
 	EXPECT_EQ(0, pl_scope_enter(&s, PL_FOREVER, 0));
 	EXPECT_EQ(0, pl_scope_spawn(&s, NULL, tree_node, &t, NULL));
 	/* 1 + 3 + 9 + 27 nodes with scopes, and 81 leaves. */
@@ -384,7 +374,6 @@ static void nest_in_one(void *arg)
 {
 	struct pl_scope outer = PL_SCOPE_INIT, inner = PL_SCOPE_INIT;
 
-	(void)arg;
 	EXPECT_EQ(0, pl_scope_enter(&outer, PL_FOREVER, 0));
 	EXPECT_EQ(0, pl_scope_enter(&inner, PL_FOREVER, 0));
 	EXPECT_EQ(0, pl_scope_spawn(&inner, NULL, sleep_on, NULL, NULL));
@@ -409,7 +398,6 @@ static void fail_inside(void *arg)
 	struct pl_scope outer = PL_SCOPE_INIT, inner = PL_SCOPE_INIT;
 	struct pl_child c;
 
-	(void)arg;
 	EXPECT_EQ(0, pl_scope_enter(&outer, PL_FOREVER, 0));
 	EXPECT_EQ(0, pl_scope_spawn(&outer, &c, twice, (void *)4, NULL));
 	EXPECT_EQ(0, pl_scope_enter(&inner, PL_FOREVER, 0));
@@ -475,7 +463,6 @@ static void interrupted_leave(void *arg)
 	EXPECT_EQ(0, pl_interrupt(pl_self()));
 	EXPECT_EQ(0, pl_scope_leave(&s));
 	EXPECT_EQ(-EINTR, pl_sleep(1));
-	(void)arg;
 }
 
 TEST_F(scope, interrupt_stays_for_the_call_after)

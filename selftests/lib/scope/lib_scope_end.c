@@ -13,7 +13,6 @@ RT_FIXTURE(scope_end)
 
 static intptr_t nothing(void *arg)
 {
-	(void)arg;
 	return 0;
 }
 
@@ -21,7 +20,6 @@ static atomic_int nr_ended;
 
 static intptr_t sleep_on(void *arg)
 {
-	(void)arg;
 	EXPECT_EQ(-ECANCELED, pl_sleep_until(PL_FOREVER));
 	atomic_fetch_add(&nr_ended, 1);
 	return 0;
@@ -33,7 +31,6 @@ static void misuse(void *arg)
 {
 	struct pl_scope s = PL_SCOPE_INIT, inner = PL_SCOPE_INIT;
 
-	(void)arg;
 	EXPECT_EQ(-EINVAL, pl_scope_enter(NULL, PL_FOREVER, 0));
 	EXPECT_EQ(-EINVAL, pl_scope_enter(&s, PL_FOREVER, ~0U));
 	EXPECT_EQ(-EINVAL, pl_scope_spawn(NULL, NULL, nothing, NULL, NULL));
@@ -134,7 +131,6 @@ static void return_inside(void *arg)
 {
 	static struct pl_scope s;
 
-	(void)arg;
 	EXPECT_EQ(0, pl_scope_enter(&s, PL_FOREVER, 0));
 }
 
@@ -148,7 +144,6 @@ static void child_returns_inside(void *arg)
 {
 	static struct pl_scope s;
 
-	(void)arg;
 	EXPECT_EQ(0, pl_scope_enter(&s, PL_FOREVER, 0));
 	EXPECT_EQ(0, pl_scope_spawn(&s, NULL, child_inside, NULL, NULL));
 	pl_scope_leave(&s);
@@ -241,7 +236,6 @@ static void leave_late(void *arg)
 	EXPECT_EQ(0, pl_scope_enter(&s, PL_FOREVER, 0));
 	EXPECT_EQ(0, pl_scope_spawn(&s, NULL, sleep_on, NULL, NULL));
 	EXPECT_EQ(-ECANCELED, pl_scope_leave(&s));
-	(void)arg;
 }
 
 TEST_F(scope_end, dump_shows_the_wait)

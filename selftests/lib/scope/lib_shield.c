@@ -19,7 +19,6 @@ static intptr_t nothing(void *arg)
 
 static intptr_t sleep_on(void *arg)
 {
-	(void)arg;
 	EXPECT_EQ(-ECANCELED, pl_sleep_until(PL_FOREVER));
 	return 0;
 }
@@ -49,7 +48,6 @@ static void wait_in_shield(void *arg)
 
 static void yield_some(void *arg)
 {
-	(void)arg;
 	pl_yield();
 	pl_yield();
 }
@@ -63,7 +61,6 @@ static void cancelled_outside(void *arg)
 	EXPECT_EQ(0, pl_sem_post(&sem, 1));
 	wait_in_shield(yield_some);
 	EXPECT_EQ(-ECANCELED, pl_sleep(1));
-	(void)arg;
 }
 
 TEST_F(shield, cancel_counts_after_it)
@@ -83,7 +80,6 @@ static void interrupted_outside(void *arg)
 	wait_in_shield(yield_some);
 	EXPECT_EQ(-EINTR, pl_sleep(1));
 	EXPECT_EQ(0, pl_sleep(1));
-	(void)arg;
 }
 
 TEST_F(shield, interrupt_counts_after_it)
@@ -101,7 +97,6 @@ static intptr_t wait_for_stop(void *arg)
 {
 	struct pl_scope s = PL_SCOPE_INIT;
 
-	(void)arg;
 	EXPECT_EQ(0, pl_scope_enter(&s, PL_FOREVER, PL_SCOPE_SHIELD));
 	step = 1;
 	EXPECT_EQ(0, pl_sem_wait(&sem));
@@ -116,7 +111,6 @@ static void post_once_stopping(void *arg)
 {
 	EXPECT_EQ(-ECANCELED, pl_sleep_until(PL_FOREVER));
 	EXPECT_EQ(0, pl_sem_post(&sem, 1));
-	(void)arg;
 }
 
 static void wait_in_stop(void *arg)
@@ -140,7 +134,6 @@ static void in_failed_scope(void *arg)
 	struct pl_scope outer = PL_SCOPE_INIT, shield = PL_SCOPE_INIT;
 	struct pl_scope inner = PL_SCOPE_INIT;
 
-	(void)arg;
 	EXPECT_EQ(0, pl_scope_enter(&outer, PL_FOREVER, 0));
 	EXPECT_EQ(0, pl_scope_cancel(&outer, -EIO));
 	EXPECT_TRUE(pl_cancelled());
@@ -177,7 +170,6 @@ static void scope_fails_meanwhile(void *arg)
 	struct pl_scope outer = PL_SCOPE_INIT, shield = PL_SCOPE_INIT;
 	struct pl_child c;
 
-	(void)arg;
 	EXPECT_EQ(0, pl_scope_enter(&outer, PL_FOREVER, 0));
 	EXPECT_EQ(0, pl_scope_spawn(&outer, &c, fail_after, (void *)-EIO,
 				    NULL));
@@ -208,7 +200,6 @@ static void say_goodbye(void *arg)
 	EXPECT_EQ(-ECANCELED, pl_sleep_until(PL_FOREVER));
 	EXPECT_LE(deadline, pl_now());
 	EXPECT_EQ(-ETIMEDOUT, pl_scope_leave(&s));
-	(void)arg;
 }
 
 TEST_F(shield, deadline_of_its_own_counts)
@@ -243,7 +234,6 @@ static void two_sections(void *arg)
 	EXPECT_EQ(0, pl_interrupt(pl_self()));
 	pl_section_end();
 	EXPECT_EQ(-EINTR, pl_sleep(1));
-	(void)arg;
 }
 
 TEST_F(shield, section_interrupt_ends_calls_of_the_section_only)
@@ -271,7 +261,6 @@ static void use_all_numbers(void *arg)
 	EXPECT_EQ(1, pl_section_begin());
 	EXPECT_EQ(0, pl_section_interrupt(pl_self(), 1));
 	EXPECT_EQ(-EINTR, pl_sleep(1));
-	(void)arg;
 }
 
 TEST_F(shield, section_0_is_none)
@@ -298,7 +287,6 @@ static void read_in_sections(void *arg)
 		EXPECT_EQ(0, pl_sleep(i % 3 * 1000));
 	}
 	step = 1;
-	(void)arg;
 }
 
 TEST_REAL(late_section_interrupt_ends_no_other_call,

@@ -22,13 +22,11 @@ static _Atomic uint64_t nr_turns;
 
 static void be_behind(void *arg)
 {
-	(void)arg;
 	atomic_fetch_add(&nr_behind, 1);
 }
 
 static void yield_on(void *arg)
 {
-	(void)arg;
 	while (!is_over) {
 		pl_sim_compute(TURN_NS);
 		atomic_fetch_add(&nr_turns, 1);
@@ -49,13 +47,11 @@ static void spawn_and_hold(void (*hold)(uint64_t ns))
 
 static void compute_on(void *arg)
 {
-	(void)arg;
 	spawn_and_hold(pl_sim_compute);
 }
 
 static void block_on(void *arg)
 {
-	(void)arg;
 	spawn_and_hold(pl_sim_block);
 }
 

@@ -64,7 +64,6 @@ TEST_F(idlers, sleeps_end_beside_one_that_computes)
 
 static void count_up(void *arg)
 {
-	(void)arg;
 	atomic_fetch_add(&nr_done, 1);
 }
 
@@ -159,7 +158,6 @@ static void wait_and_meet(void *arg)
 
 static void wake_all(void *arg)
 {
-	(void)arg;
 	atomic_store(&word.value, 1);
 	pl_word_wake(&word, UINT32_MAX);
 }
@@ -186,7 +184,6 @@ static void sleep_and_meet(void *arg)
 
 static void yield_meanwhile(void *arg)
 {
-	(void)arg;
 	while (nr_done < (int)nr_workers)
 		pl_yield();
 }

@@ -70,7 +70,6 @@ static void compute_each_turn(void *arg)
 {
 	int i;
 
-	(void)arg;
 	for (i = 0; i < NR_TURNS; i++)
 		have_a_turn(0);
 }
@@ -88,7 +87,6 @@ static void sleep_each_turn(void *arg)
 {
 	int i;
 
-	(void)arg;
 	for (i = 0; i < NR_TURNS; i++)
 		have_a_turn(3);
 }
@@ -113,7 +111,6 @@ TEST_F(of_long, tasks_that_do_what_comes_have_all_their_turns)
 
 static void compute_once(void *arg)
 {
-	(void)arg;
 	pl_sim_compute(2 * STALL_NS);
 }
 

@@ -28,7 +28,6 @@ static void compute_in_tasks(void *arg)
 	uint64_t begin;
 	int i;
 
-	(void)arg;
 	start_fixed(NR_THREADS, 0);
 	begin = pl_now();
 	for (i = 0; i < NR_THREADS; i++)
@@ -68,7 +67,6 @@ static void spin_beside(void *arg)
 	uint64_t begin = pl_now();
 	pthread_t t;
 
-	(void)arg;
 	pthread_create(&t, NULL, spin_on, &is_over);
 	usleep(1000);
 	*took_ns = pl_now() - begin;
@@ -97,7 +95,6 @@ static void sleep_and_note(void *arg)
 	pl_sleep_until(end);
 	*took_ns = pl_now() - end;
 	is_back = true;
-	(void)arg;
 }
 
 static void take_turns_until(uint64_t end)
@@ -145,7 +142,6 @@ static void compute_beside_others(void *arg)
 	void *end;
 	int i;
 
-	(void)arg;
 	start_fixed(2, 0);
 	for (i = 0; i < 2; i++)
 		t[i] = spawn(compute_task, NULL);
@@ -196,7 +192,6 @@ static void tick(void *arg)
 	uint64_t begin;
 	int i;
 
-	(void)arg;
 	/* They are known by then. */
 	EXPECT_EQ(0, pl_sleep(200 * NSEC_PER_MSEC));
 	for (i = 0; i < NR_HOGS; i++)
@@ -261,12 +256,10 @@ static void sleep_often(void *arg)
 		late += pl_now() - due;
 	}
 	EXPECT_GE(NR_SLEEPS * 10 * NSEC_PER_USEC, late);
-	(void)arg;
 }
 
 static void sleep_on_one(void *arg)
 {
-	(void)arg;
 	start_fixed(1, 0);
 	join(spawn(sleep_often, NULL));
 	EXPECT_EQ(0, pl__rt.workers[0]->spin_ns);
@@ -296,7 +289,6 @@ static void note_late(uintptr_t i)
 
 static void tick_on(void *arg)
 {
-	(void)arg;
 	while (!is_over)
 		EXPECT_EQ(0, pl_sleep(NSEC_PER_MSEC));
 }
@@ -318,7 +310,6 @@ static void be_quick_beside_hogs(void *arg)
 	pl_task_t t[NR_HOGS];
 	uintptr_t i;
 
-	(void)arg;
 	start_with(2, 16);
 	for (i = 0; i < NR_HOGS; i++)
 		t[i] = spawn(hog, (void *)i);
@@ -373,7 +364,6 @@ static void connect_twice(void *arg)
 {
 	pl_task_t t;
 
-	(void)arg;
 	start_with(4, 256);
 	t = spawn(tick_on, NULL);
 	begin_connections(NR_CONNECTIONS, NR_CONNECTIONS / 2);
@@ -434,7 +424,6 @@ static void meet_unwatched(void *arg)
 	pl_task_t t[4];
 	int i;
 
-	(void)arg;
 	set_env("PARKLOT_WATCH", 0);
 	start_with(2, 16);
 	opts.flags = PL_SPAWN_BLOCKING;
@@ -453,7 +442,6 @@ TEST_F(machine, tasks_that_are_to_block_meet_without_sysmon)
 
 static void be_innocent(void *arg)
 {
-	(void)arg;
 	pl_sim_compute(5 * NSEC_PER_USEC);
 	pl_yield();
 	EXPECT_EQ(0, pl__self()->current->score);
@@ -461,7 +449,6 @@ static void be_innocent(void *arg)
 
 static void compute_and_spawn(void *arg)
 {
-	(void)arg;
 	pl_sim_compute(3 * HOG_NS);
 	spawn(be_innocent, NULL);
 }
@@ -471,7 +458,6 @@ static void spawn_from_a_spare(void *arg)
 	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
 	pl_task_t t[2];
 
-	(void)arg;
 	start_with(1, 16);
 	t[0] = spawn(tick_on, NULL);
 	opts.flags = PL_SPAWN_BLOCKING;

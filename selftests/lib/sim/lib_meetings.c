@@ -84,7 +84,6 @@ static void join_until_interrupted(void *arg)
 
 static void wait_for_unit(void *arg)
 {
-	(void)arg;
 	EXPECT_EQ(0, pl_sem_wait(&sem));
 }
 
@@ -214,14 +213,12 @@ TEST_F(meetings, units_reach_as_many_takers)
 
 static void wait_for_latch(void *arg)
 {
-	(void)arg;
 	EXPECT_EQ(0, pl_latch_wait(&latch));
 	EXPECT_EQ(4, nr_done);
 }
 
 static void do_a_part(void *arg)
 {
-	(void)arg;
 	pl_yield();
 	atomic_fetch_add(&nr_done, 1);
 	EXPECT_EQ(0, pl_latch_done(&latch));
@@ -241,7 +238,6 @@ static void come_four_times(void *arg)
 {
 	int i, ret;
 
-	(void)arg;
 	for (i = 0; i < 4; i++) {
 		atomic_fetch_add(&nr_come, 1);
 		do
@@ -266,7 +262,6 @@ TEST_F(meetings, barrier_ends_a_round_when_all_have_come)
 /* The first ones may end within. */
 static void set_up(void *arg)
 {
-	(void)arg;
 	if (__test_seed % 3 == 0)
 		pl_yield();
 	if (atomic_fetch_add(&nr_come, 1) < (int)(__test_seed / 3 % 4))
@@ -276,7 +271,6 @@ static void set_up(void *arg)
 
 static void need_it(void *arg)
 {
-	(void)arg;
 	EXPECT_EQ(0, pl_once(&once, set_up, NULL));
 	EXPECT_EQ(1, plain);
 }
@@ -393,7 +387,6 @@ TEST_F(meetings, selects_of_two_channels_pair_up)
 static void execute(void **batch, size_t nr, void *arg)
 {
 	(void)batch;
-	(void)arg;
 	atomic_fetch_add(&nr_done, (int)nr);
 }
 
@@ -457,7 +450,6 @@ static void enter_for_ever(void *arg)
 {
 	struct pl_scope s = PL_SCOPE_INIT;
 
-	(void)arg;
 	ASSERT_EQ(0, pl_scope_enter(&s, PL_FOREVER, 0));
 	pl_scope_spawn(&s, NULL, fail_or_wait, (void *)1, NULL);
 	EXPECT_EQ(-ECANCELED, pl_scope_leave(&s));
@@ -485,7 +477,6 @@ static void read_until_closed(void *arg)
 	ssize_t n;
 	char c;
 
-	(void)arg;
 	do {
 		n = pl_read(sockets[0], &c, 1);
 	} while (n == 1);
@@ -523,7 +514,6 @@ static void ask_four_times(void *arg)
 {
 	int i;
 
-	(void)arg;
 	for (i = 0; i < 4; i++) {
 		EXPECT_EQ(0, pl_sem_post(&asked, 1));
 		EXPECT_EQ(0, pl_sem_wait(&sem));
@@ -570,7 +560,6 @@ static void read_or_give_up(void *arg)
 	ssize_t ret;
 	char c;
 
-	(void)arg;
 	ret = pl_read(sockets[0], &c, 1);
 	EXPECT_TRUE(ret == -EINTR || ret == 1);
 	atomic_fetch_add(&nr_done, ret == 1);

@@ -63,7 +63,6 @@ static void serve_for_long(void *arg)
 {
 	struct timespec ts;
 
-	(void)arg;
 	run_tasks(serve, NR_SERVED, LONG_NS);
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
 	*took_ns = (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
@@ -100,7 +99,6 @@ static void compute_at_once_for_long(void *arg)
 {
 	uint64_t nr;
 
-	(void)arg;
 	run_tasks(compute_at_once, NR_AT_ONCE, 4 * NSEC_PER_SEC);
 	nr = load_relaxed(&pl__rt.nr_changes[PL__LOWERED_TRIAL]);
 	EXPECT_EQ(load_relaxed(&pl__rt.nr_changes[PL__RAISED_BACK]), nr);

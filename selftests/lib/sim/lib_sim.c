@@ -72,7 +72,6 @@ static atomic_int value;
 /* Sleeps without a look whether the waker has been there. */
 static void wait_blindly(void *arg)
 {
-	(void)arg;
 	if (!value)
 		pl_word_wait(&word, 0, PL_FOREVER);
 }
@@ -81,7 +80,6 @@ static void lose_a_wakeup(void *arg)
 {
 	pl_task_t t;
 
-	(void)arg;
 	start(2);
 	t = spawn(wait_blindly, NULL);
 	value = 1;
@@ -99,7 +97,6 @@ TEST_F(sim, lost_wakeup_of_a_program_is_a_deadlock)
 
 static void poll_for_ever(void *arg)
 {
-	(void)arg;
 	start(2);
 	while (!value)
 		usleep(1000);
@@ -113,7 +110,6 @@ TEST_F(sim, poll_for_what_never_comes_is_a_livelock)
 
 static void die(void *arg)
 {
-	(void)arg;
 	abort();
 }
 
@@ -180,7 +176,6 @@ static void sleep_for_an_hour(void *arg)
 {
 	uint64_t before = pl_now();
 
-	(void)arg;
 	start(2);
 	ASSERT_EQ(0, pl_sleep(3600 * NSEC_PER_SEC));
 	ASSERT_LE(before + 3600 * NSEC_PER_SEC, pl_now());
@@ -199,7 +194,6 @@ static uint64_t ran_ns;
 
 static void note_time(void *arg)
 {
-	(void)arg;
 	ran_ns = pl_now();
 }
 
@@ -274,7 +268,6 @@ static void run_everything(void *arg)
 	pl_task_t t[20];
 	uintptr_t i;
 
-	(void)arg;
 	socketpair(AF_UNIX, SOCK_STREAM, 0, sockets);
 	start(3);
 	for (i = 0; i < 20; i++)
@@ -344,7 +337,6 @@ static void read_datagram(void *arg)
 	char text[sizeof(MESSAGE)];
 	int fds[2];
 
-	(void)arg;
 	if (socketpair(AF_UNIX, SOCK_DGRAM, 0, fds) ||
 	    send(fds[1], MESSAGE, sizeof(text), 0) != (ssize_t)sizeof(text) ||
 	    recv(fds[0], text, sizeof(text), 0) != (ssize_t)sizeof(text))
@@ -394,7 +386,6 @@ TEST_F(sim, seeds_differ_in_their_schedules)
 
 static void block_for_real(void *arg)
 {
-	(void)arg;
 	flock(open("/proc/self/exe", O_RDONLY), LOCK_EX);
 	flock(open("/proc/self/exe", O_RDONLY), LOCK_EX);
 }
@@ -416,7 +407,6 @@ static void look_at_the_clock(int sig)
 
 static void be_interrupted(void *arg)
 {
-	(void)arg;
 	signal(SIGUSR1, look_at_the_clock);
 	raise(SIGUSR1);
 }
@@ -429,7 +419,6 @@ TEST_F(sim, point_in_a_signal_handler_is_told)
 
 static void nest(void *arg)
 {
-	(void)arg;
 	if (pl_sim_run(1, die, NULL) != -EBUSY)
 		_exit(1);
 }

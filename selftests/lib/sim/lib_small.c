@@ -85,7 +85,6 @@ static void read_twice(void *arg)
 {
 	int i, before;
 
-	(void)arg;
 	for (i = 0; i < 3; i++) {
 		pl_rwlock_rdlock(&rwlock);
 		before = plain;
@@ -99,7 +98,6 @@ static void write_twice(void *arg)
 {
 	int i;
 
-	(void)arg;
 	for (i = 0; i < 3; i++) {
 		pl_rwlock_wrlock(&rwlock);
 		plain++;
@@ -123,7 +121,6 @@ TEST_F(small, rwlock_keeps_writers_alone)
 
 static void take_one(void *arg)
 {
-	(void)arg;
 	pl_mutex_lock(&mutex);
 	while (!plain)
 		EXPECT_EQ(0, pl_cond_wait(&cond, &mutex));
@@ -154,13 +151,11 @@ TEST_F(small, cond_loses_no_signal)
 
 static void post_one(void *arg)
 {
-	(void)arg;
 	EXPECT_EQ(0, pl_sem_post(&sem, 1));
 }
 
 static void wait_one(void *arg)
 {
-	(void)arg;
 	EXPECT_EQ(0, pl_sem_wait(&sem));
 	atomic_fetch_add(&nr_done, 1);
 }
@@ -190,7 +185,6 @@ static void wait_for_word(void *arg)
 
 static void wait_for_word_for_ever(void *arg)
 {
-	(void)arg;
 	while (!atomic_load(&word.value))
 		pl_word_wait(&word, 0, PL_FOREVER);
 	atomic_fetch_add(&nr_done, 1);
@@ -221,7 +215,6 @@ static void receive_all(void *arg)
 {
 	void *item;
 
-	(void)arg;
 	while (!pl_chan_recv(chan, &item))
 		atomic_fetch_add(&nr_done, 1);
 }
@@ -291,7 +284,6 @@ TEST_F(small, tree_of_tasks_is_joined)
 
 static void be_done(void *arg)
 {
-	(void)arg;
 	atomic_fetch_add(&nr_done, 1);
 }
 
@@ -387,7 +379,6 @@ TEST_F(small, sleeps_end_after_their_deadlines)
 
 static void count_up(void *arg)
 {
-	(void)arg;
 	atomic_fetch_add(&nr_done, 1);
 }
 
@@ -425,7 +416,6 @@ static void sleep_until_told(void *arg)
 {
 	int ret = pl_sleep(1000 * NSEC_PER_SEC);
 
-	(void)arg;
 	EXPECT_TRUE(ret == -ECANCELED || ret == -EINTR);
 }
 
@@ -474,7 +464,6 @@ static void read_one(void *arg)
 {
 	char c;
 
-	(void)arg;
 	EXPECT_EQ(1, pl_read(sockets[0], &c, 1));
 	atomic_fetch_add(&nr_done, 1);
 }

@@ -27,7 +27,6 @@ static void read_gate(void *arg)
 {
 	char c;
 
-	(void)arg;
 	EXPECT_EQ(0, read(gate[0], &c, 1));
 }
 
@@ -54,7 +53,6 @@ static void spawn_crowd_and_block(void *arg)
 	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
 	int i;
 
-	(void)arg;
 	opts.flags = PL_SPAWN_NOSIGNAL;
 	for (i = 0; i < NR_CROWD; i++) {
 		EXPECT_EQ(0, pl_spawn(NULL, wait_at_gate, NULL, &opts));
@@ -82,7 +80,6 @@ static void spawn_two_and_block(void *arg)
 {
 	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
 
-	(void)arg;
 	opts.flags = PL_SPAWN_NOSIGNAL;
 	EXPECT_EQ(0, pl_spawn(NULL, wait_at_gate, NULL, &opts));
 	EXPECT_EQ(0, pl_spawn(NULL, count, NULL, &opts));
@@ -104,7 +101,6 @@ static struct pl_word is_warm;
 
 static void wait_for_all(void *arg)
 {
-	(void)arg;
 	while (!atomic_load(&is_warm.value))
 		pl_word_wait(&is_warm, 0, PL_FOREVER);
 }
@@ -172,7 +168,6 @@ static void wait_for_processors(void *arg)
 	uint64_t last = last_look_ns(w), ns;
 	int nr = 0;
 
-	(void)arg;
 	while (nr < NR_LOOKS && pl__is_blocked(w)) {
 		pl__sim_preempt(NSEC_PER_MSEC);
 		ns = last_look_ns(w);
@@ -191,7 +186,6 @@ static void call_wait_for_processors(void *arg)
 /* So sysmon has to look. */
 static void keep_work_waiting(void *arg)
 {
-	(void)arg;
 	while (!may_go) {
 		pl_sim_compute(100 * NSEC_PER_USEC);
 		pl_yield();

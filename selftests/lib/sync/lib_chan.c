@@ -95,7 +95,6 @@ static void use_closed(void *arg)
 {
 	void *item = &item;
 
-	(void)arg;
 	EXPECT_EQ(-EPIPE, pl_chan_send(chan, &item));
 	EXPECT_EQ(-EPIPE, pl_chan_trysend(chan, &item));
 	EXPECT_EQ(-EPIPE, pl_chan_recv(chan, &item));
@@ -140,7 +139,6 @@ static void recv_from_closing(void *arg)
 {
 	void *item = &item;
 
-	(void)arg;
 	EXPECT_EQ(-EPIPE, pl_chan_recv(chan, &item));
 	EXPECT_NULL(item);
 	atomic_fetch_add(&nr_back, 1);
@@ -237,7 +235,6 @@ static void send_while_open(void *arg)
 {
 	int ret;
 
-	(void)arg;
 	for (;;) {
 		ret = pl_chan_send(chan, &nr_sent);
 		if (ret)
@@ -249,7 +246,6 @@ static void send_while_open(void *arg)
 
 static void recv_while_open(void *arg)
 {
-	(void)arg;
 	while (!pl_chan_recv(chan, NULL))
 		atomic_fetch_add(&nr_received, 1);
 }

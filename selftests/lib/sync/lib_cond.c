@@ -26,7 +26,6 @@ static void check_locked_and_unlock(void)
 
 static void wait_until_open(void *arg)
 {
-	(void)arg;
 	pl_mutex_lock(&mutex);
 	nr_waiting++;
 	while (!is_open)
@@ -114,7 +113,6 @@ TEST_F(cond, signal_releases_the_longest_waiting)
 
 static void wait_until_ended(void *arg)
 {
-	(void)arg;
 	pl_mutex_lock(&mutex);
 	nr_waiting = 1;
 	EXPECT_EQ(-EINTR, pl_cond_wait(&cond, &mutex));
@@ -154,7 +152,6 @@ TEST_F(cond, interrupted_or_cancelled_wait_has_the_mutex)
 
 static void open_the_door(void *arg)
 {
-	(void)arg;
 	pl_mutex_lock(&mutex);
 	is_open = 1;
 	pl_cond_signal(&cond);
@@ -165,7 +162,6 @@ static void wait_stubbornly(void *arg)
 {
 	int nr = 0;
 
-	(void)arg;
 	pl_cancel(pl_self());
 	pl_mutex_lock(&mutex);
 	spawn(open_the_door, NULL);

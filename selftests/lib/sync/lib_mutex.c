@@ -15,7 +15,6 @@ static void try_it_locked(void *arg)
 {
 	uint64_t deadline = in_ms(2);
 
-	(void)arg;
 	EXPECT_EQ(-EBUSY, pl_mutex_trylock(&mutex));
 	EXPECT_EQ(-ETIMEDOUT, pl_mutex_lock_until(&mutex, 0));
 	EXPECT_EQ(-ETIMEDOUT, pl_mutex_lock_until(&mutex, deadline));
@@ -24,7 +23,6 @@ static void try_it_locked(void *arg)
 
 static void try_it_free(void *arg)
 {
-	(void)arg;
 	EXPECT_EQ(0, pl_mutex_trylock(&mutex));
 	EXPECT_EQ(-EBUSY, pl_mutex_trylock(&mutex));
 	pl_mutex_unlock(&mutex);
@@ -59,7 +57,6 @@ static atomic_int is_over;
 
 static void *lock_until_over(void *arg)
 {
-	(void)arg;
 	pl_mutex_lock(&mutex);
 	nr_back = 1;
 	EXPECT_TRUE(UNTIL(is_over));
@@ -105,7 +102,6 @@ TEST_F(mutex, overtaken_waiter_is_handed_the_mutex)
 
 static void lock_until_cancelled(void *arg)
 {
-	(void)arg;
 	EXPECT_EQ(-ECANCELED, pl_mutex_lock_until(&mutex, PL_FOREVER));
 }
 

@@ -20,7 +20,6 @@ static void make(void *arg)
 
 static void never(void *arg)
 {
-	(void)arg;
 	EXPECT_EQ(NULL, "called a second time");
 }
 
@@ -107,7 +106,6 @@ TEST_F(once, recursive_once_is_edeadlk)
 
 static void exit_when_told(void *arg)
 {
-	(void)arg;
 	atomic_fetch_add(&nr_calls, 1);
 	ASSERT_TRUE(UNTIL(may_go));
 	pl_exit();
@@ -121,7 +119,6 @@ static void exit_from_inner(void *arg)
 
 static void be_first(void *arg)
 {
-	(void)arg;
 	pl_once(&once, exit_from_inner, NULL);
 	EXPECT_EQ(NULL, "came back from pl_exit()");
 }

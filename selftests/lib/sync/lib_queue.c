@@ -51,7 +51,6 @@ static void note(void **batch, size_t nr, void *arg)
 {
 	size_t i;
 
-	(void)arg;
 	if (!nr_at_gate++)
 		EXPECT_TRUE(UNTIL(gate));
 	for (i = 0; i < nr; i++)
@@ -64,7 +63,6 @@ static void push_in_order(void *arg)
 {
 	int i;
 
-	(void)arg;
 	for (i = 0; i < 500; i++) {
 		EXPECT_EQ(0, pl_queue_push(queue, nth(i)));
 		if (i % 50 == 0)
@@ -181,7 +179,6 @@ TEST_F(queue, callback_may_block_push_and_exit)
 static void close_within(void **batch, size_t nr, void *arg)
 {
 	(void)batch;
-	(void)arg;
 	nr_done += (int)nr;
 	EXPECT_EQ(-EDEADLK, pl_queue_join(queue));
 	EXPECT_EQ(nr_done == 1 ? 0 : -EPIPE, pl_queue_close(queue));
@@ -282,7 +279,6 @@ static void push_while_open(void *arg)
 	bool is_urgent = false;
 	int ret;
 
-	(void)arg;
 	do {
 		ret = is_urgent ? pl_queue_push_urgent(queue, NULL) :
 				  pl_queue_push(queue, NULL);
@@ -449,7 +445,6 @@ static void *push_through_stops(void *arg)
 {
 	int ret;
 
-	(void)arg;
 	do {
 		ret = pl_queue_push(queue, NULL);
 		if (!ret)

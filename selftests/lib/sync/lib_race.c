@@ -433,7 +433,6 @@ static void wait_in_rounds(void *arg)
 	uint64_t seed = 99991, deadline;
 	int i, ret;
 
-	(void)arg;
 	for (i = 1; i <= nr_rounds; i++) {
 		kind->begin();
 		/* Where processors are short a round takes long. */

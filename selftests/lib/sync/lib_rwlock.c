@@ -17,7 +17,6 @@ static atomic_int nr_back;
 
 static void try_it_free(void *arg)
 {
-	(void)arg;
 	EXPECT_EQ(0, pl_rwlock_tryrdlock(&lock));
 	EXPECT_EQ(0, pl_rwlock_tryrdlock(&lock));
 	EXPECT_EQ(0, pl_rwlock_rdlock_until(&lock, 0));
@@ -55,7 +54,6 @@ static void write_past_deadline(void *arg)
 {
 	uint64_t deadline = in_ms(2);
 
-	(void)arg;
 	EXPECT_EQ(-EBUSY, pl_rwlock_trywrlock(&lock));
 	EXPECT_EQ(-ETIMEDOUT, pl_rwlock_wrlock_until(&lock, 0));
 	EXPECT_EQ(-ETIMEDOUT, pl_rwlock_wrlock_until(&lock, deadline));
@@ -66,7 +64,6 @@ static void read_past_deadline(void *arg)
 {
 	uint64_t deadline = in_ms(2);
 
-	(void)arg;
 	EXPECT_EQ(-EBUSY, pl_rwlock_tryrdlock(&lock));
 	EXPECT_EQ(-ETIMEDOUT, pl_rwlock_rdlock_until(&lock, 0));
 	EXPECT_EQ(-ETIMEDOUT, pl_rwlock_rdlock_until(&lock, deadline));
@@ -147,7 +144,6 @@ static bool has_noted(const char *what)
 
 static void read_and_note(void *arg)
 {
-	(void)arg;
 	pl_rwlock_rdlock(&lock);
 	note('R');
 	pl_yield();
@@ -236,7 +232,6 @@ static void read_in_a_stream(void *arg)
 {
 	int turn;
 
-	(void)arg;
 	while (!may_stop) {
 		pl_rwlock_rdlock(&lock);
 		turn = atomic_fetch_add(&nr_streaming, 1);
@@ -250,7 +245,6 @@ static void read_in_a_stream(void *arg)
 
 static void write_in_a_stream(void *arg)
 {
-	(void)arg;
 	while (!may_stop) {
 		pl_rwlock_wrlock(&lock);
 		pl_rwlock_wrunlock(&lock);

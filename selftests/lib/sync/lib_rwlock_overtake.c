@@ -68,7 +68,6 @@ static void overtake_writer(void *arg)
 {
 	pl_task_t t;
 
-	(void)arg;
 	pl_rwlock_wrlock(&lock);
 	t = queue_as(true, lock_and_unlock);
 	pl_rwlock_wrunlock(&lock);
@@ -95,7 +94,6 @@ static void overtake_reader(void *arg)
 {
 	pl_task_t t;
 
-	(void)arg;
 	pl_rwlock_wrlock(&lock);
 	t = queue_as(false, lock_and_unlock);
 	pl_rwlock_wrunlock(&lock);
@@ -146,7 +144,6 @@ static void cancel_woken_waiters(void *arg)
 {
 	int round;
 
-	(void)arg;
 	for (round = 0; round < 8; round++)
 		cancel_woken_waiter(round);
 }

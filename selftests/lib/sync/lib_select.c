@@ -58,7 +58,6 @@ static void choose(void *arg)
 	};
 	void *item = NULL;
 
-	(void)arg;
 	/* Only the last is ready: the others' channels are full or empty. */
 	EXPECT_EQ(0, pl_chan_send(chans[1], NULL));
 	EXPECT_EQ(3, pl_chan_select(cases, 4, 0));
@@ -215,7 +214,6 @@ static void select_closing(void *arg)
 	struct pl_chan_case cases[2 * NR_CHANS];
 	int chosen;
 
-	(void)arg;
 	select_all(cases, PL_CHAN_RECV);
 	select_all(cases + NR_CHANS, PL_CHAN_SEND);
 	/* Whether selects meet one another is no matter of this test. */
@@ -312,7 +310,6 @@ static void select_two(void *arg)
 		PL_CHAN_CASE_RECV(chans[0]), PL_CHAN_CASE_RECV(left_chan),
 	};
 
-	(void)arg;
 	EXPECT_EQ(0, pl_chan_select(cases, 2, PL_FOREVER));
 }
 
@@ -323,7 +320,6 @@ static void destroy_what_is_left(void *arg)
 	pl_task_t t;
 	void *reused;
 
-	(void)arg;
 	ASSERT_EQ(0, pl_chan_create(&left_chan, 0));
 	t = spawn(select_two, NULL);
 	while (nr_listed(left_chan, PL_CHAN_RECV) != 1)

@@ -51,7 +51,6 @@ TEST_F(sem, post_beyond_the_maximum_is_refused)
 
 static void wait_for_one(void *arg)
 {
-	(void)arg;
 	EXPECT_EQ(0, pl_sem_wait(&sem));
 	atomic_fetch_add(&nr_back, 1);
 }
@@ -90,7 +89,6 @@ static void post_one_by_one(void *arg)
 {
 	int i;
 
-	(void)arg;
 	for (i = 0; i < 20; i++)
 		spawn(wait_for_one, NULL);
 	ASSERT_TRUE(UNTIL(nr_waiters(&sem.word) == 20));
@@ -118,7 +116,6 @@ static void overtake_the_first(void *arg)
 {
 	uintptr_t i;
 
-	(void)arg;
 	for (i = 0; i < 3; i++) {
 		spawn(note_place, (void *)i);
 		ASSERT_TRUE(UNTIL(nr_waiters(&sem.word) == (int)i + 1));
@@ -191,7 +188,6 @@ TEST_F(latch, add_beyond_the_most_adds_nothing)
 
 static void wait_for_0(void *arg)
 {
-	(void)arg;
 	EXPECT_EQ(0, pl_latch_wait(&latch));
 	atomic_fetch_add(&nr_back, 1);
 }
@@ -254,7 +250,6 @@ static void meet(void)
 
 static void meet_once(void *arg)
 {
-	(void)arg;
 	meet();
 }
 

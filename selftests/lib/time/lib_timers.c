@@ -26,7 +26,6 @@ static _Atomic uint32_t nr_open, most_open, nr_ended;
 
 static void be_in_batch(void *arg)
 {
-	(void)arg;
 	nr_open++;
 	if (nr_open > most_open)
 		most_open = nr_open;

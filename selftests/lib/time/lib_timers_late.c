@@ -170,7 +170,6 @@ TEST_F(timers, endless_old_timers_delay_a_due_one_by_100_ms)
 
 static void stall(void *arg)
 {
-	(void)arg;
 	pl__sleep_ns(LATE_MAX + 50 * MSEC);
 }
 

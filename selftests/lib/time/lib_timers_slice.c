@@ -63,7 +63,6 @@ static void see_in_task(void *arg)
 {
 	in_task = slice_now();
 	atomic_fetch_add(&nr_seen, 1);
-	(void)arg;
 }
 
 static void see_in_timer(void *arg)
@@ -73,7 +72,6 @@ static void see_in_timer(void *arg)
 	EXPECT_EQ(1, prctl(PR_GET_TIMERSLACK));
 	pl_spawn(NULL, see_in_task, NULL, NULL);
 	atomic_fetch_add(&nr_seen, 1);
-	(void)arg;
 }
 
 static atomic_bool is_busy, is_over;
@@ -83,7 +81,6 @@ static void be_busy(void *arg)
 	is_busy = true;
 	while (!is_over)
 		pl__cpu_relax();
-	(void)arg;
 }
 
 /*
@@ -117,7 +114,6 @@ static void be_batch(void *arg)
 {
 	struct sched_param param = { .sched_priority = 0 };
 
-	(void)arg;
 	EXPECT_EQ(0, syscall(SYS_sched_setscheduler, 0, SCHED_BATCH, &param));
 }
 

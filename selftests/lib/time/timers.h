@@ -23,7 +23,6 @@ static _Atomic int timer_tid;
 
 static inline void note_tid(void *arg)
 {
-	(void)arg;
 	timer_tid = (int)syscall(SYS_gettid);
 }
 
@@ -55,7 +54,6 @@ static inline pl_timer_t add(struct pl__timers *t, uint32_t bucket,
 
 static inline void nothing(void *arg)
 {
-	(void)arg;
 }
 
 static inline void count(void *arg)

@@ -107,7 +107,6 @@ TEST_F(key, stale_and_invented_keys_are_refused)
 
 static void outlive_key(void *arg)
 {
-	(void)arg;
 	EXPECT_EQ(0, pl_key_set(key, &key));
 	EXPECT_EQ(0, pl_key_delete(key));
 	EXPECT_NULL(pl_key_get(key));
@@ -208,7 +207,6 @@ TEST_F(key, destructors_run_in_the_task_at_each_kind_of_end)
 
 static void set_null_again(void *arg)
 {
-	(void)arg;
 	EXPECT_EQ(0, pl_key_set(key, &key));
 	EXPECT_EQ(0, pl_key_set(other, &other));
 	EXPECT_EQ(0, pl_key_set(key, NULL));
@@ -351,7 +349,6 @@ static void set_current(void *arg)
 	pl_key_t k = current;
 	int ret = k ? pl_key_set(k, (void *)(2 + (k >> 33 & 1))) : 0;
 
-	(void)arg;
 	if (ret)
 		EXPECT_EQ(-EINVAL, ret);
 }

@@ -27,7 +27,6 @@ static void count(void *value)
 
 static void set_key(void *arg)
 {
-	(void)arg;
 	EXPECT_EQ(0, pl_key_set(key, &key));
 }
 
@@ -88,7 +87,6 @@ TEST_F(key_end, destructors_are_not_interrupted_or_cancelled)
 
 static void open_gate_when_stopping(void *arg)
 {
-	(void)arg;
 	ASSERT_TRUE(UNTIL(nr_waiting == 9));
 	EXPECT_EQ(-ECANCELED, pl_sleep_until(PL_FOREVER));
 	open_gate();
@@ -133,7 +131,6 @@ static void end_after_cancel(void *arg)
 /* The next task in the slot starts with nothing of the last one's. */
 static void begin_fresh(void *arg)
 {
-	(void)arg;
 	EXPECT_NULL(pl_key_get(key));
 	EXPECT_FALSE(pl_cancelled());
 	EXPECT_EQ(-EINTR, pl_sleep_until(PL_FOREVER));
@@ -214,7 +211,6 @@ static void set_in_worker(void *arg)
 
 static void see_nothing(void *arg)
 {
-	(void)arg;
 	EXPECT_NULL(pl_key_get(key));
 }
 

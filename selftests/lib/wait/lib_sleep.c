@@ -13,7 +13,6 @@ RT_FIXTURE(sleep)
 
 static void sleep_in_the_past(void *arg)
 {
-	(void)arg;
 	EXPECT_EQ(0, pl_sleep_until(0));
 	EXPECT_EQ(0, pl_sleep_until(1));
 	EXPECT_EQ(0, pl_sleep_until(pl_now()));
@@ -28,7 +27,6 @@ TEST_F(sleep, deadline_in_the_past_returns_at_once)
 
 static void interrupt_self_first(void *arg)
 {
-	(void)arg;
 	EXPECT_EQ(0, pl_interrupt(pl_self()));
 	EXPECT_EQ(-EINTR, pl_sleep(FAR_NS));
 	EXPECT_EQ(0, pl_sleep(1));
@@ -55,7 +53,6 @@ static void cancel_self_first(void *arg)
 {
 	int i;
 
-	(void)arg;
 	EXPECT_FALSE(pl_cancelled());
 	EXPECT_EQ(0, pl_cancel(pl_self()));
 	EXPECT_TRUE(pl_cancelled());

@@ -18,7 +18,6 @@ static atomic_int nr_back;
 /* Waits once; the value never changes, so that only being let go ends it. */
 static void wait_for_ever(void *arg)
 {
-	(void)arg;
 	EXPECT_EQ(0, pl_word_wait(&word, 0, PL_FOREVER));
 	atomic_fetch_add(&nr_back, 1);
 }
@@ -28,7 +27,6 @@ static void wait_for_nothing(void *arg)
 	struct pl_word w = { .value = 5 };
 	uint64_t deadline = in_ms(2);
 
-	(void)arg;
 	EXPECT_EQ(-EAGAIN, pl_word_wait(&w, 4, PL_FOREVER));
 	EXPECT_EQ(-EAGAIN, pl_word_wait(&w, 6, 0));
 	EXPECT_EQ(-ETIMEDOUT, pl_word_wait(&w, 5, 0));
@@ -209,7 +207,6 @@ TEST_F(word, moved_waiters_keep_their_deadlines)
 
 static void wait_interrupted(void *arg)
 {
-	(void)arg;
 	EXPECT_EQ(-EINTR, pl_word_wait(&word, 0, PL_FOREVER));
 	EXPECT_EQ(-ECANCELED, pl_word_wait(&word, 0, PL_FOREVER));
 }
@@ -234,7 +231,6 @@ static atomic_int is_over;
 
 static void move_about(void *arg)
 {
-	(void)arg;
 	while (!is_over) {
 		pl_word_requeue(&word, &other, 0, 3);
 		pl_word_requeue(&other, &word, 0, 2);
@@ -275,7 +271,6 @@ static atomic_bool has_run;
 
 static void run_behind(void *arg)
 {
-	(void)arg;
 	has_run = true;
 }
 
@@ -294,7 +289,6 @@ static void expire_in_a_loop(void *arg)
 	struct patience p = { 0, 0 };
 	int kind;
 
-	(void)arg;
 	for (kind = 0; kind < 3; kind++) {
 		has_run = false;
 		spawn(run_behind, NULL);
@@ -332,7 +326,6 @@ static void unlock_all_timers(void)
 
 static void wait_for_an_hour(void *arg)
 {
-	(void)arg;
 	EXPECT_EQ(0, pl_word_wait(&word, 0, in_ms(3600 * 1000)));
 }
 

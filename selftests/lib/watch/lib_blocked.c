@@ -24,7 +24,6 @@ static void sleep_in_kernel(void *arg)
 {
 	struct timespec ts = { .tv_nsec = 10 * NSEC_PER_MSEC };
 
-	(void)arg;
 	atomic_fetch_add(&nr_begun, 1);
 	while (!may_go)
 		nanosleep(&ts, NULL);
@@ -37,7 +36,6 @@ TEST_F(blocked, nanosleep_is_seen_as_blocked)
 
 static void touch(void *arg)
 {
-	(void)arg;
 	atomic_fetch_add(&nr_begun, 1);
 	EXPECT_EQ(0, *(volatile char *)slow_page);
 }
@@ -56,7 +54,6 @@ static void write_and_sync(void *arg)
 {
 	int fd = open(path, O_RDWR | O_CLOEXEC), i;
 
-	(void)arg;
 	ASSERT_LE(0, fd);
 	for (i = 0; i < 20; i++) {
 		EXPECT_EQ(1, pwrite(fd, "x", 1, i));
@@ -88,7 +85,6 @@ static atomic_int tids[ARRAY_SIZE(computing) + 1], nr_tids;
 
 static void compute(void *arg)
 {
-	(void)arg;
 	tids[nr_tids++] = (int)syscall(SYS_gettid);
 	atomic_fetch_add(&nr_computing, 1);
 	while (!may_go)

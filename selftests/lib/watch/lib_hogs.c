@@ -22,7 +22,6 @@ static atomic_int is_over, nr_hogs, nr_computing;
 
 static void compute(void *arg)
 {
-	(void)arg;
 	atomic_fetch_add(&nr_computing, 1);
 	/* Last: one that is seen here computes. */
 	atomic_fetch_add(&nr_hogs, 1);
@@ -322,7 +321,6 @@ TEST_F(hogs, stalled_worker_that_blocks_counts_as_blocked)
 
 static void compute_for_long(void *arg)
 {
-	(void)arg;
 	spin_ns(100 * NSEC_PER_MSEC);
 	atomic_fetch_add(&nr_hogs, 1);
 }

@@ -154,7 +154,6 @@ TEST_F(orphan_ring, io_completes_without_a_free_descriptor)
 
 static void wait_and_block(void *arg)
 {
-	(void)arg;
 	spawn_waiting(NR_PAIRS, PL_FOREVER);
 	pl_yield();
 	/* On a slow machine another worker may have taken some. */
@@ -280,7 +279,6 @@ static void hold_ring(void *arg)
 	uint64_t last = ring_ready_ns(w), ns = last;
 	int i;
 
-	(void)arg;
 	/* The owner may have been stalled, so that a relief has come to it. */
 	if (!w->ring || !pl__ring_is_busy(w->ring))
 		return;
@@ -459,7 +457,6 @@ static void ask(void *arg)
 	struct pair *p = &pairs[atomic_fetch_add(&nr_waiting, 1)];
 	uint32_t i, nr = (uint32_t)scaled(RT_INJECT ? 200 : 400), n;
 
-	(void)arg;
 	for (i = 0; i < nr; i++) {
 		n = i;
 		EXPECT_EQ((ssize_t)sizeof(n),

@@ -114,7 +114,6 @@ static atomic_int nr_warm;
 /* So many stacks are there for other tasks afterwards. */
 static void be_one_of_five(void *arg)
 {
-	(void)arg;
 	for (atomic_fetch_add(&nr_warm, 1); nr_warm < 5;)
 		pl_yield();
 }
@@ -294,7 +293,6 @@ static atomic_int nr_spinning, is_over;
 
 static void spin_until_over(void *arg)
 {
-	(void)arg;
 	atomic_fetch_add(&nr_spinning, 1);
 	while (!is_over)
 		pl__cpu_relax();

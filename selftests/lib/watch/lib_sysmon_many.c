@@ -145,7 +145,6 @@ static atomic_int is_holding, nr_held;
 
 static void hold_start(void *arg)
 {
-	(void)arg;
 	if (!pl__self() || !is_holding)
 		return;
 	atomic_fetch_add(&nr_held, 1);
@@ -221,7 +220,6 @@ static void fetch_until_seen(void *arg)
 	while (!has_sysmon_found_any() && pl_now() < end)
 		usleep(1000);
 	pl__memory_wait_end();
-	(void)arg;
 }
 
 TEST_F(sysmon_many, worker_that_fetches_a_stack_for_long_counts_as_blocked)
@@ -243,7 +241,6 @@ static struct pl__lock lock;
 
 static void wait_for_lock(void *arg)
 {
-	(void)arg;
 	atomic_fetch_add(&nr_begun, 1);
 	pl__lock(&lock);
 	pl__unlock(&lock);
