@@ -361,7 +361,9 @@ void pl_yield(void)
 		return;
 	}
 	if (!next && !pl__is_spare(w) && !pl__is_surplus(w)) {
-		next = pl__steal(w, false);
+		do {
+			next = pl__steal(w, false);
+		} while (next && pl__aside_put(w, next));
 		if (!next && pl__is_background(t))
 			next = pl__next_background();
 		if (next && !pl__task_prepare(w, next))

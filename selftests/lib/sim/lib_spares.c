@@ -146,6 +146,37 @@ TEST_F(spares, routine_that_was_found_blocked_runs_on_spares)
 	EXPECT_EQ(0, close(gate[1]));
 }
 
+/* ---- tasks that block, and yield ---- */
+
+#define NR_YIELDERS	12
+#define NR_BLOCKS	10
+
+static void block_and_yield(void *arg)
+{
+	int i;
+
+	for (i = 0; i < NR_BLOCKS; i++) {
+		if (pl__forecast(pl__self()->current) == PL__RUN_BLOCKS)
+			nr_on_others += !pl__is_spare(pl__self());
+		pl_sim_block(5 * NSEC_PER_MSEC);
+		pl_yield();
+	}
+}
+
+/* One that yields on a worker that is to run may steal another, too. */
+TEST_F(spares, task_that_yields_and_blocks_runs_on_spares)
+{
+	pl_task_t t[NR_YIELDERS];
+	int i;
+
+	start_with(4, NR_YIELDERS + 10);
+	for (i = 0; i < NR_YIELDERS; i++)
+		t[i] = spawn(block_and_yield, NULL);
+	for (i = 0; i < NR_YIELDERS; i++)
+		join(t[i]);
+	EXPECT_EQ(0, nr_on_others);
+}
+
 /* ---- a spare that waits for a processor ---- */
 
 #define NR_LOOKS	5
