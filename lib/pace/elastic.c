@@ -128,7 +128,7 @@ static uint64_t has_gone_on(uint64_t *clock_ns, uint64_t now_ns)
 /*
  * Processor time that the workers have used since the last call, and how long
  * they waited for it; but for those that compute for long, beside which others
- * run.
+ * run.  To ask how long takes a file, so spares and idle workers are not asked.
  */
 static void read_clocks(struct elastic_work *m)
 {
@@ -143,7 +143,8 @@ static void read_clocks(struct elastic_work *m)
 		tid = load_relaxed(&w->tid);
 		used = has_gone_on(&w->sysmon.elastic_cpu_ns,
 				   pl__tid_cpu_ns(tid));
-		lacked = has_gone_on(&w->sysmon.elastic_lacked_ns,
+		lacked = !used || pl__is_spare(w) ? 0 :
+			 has_gone_on(&w->sysmon.elastic_lacked_ns,
 				     pl__tid_lacked_ns(tid));
 		if (pl__is_stalled(w))
 			continue;
