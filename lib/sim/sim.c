@@ -22,7 +22,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define MAX_POINTS	50000000ULL
+#define MAX_POINTS	100000000ULL
 #define PCT_POINTS	1000000
 #define ALONE_NS	(10 * PL__SIM_NS_PER_SEC)
 #define ALONE_SLEEPS	1000
