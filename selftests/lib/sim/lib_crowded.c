@@ -8,6 +8,51 @@
 
 MACHINE_FIXTURE(crowded)
 
+/* ---- workers that need not be asked ---- */
+
+#define NR_BLOCKED	16
+#define NR_BLOCKS	20
+
+static void block(void *arg)
+{
+	int i;
+
+	for (i = 0; i < NR_BLOCKS; i++)
+		pl_sim_block(20 * NSEC_PER_MSEC);
+}
+
+static void block_in_crowd(void *arg)
+{
+	uint32_t i, nr_spares = 0;
+	struct pl__worker *w;
+	pl_task_t t[NR_BLOCKED];
+
+	unsetenv("PARKLOT_WORKERS");
+	ASSERT_EQ(0, pl_runtime_start(NULL));
+	for (i = 0; i < NR_BLOCKED; i++)
+		t[i] = spawn(block, NULL);
+	pl_sleep(NSEC_PER_SEC / 4);
+	for (i = 0; i < load_acquire(&pl__rt.nr_started); i++) {
+		w = pl__rt.workers[i];
+		if (!pl__is_spare(w))
+			continue;
+		nr_spares++;
+		EXPECT_EQ(0, w->sysmon.elastic_lacked_ns);
+	}
+	EXPECT_LT(0, nr_spares);
+	for (i = 0; i < NR_BLOCKED; i++)
+		join(t[i]);
+	EXPECT_EQ(0, pl_runtime_stop());
+}
+
+/* It takes the opening of a file to learn how long one has waited. */
+TEST_F(crowded, waits_of_spares_are_not_read)
+{
+	run_with(1, block_in_crowd, NULL);
+}
+
+/* ---- a client on the same machine ---- */
+
 #define NR_CONNECTIONS	64
 #define SHARE_NS	(5 * NSEC_PER_USEC)	/* of each side */
 #define LATE_NS		NSEC_PER_MSEC
@@ -113,49 +158,6 @@ TEST_F(crowded, workers_leave_it_one_under_a_quota)
 
 	set_env("SIM_QUOTA", 150);
 	run_with(2, serve_client, &load);
-}
-
-/* ---- workers that need not be asked ---- */
-
-#define NR_BLOCKED	16
-#define NR_BLOCKS	20
-
-static void block(void *arg)
-{
-	int i;
-
-	for (i = 0; i < NR_BLOCKS; i++)
-		pl_sim_block(20 * NSEC_PER_MSEC);
-}
-
-static void block_in_crowd(void *arg)
-{
-	uint32_t i, nr_spares = 0;
-	struct pl__worker *w;
-	pl_task_t t[NR_BLOCKED];
-
-	unsetenv("PARKLOT_WORKERS");
-	ASSERT_EQ(0, pl_runtime_start(NULL));
-	for (i = 0; i < NR_BLOCKED; i++)
-		t[i] = spawn(block, NULL);
-	pl_sleep(NSEC_PER_SEC / 4);
-	for (i = 0; i < load_acquire(&pl__rt.nr_started); i++) {
-		w = pl__rt.workers[i];
-		if (!pl__is_spare(w))
-			continue;
-		nr_spares++;
-		EXPECT_EQ(0, w->sysmon.elastic_lacked_ns);
-	}
-	EXPECT_LT(0, nr_spares);
-	for (i = 0; i < NR_BLOCKED; i++)
-		join(t[i]);
-	EXPECT_EQ(0, pl_runtime_stop());
-}
-
-/* It takes the opening of a file to learn how long one has waited. */
-TEST_F(crowded, waits_of_spares_are_not_read)
-{
-	run_with(1, block_in_crowd, NULL);
 }
 
 TEST_HARNESS_MAIN
