@@ -204,8 +204,13 @@ static unsigned int ring_wake(unsigned int nr)
 	}
 	io_uring_submit_and_wait(&ring, nr);
 	for (i = 0; i < nr && !io_uring_peek_cqe(&ring, &cqe); i++) {
-		if (cqe->res < 0)
+		if (cqe->res == -EINVAL)
 			exit(0);	/* an older kernel */
+		if (cqe->res < 0) {
+			fprintf(stderr, "futex: a wake by io_uring: %s\n",
+				strerror(-cqe->res));
+			exit(1);
+		}
 		woken += (unsigned int)cqe->res;
 		io_uring_cqe_seen(&ring, cqe);
 	}
