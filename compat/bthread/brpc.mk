@@ -55,7 +55,7 @@ brpc: $(BRPC_A) $(PC)
 # ---- installed, for projects elsewhere ----
 
 BRPC_SO	:= $(O)/brpc/libbrpc.so
-BRPC_HEADERS := $(shell cd $(BRPC)/src && find brpc butil bvar bthread json2pb \
+BRPC_HEADERS = $(shell cd $(BRPC)/src && find brpc butil bvar bthread json2pb \
 		mcpack2pb -name '*.h' -o -name '*.hpp' -o -name '*.proto')
 BRPC_INCLUDE = $(DESTDIR)$(INCLUDEDIR)/parklot/brpc
 BRPC_VERSION := $(shell cat $(BRPC)/RELEASE_VERSION)
@@ -85,9 +85,7 @@ install-brpc: $(BRPC_SO) $(PB_H) $(B)/include/butil/config.h
 	cp $(B)/include/butil/config.h $(BRPC_INCLUDE)/butil/
 	cp $(HERE)/include/bthread/*.h $(BRPC_INCLUDE)/bthread/
 	for file in pkgconfig/brpc.pc cmake/brpc/brpc-config.cmake; do \
-		sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' \
-			-e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
-			-e 's|@VERSION@|$(BRPC_VERSION)|' \
+		sed $(in_prefix) -e 's|@VERSION@|$(BRPC_VERSION)|' \
 			-e 's|@DEFINES@|$(BRPC_DEFINES)|' \
 			-e 's|@CMAKE_DEFINES@|$(BRPC_CMAKE_DEFINES)|' \
 			-e 's|@LIBS@|$(BRPC_LIBS)|' $(HERE)/$${file##*/}.in \

@@ -80,23 +80,28 @@ static void print_status(std::ostream &os, void *control)
 	((TaskControl *)control)->print_rq_sizes(os);
 }
 
+template <typename T>
+static void expose_rate_of(const char *name, bvar::PassiveStatus<T> *value)
+{
+	new bvar::PerSecond<bvar::PassiveStatus<T>>(name, value);
+}
+
 template <typename T> static void expose_rate(const char *name, T (*fn)(void *))
 {
-	typedef bvar::PassiveStatus<T> Value;
-
-	new bvar::PerSecond<Value>(name, new Value(fn, nullptr));
+	expose_rate_of(name, new bvar::PassiveStatus<T>(fn, nullptr));
 }
 
 /* They are read until the very end of the program. */
 void vars_expose(TaskControl *control)
 {
 	typedef bvar::PassiveStatus<int64_t> Value;
+	auto busy = new bvar::PassiveStatus<double>(workers_busy_s, nullptr);
 
 	new Value("bthread_count", nr_tasks, nullptr);
 	new Value("bthread_worker_count", nr_workers, nullptr);
 	new bvar::PassiveStatus<std::string>("bthread_group_status",
 					     print_status, control);
-	expose_rate("bthread_worker_usage", workers_busy_s);
+	expose_rate_of("bthread_worker_usage", busy);
 	expose_rate("bthread_switch_second", nr_switches);
 	expose_rate("bthread_signal_second", nr_wakes);
 	expose_rate("bthread_timer_usage", timers_busy_s);
@@ -106,7 +111,7 @@ void vars_expose(TaskControl *control)
 		return;
 	new Value("bthread_count_0", nr_tasks, nullptr);
 	new Value("bthread_worker_count_0", nr_workers, nullptr);
-	expose_rate("bthread_worker_usage_0", workers_busy_s);
+	expose_rate_of("bthread_worker_usage_0", busy);
 }
 
 }  // namespace bthread
