@@ -19,7 +19,7 @@ import time
 from harness import (LIMIT, Program, Server, allow_descriptors, connect_unix,
                      directory, equal, eventually, listens, read_all, results,
                      run)
-from httpd_requests import DEVIATIONS, REQUESTS, SENTINEL, get
+from httpd_requests import DEVIATIONS, FIELDS, REQUESTS, SENTINEL, get
 
 NGINX = """
 daemon off;
@@ -28,6 +28,9 @@ pid %(dir)s/pid;
 error_log %(dir)s/error.log crit;
 events {}
 http {
+    include /etc/nginx/mime.types;
+    default_type application/octet-stream;
+    absolute_redirect off;
     access_log off;
     server_tokens off;
     disable_symlinks on from=$document_root;
@@ -70,11 +73,44 @@ def reset(sock):
     sock.close()
 
 
-def bare(data):
-    """Status lines and bodies, and one name for both servers."""
-    data = re.sub(rb"(HTTP/1\.1 \d{3} [^\r\n]*\r\n)(?:[^\r\n]+\r\n)*\r\n",
-                  rb"\1\r\n", data)
-    return data.replace(b"<center>nginx</center>", b"<center>httpd</center>")
+def split(data):
+    """Status lines and bodies, with one name for both servers; and fields.
+
+    These are (status, {name: values}) of each answer.
+    """
+    fields = []
+
+    def take(head):
+        lines = head[3].decode("latin-1").split("\r\n")[:-1]
+        values = {}
+        for name, _, value in (line.partition(": ") for line in lines):
+            values.setdefault(name, []).append(value)
+        fields.append((head[2].decode(), values))
+        return head[1] + b"\r\n"
+
+    data = re.sub(rb"(HTTP/1\.1 (\d{3}) [^\r\n]*\r\n)"
+                  rb"((?:[^\r\n]+\r\n)*)\r\n",
+                  take, data)
+    return data.replace(b"<center>nginx</center>",
+                        b"<center>httpd</center>"), fields
+
+
+def equal_answers(got, want, name):
+    """Of httpd, and of it or another server."""
+    got, got_fields = split(got)
+    want, want_fields = split(want)
+    equal(got, want, name)
+    for (status, mine), (_, others) in zip(got_fields, want_fields):
+        for field in mine.keys() | others.keys() | FIELDS.keys():
+            what = "%s: %s: %s" % (name, status, field)
+            if field not in FIELDS:
+                equal(mine.get(field), others.get(field), what)
+                continue
+            statuses, value, _ = FIELDS[field]
+            values = mine.get(field, [])
+            is_given = re.fullmatch(statuses, status) is not None
+            equal(len(values), int(is_given), what)
+            assert all(re.fullmatch(value, v) for v in values), (what, values)
 
 
 def exchange(sock, data):
@@ -132,19 +168,16 @@ class Tests:
     def url(self, server):
         return "http://%s:%d/" % server.address
 
-    def ask_nginx(self, data):
-        return bare(exchange(connect_unix(self.nginx), data))
-
     def compare(self, server, name):
         data = REQUESTS[name] + SENTINEL
-        got = bare(exchange(server.connect(), data))
-        want = self.ask_nginx(data)
+        got = exchange(server.connect(), data)
+        want = exchange(connect_unix(self.nginx), data)
         if name in DEVIATIONS:
             status, _ = DEVIATIONS[name]
-            assert got != want, "is listed, but no deviation"
+            assert split(got)[0] != split(want)[0], "is no deviation"
             equal(got[9:12].decode(), str(status), name)
         else:
-            equal(got, want, name)
+            equal_answers(got, want, name)
 
     def request_in_pieces_is_the_same(self, server):
         """A request says the same in bytes that come one by one."""
@@ -156,8 +189,8 @@ class Tests:
             with contextlib.suppress(OSError):
                 for byte in data[:300]:
                     sock.send(bytes([byte]))
-            equal(bare(exchange(sock, data[300:])),
-                  bare(exchange(server.connect(), data)), name)
+            equal_answers(exchange(sock, data[300:]),
+                          exchange(server.connect(), data), name)
 
     def curl_agrees(self, server):
         url = self.url(server)
@@ -316,15 +349,18 @@ class Tests:
 def all_tests(tests, server):
     for name in sorted(REQUESTS):
         yield "answer_%s" % name, lambda: tests.compare(server, name)
-    for test in (tests.request_in_pieces_is_the_same, tests.curl_agrees, tests.resets_leave_nothing,
-                 tests.thousand_connections_are_served, tests.loads_are_answered):
+    for test in (tests.request_in_pieces_is_the_same, tests.curl_agrees,
+                 tests.resets_leave_nothing,
+                 tests.thousand_connections_are_served,
+                 tests.loads_are_answered):
         def leaves_nothing():
             with server.leaves_nothing():
                 test(server)
         yield test.__name__, leaves_nothing
     for test in (tests.slow_request_gets_408, tests.idle_connection_ends,
-                 tests.slow_reader_ends, tests.further_connection_waits, tests.sigterm_drains,
-                 tests.drain_is_bounded, tests.usage_is_clear, *tests.more):
+                 tests.slow_reader_ends, tests.further_connection_waits,
+                 tests.sigterm_drains, tests.drain_is_bounded,
+                 tests.usage_is_clear, *tests.more):
         yield test.__name__, test
     yield "ends_clean", lambda: equal(server.stop(), 0)
 

@@ -2,7 +2,8 @@
 """Requests to nginx and httpd: the answers have to be the same.
 
 Each is sent as it stands, and SENTINEL after it, which is answered if the
-connection goes on. DEVIATIONS has the other answers, and why they differ.
+connection goes on. DEVIATIONS has the other answers, and why they differ;
+FIELDS the fields of a head that differ in each answer.
 """
 
 SENTINEL = b"GET /sentinel HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"
@@ -149,4 +150,15 @@ DEVIATIONS = {
     "http_0_9": (400, "left out of RFC 9112; nginx serves it"),
     "range": (200, "no ranges: RFC 9110, 14.2"),
     "separator_in_name": (400, "RFC 9110, 5.1; nginx ignores the field"),
+}
+
+# name: (statuses with which httpd gives it, its value, why nginx's differs)
+FIELDS = {
+    "Server": (r"...", r"httpd", "each has its name"),
+    "Date": (r"...", r"(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d [A-Z][a-z]{2} "
+             r"\d{4} \d\d:\d\d:\d\d GMT", "each has its clock"),
+    "Allow": (r"405", r"GET, HEAD", "RFC 9110, 15.5.6; nginx has none"),
+    "Last-Modified": (r"", r"", "nothing is conditional: RFC 9110, 13"),
+    "ETag": (r"", r"", "nothing is conditional: RFC 9110, 13"),
+    "Accept-Ranges": (r"", r"", "no ranges: RFC 9110, 14.2"),
 }
