@@ -4,6 +4,7 @@
 import contextlib
 import json
 import os
+import re
 import resource
 import shutil
 import signal
@@ -15,6 +16,8 @@ import time
 import traceback
 
 LIMIT = 30 * int(os.environ.get("TEST_TIMEOUT_FACTOR", "1"))
+SLACK_KIB = 512                 # more memory is no leak: the allocator's
+MAX_ROUNDS = 20                 # until caches have what a load needs
 
 
 def eventually(is_true, what):
@@ -66,7 +69,7 @@ class Server(Program):
         host, port = line.split()[-1].split(":")
         self.address = (host, int(port))
         # Before any connection: later a reset one may still be accepted.
-        self.idle = self.tasks(), self.sockets()
+        self.idle = self.tasks(), self.descriptors()
 
     def connect_plain(self):
         return socket.create_connection(self.address, LIMIT)
@@ -93,15 +96,44 @@ class Server(Program):
     def leaves_nothing(self):
         """What came with connections goes with them."""
         yield
-        eventually(lambda: (self.tasks(), self.sockets()) == self.idle,
-                   "tasks and sockets as when idle: %d, %d" % self.idle)
+        eventually(lambda: (self.tasks(), self.descriptors()) == self.idle,
+                   "tasks and descriptors as when idle: %d, %d" % self.idle)
 
-    def sockets(self):
+    def settles(self, load):
+        """Of what it has a further round of a load takes no more.
+
+        Workers and caches grow in the first ones, a leak in all.
+        """
+        rounds = []
+        grows = {"descriptors", "threads", "KiB"}
+        while grows:
+            with self.leaves_nothing():
+                load()
+            now = self.has()
+            rounds.append(now)
+            assert len(rounds) < MAX_ROUNDS, (grows, rounds)
+            if len(rounds) > 1:
+                grows -= {name for name in grows if now[name] <=
+                          max(has[name] for has in rounds[:-1]) +
+                          (SLACK_KIB if name == "KiB" else 0)}
+
+    def entries(self, name):
+        return os.listdir("/proc/%d/%s" % (self.pid, name))
+
+    def has(self):
+        with open("/proc/%d/smaps_rollup" % self.pid,
+                  encoding="ascii") as file:
+            kib = next(line.split()[1] for line in file if "Rss:" in line)
+        return {"descriptors": len(self.entries("fd")),
+                "threads": len(self.entries("task")), "KiB": int(kib)}
+
+    def descriptors(self):
+        """But for the library's, of which it has more with more workers."""
         nr = 0
-        path = "/proc/%d/fd" % self.pid
-        for fd in os.listdir(path):
+        for fd in self.entries("fd"):
             with contextlib.suppress(FileNotFoundError):
-                nr += os.readlink(path + "/" + fd).startswith("socket:")
+                path = os.readlink("/proc/%d/fd/%s" % (self.pid, fd))
+                nr += not re.match("anon_inode:|/proc/", path)
         return nr
 
 
