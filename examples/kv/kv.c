@@ -17,7 +17,8 @@
 static const char usage[] =
 "Usage: kv [--port N]\n"
 "Keeps keys and values for redis-cli and other clients of redis, in memory,\n"
-"at port N of 127.0.0.1 (0, the default: a free one) until SIGINT or SIGTERM.\n"
+"at port N of 127.0.0.1 (0, the default: a free one) until SIGINT or SIGTERM;\n"
+"then it ends once the replies to what it has done have arrived, or after 10 s.\n"
 "Commands: GET SET INCR DEL EXISTS MGET EXPIRE TTL PING DBSIZE INFO COMMAND QUIT\n"
 "  --help, --version\n";
 

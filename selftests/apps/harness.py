@@ -6,6 +6,7 @@ import json
 import os
 import re
 import resource
+import select
 import shutil
 import signal
 import socket
@@ -173,6 +174,13 @@ def read_all(sock):
                 break
             data += piece
     return data
+
+
+def is_readable(sock, limit=0):
+    """Within so many seconds."""
+    poll = select.poll()
+    poll.register(sock, select.POLLIN)
+    return bool(poll.poll(limit * 1000))
 
 
 @contextlib.contextmanager

@@ -6,14 +6,13 @@ Tests examples/httpsd: all that httpd has to do, by TLS, and handshakes.
 """
 
 import contextlib
-import select
 import socket
 import ssl
 import subprocess
 import sys
 
 import httpd
-from harness import LIMIT, Server, equal, read_all, run
+from harness import LIMIT, Server, equal, is_readable, read_all, run
 from httpd_requests import get
 
 
@@ -35,12 +34,6 @@ class TlsServer(Server):
         with contextlib.suppress(ssl.SSLWantReadError):
             sock.do_handshake()
         return sock
-
-
-def wait_readable(sock):
-    poll = select.poll()
-    poll.register(sock, select.POLLIN)
-    assert poll.poll(LIMIT * 1000), "the server says nothing"
 
 
 class Tests(httpd.Tests):
@@ -82,7 +75,7 @@ class Tests(httpd.Tests):
             socks = [server.begin_handshake() for _ in range(50)]
             for nr, sock in enumerate(socks):
                 if nr % 5 == 1:
-                    wait_readable(sock)
+                    assert is_readable(sock, LIMIT), "no answer"
                 elif nr % 5 > 1:
                     sock.settimeout(LIMIT)
                     sock.do_handshake()

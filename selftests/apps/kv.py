@@ -6,17 +6,19 @@ Tests examples/kv: its replies beside redis-server's, loads, and what expires.
 O= says where tools were built.
 """
 
+import contextlib
 import json
 import os
 import re
+import signal
 import socket
 import sys
 import threading
 import time
 
 from harness import (LIMIT, Program, Server, allow_descriptors, connect_unix,
-                     directory, equal, eventually, listens, read_all, results,
-                     run)
+                     directory, equal, eventually, is_readable, listens,
+                     read_all, results, run)
 
 
 def bulk(*words):
@@ -89,12 +91,44 @@ def cursor(sock, size):
     return data
 
 
+class Flood:
+    """Connections that send a command over and over, and receive."""
+
+    def __init__(self, server, command, nr):
+        self.got = [b""] * nr
+        self.threads = []
+        for i in range(nr):
+            sock = server.connect()
+            for work in ((self.send, sock, command * 1000),
+                         (self.receive, sock, i)):
+                thread = threading.Thread(target=work[0], args=work[1:])
+                thread.start()
+                self.threads.append(thread)
+
+    def send(self, sock, data):
+        with contextlib.suppress(OSError):
+            while True:
+                sock.sendall(data)
+
+    def receive(self, sock, i):
+        with contextlib.suppress(ConnectionResetError):
+            while piece := sock.recv(65536):
+                self.got[i] += piece
+        with contextlib.suppress(OSError):
+            sock.shutdown(socket.SHUT_RDWR)     # which ends send()
+
+    def join(self):
+        for thread in self.threads:
+            thread.join()
+
+
 class Tests:
     """One server, and all tests of it."""
 
-    def __init__(self, server, program, redis):
+    def __init__(self, server, command, redis):
         self.server = server
-        self.program = program
+        self.command = command
+        self.program = command[-1]
         self.redis = redis
         self.port = str(server.address[1])
 
@@ -281,6 +315,35 @@ class Tests:
             equal(sock.recv(100), b"+PONG\r\n")
             sock.close()
 
+    def sigterm_amid_loads(self):
+        """Each command that was done is answered, in a whole reply."""
+        value = b"x" * 100000
+        with Server(*self.command) as server:
+            with server.connect() as sock:
+                sock.sendall(bulk("SET", "big", value))
+                cursor(sock, len(b"+OK\r\n"))
+            readers = [server.connect() for _ in range(4)]
+            for sock in readers:
+                sock.sendall(bulk("GET", "big") * 500)
+            flood = Flood(server, bulk("INCR", "n"), 8)
+            eventually(lambda: all(len(got) > 20000 for got in flood.got) and
+                       all(is_readable(sock) for sock in readers),
+                       "replies to all")
+            server.process.send_signal(signal.SIGTERM)
+            for sock in readers:
+                reply = b"$%d\r\n%s\r\n" % (len(value), value)
+                data = read_all(sock)
+                assert data and data == reply * (len(data) // len(reply)), \
+                    "half a reply: %d bytes" % len(data)
+            flood.join()
+            equal(server.process.wait(LIMIT), 0)
+        done = []
+        for got in flood.got:
+            assert got.endswith(b"\r\n"), got[-30:]
+            done += [int(line[1:]) for line in got.split()]
+        wrong = set(done) ^ set(range(1, len(done) + 1))
+        equal(sorted(wrong)[:9], [], "all, each once")
+
     def usage_is_clear(self):
         assert run(self.program, "--help").startswith("Usage: kv")
         assert run(self.program, "--version").startswith("kv of parklot ")
@@ -306,6 +369,7 @@ def all_tests(tests):
             with tests.server.leaves_nothing():
                 test()
         yield test.__name__, leaves_nothing
+    yield "sigterm_amid_loads", tests.sigterm_amid_loads
     yield "usage_is_clear", tests.usage_is_clear
     yield "ends_clean", lambda: equal(tests.server.stop(), 0)
 
@@ -320,7 +384,7 @@ def main():
                      path + "/log"), \
                 Server(*command) as server:
             eventually(lambda: listens(redis), "redis-server")
-            results(all_tests(Tests(server, command[-1], redis)))
+            results(all_tests(Tests(server, command, redis)))
 
 
 main()
