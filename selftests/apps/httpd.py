@@ -14,6 +14,7 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 
 from harness import (LIMIT, Program, Server, allow_descriptors, connect_unix,
@@ -326,6 +327,57 @@ class Tests:
             assert len(data) > 65536
             equal(server.process.wait(LIMIT), 0)
 
+    def is_whole(self, data, name):
+        """So many answers, each with the file; or none."""
+        with open(self.root + "/" + name, "rb") as file:
+            answer = OK + b"\r\n" + file.read()
+        data, _ = split(bytes(data))
+        return data == answer * (len(data) // len(answer))
+
+    def ask_on(self, server, nr_asked, i, faults):
+        """Pipelines, on connection after connection while that works."""
+        size = len(exchange(server.connect(), get(
+            b"/64k", b"Host: h\r\nConnection: close\r\n")))
+        size += len("keep-alive") - len("close")
+        with contextlib.suppress(OSError):
+            while True:
+                data = bytearray()
+                piece = b"?"
+                with server.connect() as sock, contextlib.suppress(OSError):
+                    for nr in range(4, 44, 4):
+                        sock.sendall(get(b"/64k") * 4)
+                        while piece and len(data) < nr * size:
+                            piece = sock.recv(1 << 20)
+                            data += piece
+                nr_asked[i] += 1
+                if not self.is_whole(data, "64k"):
+                    faults.append(bytes(data[-99:]))
+
+    def sigterm_amid_loads(self):
+        """Whole answers, to all whose requests have come."""
+        faults = []
+        nr_asked = [0] * 4
+        with self.start("--drain", "600", "--request", "600") as server:
+            readers = [server.connect() for _ in range(8)]
+            for sock in readers:
+                sock.sendall(get(b"/8m"))
+            begun = [sock.recv(1) for sock in readers]
+            threads = [threading.Thread(target=self.ask_on,
+                                        args=(server, nr_asked, i, faults))
+                       for i in range(len(nr_asked))]
+            for thread in threads:
+                thread.start()
+            eventually(lambda: min(nr_asked) > 1, "answers to all")
+            server.process.send_signal(signal.SIGTERM)
+            for thread in threads:
+                thread.join()
+            for sock, data in zip(readers, begun):
+                data += read_all(sock)
+                assert len(data) > 8 << 20 and self.is_whole(data, "8m"), \
+                    "a part: %d bytes" % len(data)
+            equal(faults, [])
+            equal(server.process.wait(LIMIT), 0)
+
     def drain_is_bounded(self):
         with self.start("--drain", "0") as server:
             sock = server.connect()
@@ -368,7 +420,8 @@ def all_tests(tests, server):
     for test in (tests.crowd_is_served, tests.slow_request_gets_408,
                  tests.idle_connection_ends, tests.slow_reader_ends,
                  tests.further_connection_waits, tests.sigterm_drains,
-                 tests.drain_is_bounded, tests.usage_is_clear, *tests.more):
+                 tests.sigterm_amid_loads, tests.drain_is_bounded,
+                 tests.usage_is_clear, *tests.more):
         yield test.__name__, test
     yield "ends_clean", lambda: equal(server.stop(), 0)
 
