@@ -308,6 +308,9 @@ class Tests:
                 sock.close()
 
     def thousand_connections_are_served(self):
+        self.server.settles(self.crowd)
+
+    def crowd(self):
         socks = [self.server.connect() for _ in range(1000)]
         for sock in socks:
             sock.sendall(bulk("PING"))
