@@ -38,7 +38,9 @@ install-brpc: brpc install ## bRPC on parklot, brpc.pc, find_package(brpc): BRPC
 check-brpc-clients: brpc ## that, in a directory of its own: a Makefile and a CMake project use it
 	$(call in_compat_bthread,brpc-so)
 	$(Q)compat/bthread/run-clients '$(BRPC)' '$(O)'
-bench-brpc: brpc ## beside stock bRPC, requests, latency, CPU: BRPC=DIR RUNS=5
+bench-brpc: ## beside stock bRPC, requests, latency, CPU: BRPC=DIR RUNS=5
+	$(call in_compat_bthread,setup)
+	$(Q)$(MAKE) --no-print-directory lib
 	$(call in_compat_bthread,load)
 	$(call in_compat_bthread,load STOCK=1)
 	$(Q)RUNS='$(RUNS)' compat/bthread/bench/compare \

@@ -48,6 +48,11 @@ check_all() {
 copy_tree() {
 	local file
 
+	# What has moved would be built twice.
+	(cd "$tree" && find . -name build -prune -o -type f -printf '%P\n') |
+		while read -r file; do
+			[[ -f $file ]] || rm "$tree/$file"
+		done
 	git ls-files -co --exclude-standard | while read -r file; do
 		if [[ -f $file ]] && ! cmp -s "$file" "$tree/$file"; then
 			mkdir -p "$tree/$(dirname "$file")"
