@@ -216,6 +216,29 @@ struct pl__task *pl__next(struct pl__worker *w)
 	return next_ready(w);
 }
 
+static bool may_take_more(struct pl__worker *w)
+{
+	return !pl__is_spare(w) && !pl__is_surplus(w);
+}
+
+/*
+ * Sets tasks aside that the victim has not looked at.  A theft brings several:
+ * those come before the next theft, and before the worker may be a spare, which
+ * would keep them while it is blocked.
+ */
+struct pl__task *pl__next_stolen(struct pl__worker *w, bool has_time)
+{
+	struct pl__task *t = NULL;
+
+	while (!t && may_take_more(w)) {
+		t = pl__steal(w, has_time);
+		if (!t || !pl__aside_put(w, t))
+			break;
+		t = pl__next(w);
+	}
+	return t;
+}
+
 struct pl__task *pl__next_background(void)
 {
 	struct pl__task *t = pl__background_take();
@@ -360,15 +383,13 @@ void pl_yield(void)
 		PL_SIM_POINT("yield");
 		return;
 	}
-	if (!next && !pl__is_spare(w) && !pl__is_surplus(w)) {
-		do {
-			next = pl__steal(w, false);
-		} while (next && pl__aside_put(w, next));
+	if (!next && may_take_more(w)) {
+		next = pl__next_stolen(w, false);
 		if (!next && pl__is_background(t))
 			next = pl__next_background();
 		if (next && !pl__task_prepare(w, next))
 			next = NULL;
-		if (!next && !is_to_be_set_aside(t))
+		if (!next && may_take_more(w) && !is_to_be_set_aside(t))
 			return;
 	}
 	pl__leave(w, t, next, ready_after, t);

@@ -42,6 +42,12 @@ void pl__worker_loop(struct pl__worker *w);
 struct pl__task *pl__next(struct pl__worker *w);
 
 /*
+ * A task of others that @w is to run, or its next own one after a theft.  NULL:
+ * none, or @w is a spare or surplus.  @has_time: see pl__steal().
+ */
+struct pl__task *pl__next_stolen(struct pl__worker *w, bool has_time);
+
+/*
  * The oldest background task; where none may run sysmon is to see to it that
  * one does.  NULL: none.
  */

@@ -20,22 +20,11 @@
 
 /* ---- finding a task ---- */
 
-/*
- * Sets tasks aside that the victim has not looked at.  A theft brings several:
- * those come before the next theft, and before the worker may be a spare, which
- * would keep them while it is blocked.
- */
 static struct pl__task *worker_next_or_steal(struct pl__worker *w)
 {
-	struct pl__task *t;
+	struct pl__task *t = pl__next(w);
 
-	do {
-		t = pl__next(w);
-		if (t || pl__is_spare(w) || pl__is_surplus(w))
-			return t;
-		t = pl__steal(w, true);
-	} while (t && pl__aside_put(w, t));
-	return t;
+	return t ? t : pl__next_stolen(w, true);
 }
 
 /*

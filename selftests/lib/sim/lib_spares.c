@@ -177,6 +177,93 @@ TEST_F(spares, task_that_yields_and_blocks_runs_on_spares)
 	EXPECT_EQ(0, nr_on_others);
 }
 
+static atomic_int may_spawn, has_spawned, has_yielded;
+
+/* Its worker looks at none of those that it spawns before the yield is over. */
+static void spawn_and_compute(int nr, enum pl_stack stack)
+{
+	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
+	int i;
+
+	while (!may_spawn)
+		pl_sim_compute(10 * NSEC_PER_USEC);
+	opts.flags = PL_SPAWN_NOSIGNAL;
+	opts.stack = stack;
+	for (i = 0; i < nr; i++)
+		EXPECT_EQ(0, pl_spawn(NULL, i == 1 ? count : wait_at_gate,
+				      NULL, &opts));
+	has_spawned = 1;
+	while (!has_yielded)
+		pl_sim_compute(10 * NSEC_PER_USEC);
+}
+
+static void wait_for_spawns(void)
+{
+	may_spawn = 1;
+	while (!has_spawned)
+		pl_sim_compute(10 * NSEC_PER_USEC);
+}
+
+/* On a worker each, without sysmon, beside which others may be spares. */
+static void run_spawner_and_yielder(void (*spawner)(void *arg),
+				    void (*yielder)(void *arg))
+{
+	pl_task_t t[2];
+
+	set_env("PARKLOT_WATCH", 0);
+	start_fixed(2, 4);
+	pl__forecast_add(wait_at_gate, PL__RUN_BLOCKS);
+	ASSERT_EQ(0, pipe2(gate, O_CLOEXEC));
+	t[0] = spawn(spawner, NULL);
+	t[1] = spawn(yielder, NULL);
+	join(t[0]);
+	join(t[1]);
+	EXPECT_EQ(0, close(gate[1]));
+}
+
+static void spawn_four(void *arg)
+{
+	spawn_and_compute(4, PL_STACK_NORMAL);
+}
+
+/* The first theft brings the first two, and the next ones one each. */
+static void yield_once(void *arg)
+{
+	wait_for_spawns();
+	pl_yield();
+	EXPECT_EQ(0, pl__nr_queued(pl__self()));
+	has_yielded = 1;
+}
+
+/* The worker may not look at its queue again for long. */
+TEST_F(spares, yield_leaves_nothing_of_a_theft_behind)
+{
+	run_spawner_and_yielder(spawn_four, yield_once);
+	EXPECT_TRUE(UNTIL(nr_ran == 1 && nr_at_gate == 3));
+}
+
+static void spawn_one(void *arg)
+{
+	spawn_and_compute(1, PL_STACK_LARGE);
+}
+
+static void yield_without_memory(void *arg)
+{
+	wait_for_spawns();
+	EXPECT_TRUE(take_all_memory());
+	pl_yield();
+	EXPECT_FALSE(pl__is_blocked(pl__self()));
+	give_memory_back();
+	has_yielded = 1;
+}
+
+/* What it stole waits for a stack, and the worker runs on with its own task. */
+TEST_F(spares, yield_is_no_spare_for_a_task_without_a_stack)
+{
+	run_spawner_and_yielder(spawn_one, yield_without_memory);
+	EXPECT_TRUE(UNTIL(nr_at_gate == 1));
+}
+
 /* ---- a spare that waits for a processor ---- */
 
 #define NR_LOOKS	5
