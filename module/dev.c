@@ -168,12 +168,6 @@ static long ioctl_park(struct file *file, struct parklot_lots *lots,
 	return put_user(err, &upark->reason);
 }
 
-static long ioctl_wake(struct parklot_lots *lots,
-		       struct parklot_wake __user *uwake, size_t size)
-{
-	return min(parklot_wake_user(lots, uwake, size), 0);
-}
-
 /* Does the wakes of a WAKE_PARK; the park has been checked. */
 static int wake_first(struct parklot_lots *lots,
 		      const struct parklot_wake_park *both,
@@ -189,9 +183,8 @@ static int wake_first(struct parklot_lots *lots,
 	err = parklot_wake_prepare(&call, lots, &both->wake);
 	if (err)
 		return err;
-	err = parklot_wake_report(&call, parklot_wake_run(&call, handoff),
-				  &uboth->wake);
-	return min(err, 0);
+	return parklot_wake_report(&call, parklot_wake_run(&call, handoff),
+				   &uboth->wake);
 }
 
 static long ioctl_wake_park(struct file *file, struct parklot_lots *lots,
@@ -294,7 +287,7 @@ static long parklot_ioctl(struct file *file, unsigned int cmd,
 	case SIZELESS(PARKLOT_IOC_PARK):
 		return lots ? ioctl_park(file, lots, uarg, size) : -ENXIO;
 	case SIZELESS(PARKLOT_IOC_WAKE):
-		return lots ? ioctl_wake(lots, uarg, size) : -ENXIO;
+		return lots ? parklot_wake_user(lots, uarg, size) : -ENXIO;
 	case SIZELESS(PARKLOT_IOC_WAKE_PARK):
 		if (cmd != PARKLOT_IOC_WAKE_PARK)
 			return -ENOIOCTLCMD;

@@ -97,13 +97,13 @@ static __always_inline int wake_report(const struct parklot_wake_call *call,
 	if (put_user(woken, &uwake->woken))
 		return -EFAULT;
 	if (entry == end)
-		return woken;
+		return 0;
 	if (!user_access_begin(uentry, call->nr_entries * sizeof(*entry)))
 		return -EFAULT;
 	for (; entry < end; entry++, uentry++)
 		unsafe_put_user(entry->woken, &uentry->woken, fault);
 	user_access_end();
-	return woken;
+	return 0;
 fault:
 	user_access_end();
 	return -EFAULT;
@@ -144,7 +144,7 @@ u32 parklot_wake_run(struct parklot_wake_call *call, bool handoff)
  * @woken: its result
  * @uwake: user space's struct with the field @woken
  *
- * Return: @woken, or -EFAULT.
+ * Return: 0 or -EFAULT.
  */
 int parklot_wake_report(const struct parklot_wake_call *call, u32 woken,
 			struct parklot_wake __user *uwake)
@@ -191,7 +191,7 @@ static noinline int wake_copy_in_other(struct parklot_wake *wake,
  * @uwake: user space's struct, for input and results
  * @size:  its size as user space knows it
  *
- * Return: the number of wakees, or -errno.
+ * Return: 0 or -errno.
  */
 int parklot_wake_user(struct parklot_lots *lots,
 		      struct parklot_wake __user *uwake, size_t size)
