@@ -10,9 +10,9 @@
 
 #include "rt.h"
 #include "count.h"
+#include "nobody.h"
 
 #include <fcntl.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 
 static char dir[64], path[80];
@@ -153,22 +153,10 @@ TEST_F(open, fifo_without_writer_blocks_the_task_only)
 
 /* ---- where no thread can be started ---- */
 
-#define NOBODY	65534
-
 FIXTURE(io_refused) { char unused; };
 RT_IO_VARIANTS(io_refused)
 
 static struct rlimit threads;
-
-/* Only root is not limited. */
-static bool become_nobody(void)
-{
-	if (geteuid())
-		return true;
-	return !setresgid(NOBODY, NOBODY, NOBODY) &&
-	       !setresuid(NOBODY, NOBODY, NOBODY) &&
-	       !prctl(PR_SET_DUMPABLE, 1);
-}
 
 FIXTURE_SETUP(io_refused)
 {

@@ -12,17 +12,16 @@
 #include "kselftest_harness.h"
 
 #include "manual_run.h"
+#include "nobody.h"
 #include "rt.h"
 #include "base/inject.h"
 
 #include <fcntl.h>
-#include <sys/prctl.h>
 
 #include "stress_player.h"
 #include "stress_books.h"
 #include "stress_trial.h"
 
-#define NOBODY		65534
 #define NR_MEETINGS	6
 
 /* ---- what comes and goes ---- */
@@ -99,16 +98,6 @@ static void take_threads(struct player *p)
 static void give_threads(void)
 {
 	set_limit(RLIMIT_NPROC, threads.rlim_cur);
-}
-
-/* Only root is not limited. */
-static bool become_nobody(void)
-{
-	if (geteuid())
-		return true;
-	return !setresgid(NOBODY, NOBODY, NOBODY) &&
-	       !setresuid(NOBODY, NOBODY, NOBODY) &&
-	       !prctl(PR_SET_DUMPABLE, 1);
 }
 
 static const struct limit {
