@@ -419,37 +419,40 @@ static inline void run_on_cpu(const cpu_set_t *set, int nth)
 
 /* ---- tasks and threads ---- */
 
+static inline pl_task_t spawn_by(const struct pl_spawn_opts *opts,
+				 void (*fn)(void *arg), void *arg)
+{
+	pl_task_t t = 0;
+
+	ASSERT_EQ(0, pl_spawn(&t, fn, arg, opts));
+	return t;
+}
+
 static inline pl_task_t spawn_as(uint32_t stack, void (*fn)(void *arg),
 				 void *arg)
 {
 	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
-	pl_task_t t = 0;
 
 	opts.stack = stack;
-	ASSERT_EQ(0, pl_spawn(&t, fn, arg, &opts));
-	return t;
+	return spawn_by(&opts, fn, arg);
 }
 
 static inline pl_task_t spawn_flags(uint32_t flags, void (*fn)(void *arg),
 				    void *arg)
 {
 	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
-	pl_task_t t = 0;
 
 	opts.flags = flags;
-	ASSERT_EQ(0, pl_spawn(&t, fn, arg, &opts));
-	return t;
+	return spawn_by(&opts, fn, arg);
 }
 
 static inline pl_task_t spawn_named(const char *name, void (*fn)(void *arg),
 				    void *arg)
 {
 	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
-	pl_task_t t = 0;
 
 	opts.name = name;
-	ASSERT_EQ(0, pl_spawn(&t, fn, arg, &opts));
-	return t;
+	return spawn_by(&opts, fn, arg);
 }
 
 static inline pl_task_t spawn(void (*fn)(void *arg), void *arg)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * aside: a task that is set aside is taken by a worker that is woken or started
- * for it (lib/run/run.h; pl__aside_notify() in notify.c; count_idle() and
- * worker_started_to_run() in worker.c; pl__worker_look_and_park() in
- * worker.c).
+ * for it (lib/run/run.h; pl__aside_notify() in notify.c;
+ * worker_started_to_run() and pl__worker_look_and_park() in worker.c).
  *
  * No worker is alive but the submitter, which runs others; two may be started,
  * one at a time or both. One task at most blocks its worker, until each has
