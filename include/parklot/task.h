@@ -196,6 +196,28 @@ PL_API bool pl_cancelled(void);
 /** pl_now() - CLOCK_MONOTONIC in nanoseconds */
 PL_API uint64_t pl_now(void);
 
+/**
+ * pl_dump_task() - write what one task does to @fd, as pl_dump() would
+ *
+ * Context: as for pl_dump().
+ * Return: 0; -ESRCH if @t has ended; -EINVAL for 0; else as pl_dump().
+ */
+PL_API int pl_dump_task(int fd, pl_task_t t);
+
+/**
+ * pl_backtrace() - the calls that led @t to where it left its worker
+ * @pc: return addresses, innermost first, as backtrace(3) has them of a thread
+ * @nr: room in @pc; 24 are enough
+ *
+ * Follows frame pointers.  Of a program without these all but the first are
+ * inferred from the words on the stack: a call may have returned long ago.
+ *
+ * Context: as for pl_dump().
+ * Return: how many; 0: @t runs, or has not started; -ESRCH if @t has ended;
+ * -EINVAL for 0, or for an @nr below 0; -EPERM as pl_dump().
+ */
+PL_API int pl_backtrace(pl_task_t t, void **pc, int nr);
+
 PL_END_DECLS
 
 #endif /* PARKLOT_TASK_H */

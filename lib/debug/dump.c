@@ -125,6 +125,17 @@ static bool is_as_it_was(const struct view *v)
 	       word_of_task(&now) == word_of(v);
 }
 
+static int look_at_living(struct view *v, pl_task_t h)
+{
+	const struct pl__task *at = pl__task_slot(h);
+
+	if (!at)
+		return -ESRCH;
+	if (!dump_look(v, at))
+		return -EPERM;
+	return is_task(v) && pl__task_handle(&v->t) == h ? 0 : -ESRCH;
+}
+
 static bool is_in_stack(const struct view *v, uintptr_t p)
 {
 	return v->has_stack && v->stack.base && p >= (uintptr_t)v->stack.base &&
@@ -340,6 +351,15 @@ static void put_state(struct pl__sigsafe_buf *text, const struct view *v)
 	pl__sigsafe_put(text, "\n");
 }
 
+/* False: it runs, or has not started. */
+static bool unwind(struct pl__unwind *tr, const struct view *v)
+{
+	if (v->worker >= 0 || !is_in_stack(v, (uintptr_t)v->t.ctx.sp))
+		return false;
+	pl__unwind_from(tr, v->t.ctx.sp, v->t.stack);
+	return true;
+}
+
 static void put_pc(struct pl__sigsafe_buf *text, uintptr_t pc, bool is_guess)
 {
 	pl__sigsafe_put(text, is_guess ? "  ? " : "    ");
@@ -352,9 +372,8 @@ static void put_trace(struct pl__sigsafe_buf *text, const struct view *v)
 	struct pl__unwind tr;
 	uint32_t i;
 
-	if (!is_in_stack(v, (uintptr_t)v->t.ctx.sp))
+	if (!unwind(&tr, v))
 		return;
-	pl__unwind_from(&tr, v->t.ctx.sp, v->t.stack);
 	if (!is_as_it_was(v)) {
 		pl__sigsafe_put(text, "    has run meanwhile\n");
 		return;
@@ -434,19 +453,78 @@ static void put_all(struct pl__sigsafe_buf *text)
 	pl__sigsafe_put(text, " threads that wait\n");
 }
 
+/* False: the runtime does not run.  The caller's own worker keeps it up. */
+static bool look_begin(void)
+{
+	return pl__self() || pl__rt_enter();
+}
+
+static void look_end(void)
+{
+	if (!pl__self())
+		pl__rt_exit();
+}
+
 int pl_dump(int fd)
 {
 	struct pl__sigsafe_buf text = { .fd = fd };
-	bool outside = !pl__self();
 
-	if (outside && !pl__rt_enter()) {
-		pl__sigsafe_put(&text, "parklot: does not run\n");
-	} else {
+	if (look_begin()) {
 		put_all(&text);
-		if (outside)
-			pl__rt_exit();
+		look_end();
+	} else {
+		pl__sigsafe_put(&text, "parklot: does not run\n");
 	}
 	return pl__sigsafe_flush(&text);
+}
+
+/* ---- one task ---- */
+
+int pl_dump_task(int fd, pl_task_t h)
+{
+	struct pl__sigsafe_buf text = { .fd = fd };
+	struct view v;
+
+	if (!h)
+		return -EINVAL;
+	if (!look_begin())
+		return -ESRCH;
+	text.error = look_at_living(&v, h);
+	if (!text.error)
+		put_task(&text, &v);
+	look_end();
+	return pl__sigsafe_flush(&text);
+}
+
+static int calls_of(pl_task_t h, void **pc, uint32_t most)
+{
+	struct pl__unwind tr;
+	struct view v;
+	uint32_t nr, i;
+	int err;
+
+	err = look_at_living(&v, h);
+	if (err)
+		return err;
+	if (!unwind(&tr, &v) || !is_as_it_was(&v))
+		return 0;
+	nr = tr.nr < most ? tr.nr : most;
+	for (i = 0; i < nr; i++)
+		pc[i] = (void *)tr.pc[i];
+	return (int)nr;
+}
+
+int pl_backtrace(pl_task_t h, void **pc, int nr)
+{
+	int ret;
+
+	if (!h || nr < 0)
+		return -EINVAL;
+	if (!look_begin())
+		return -ESRCH;
+	ret = calls_of(h, pc, (uint32_t)nr);
+	look_end();
+	return ret;
 }
 
 /* ---- after the deadline of a stop ---- */

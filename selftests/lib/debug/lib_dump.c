@@ -318,6 +318,54 @@ TEST_F(dump, task_dumps_itself_and_others)
 	cancel_and_join(&t, 1);
 }
 
+/* ---- one task ---- */
+
+static void dump_itself(void *arg)
+{
+	EXPECT_EQ(0, pl_dump_task(*(int *)arg, pl_self()));
+}
+
+static const char *dumped_to(int fd)
+{
+	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+
+	ASSERT_LE(0, n);
+	text[n] = '\0';
+	return text;
+}
+
+TEST_F(dump, task_is_dumped_alone)
+{
+	int fd = memfd_create("dump", MFD_CLOEXEC);
+	pl_task_t t[2];
+	size_t len;
+
+	start_with(2, 2);
+	NEEDS_DUMP();
+	t[0] = spawn_named("one", sleep_long, NULL);
+	t[1] = spawn_named("other", sleep_long, NULL);
+	ASSERT_TRUE(UNTIL(is_waiting(t[0]) && is_waiting(t[1])));
+	EXPECT_EQ(0, pl_dump_task(fd, t[0]));
+	dumped_to(fd);
+	EXPECT_SAYS("one", "waits for sleep");
+	EXPECT_EQ(NULL, strstr(text, "other"));
+	EXPECT_NE(NULL, strstr(text, "\n    "));
+	EXPECT_EQ(-EBADF, pl_dump_task(-1, t[0]));
+	cancel_and_join(t, 2);
+
+	/* Nothing is written of those that are not there. */
+	len = strlen(text);
+	EXPECT_EQ(-ESRCH, pl_dump_task(fd, t[0]));
+	EXPECT_EQ(-EINVAL, pl_dump_task(fd, 0));
+	EXPECT_EQ(-ESRCH, pl_dump_task(fd, UINT64_MAX));
+	EXPECT_EQ(len, strlen(dumped_to(fd)));
+
+	join(spawn_named("self", dump_itself, &fd));
+	dumped_to(fd);
+	EXPECT_SAYS("self", "runs on worker ");
+	close(fd);
+}
+
 static void *thread_waits(void *arg)
 {
 	while (!pl_word_wait(&word, 0, PL_FOREVER))
@@ -422,19 +470,83 @@ TEST_F(dump, dump_shows_the_calls_of_a_task)
 	cancel_and_join(&t, 1);
 }
 
+/* How many of the @nr return addresses are in caller(). */
+static int nr_of_caller(void **pc, int nr)
+{
+	int i, nr_in = 0;
+
+	for (i = 0; i < nr; i++)
+		nr_in += (uintptr_t)pc[i] - (uintptr_t)caller < 512;
+	return nr_in;
+}
+
+TEST_F(dump, backtrace_has_the_calls_of_a_task)
+{
+	void *pc[32] = { NULL }, *first;
+	pl_task_t t, ended;
+	int nr;
+
+	start_with(1, 1);
+	NEEDS_DUMP();
+	t = spawn_named("deep", call_deep, NULL);
+	ASSERT_TRUE(UNTIL(is_waiting(t)));
+	nr = pl_backtrace(t, pc, ARRAY_SIZE(pc));
+	EXPECT_LE(5, nr);
+	EXPECT_LE(4, nr_of_caller(pc, nr));
+	first = pc[0];
+	pc[0] = pc[1] = NULL;
+	EXPECT_EQ(1, pl_backtrace(t, pc, 1));
+	EXPECT_EQ(first, pc[0]);
+	EXPECT_EQ(NULL, pc[1]);
+	EXPECT_EQ(0, pl_backtrace(t, NULL, 0));
+	EXPECT_EQ(-EINVAL, pl_backtrace(t, pc, -1));
+	EXPECT_EQ(-EINVAL, pl_backtrace(0, pc, 1));
+	ended = t;
+	cancel_and_join(&t, 1);
+	EXPECT_EQ(-ESRCH, pl_backtrace(ended, pc, 1));
+	EXPECT_EQ(-ESRCH, pl_backtrace(UINT64_MAX, pc, 1));
+}
+
+static void busy_for_backtrace(void *arg)
+{
+	void *pc[4];
+
+	EXPECT_EQ(0, pl_backtrace(pl_self(), pc, 4));
+	while (!may_go)
+		;
+}
+
+TEST_F(dump, backtrace_of_what_runs_or_has_not_started_is_empty)
+{
+	pl_task_t t[2];
+	void *pc[4];
+
+	start_with(1, 1);
+	NEEDS_DUMP();
+	t[0] = spawn_named("busy", busy_for_backtrace, NULL);
+	t[1] = spawn_named("unstarted", nothing, NULL);
+	EXPECT_EQ(0, pl_backtrace(t[1], pc, 4));
+	EXPECT_EQ(0, pl_backtrace(t[0], pc, 4));
+	may_go = true;
+	join(t[0]);
+	join(t[1]);
+}
+
 /* ---- while all goes on ---- */
 
 static atomic_bool is_over;
+static _Atomic pl_task_t of_late;
 
 static void come_and_go(void *arg)
 {
-	pl_task_t t;
+	pl_task_t t = 0;
 	int i;
 
 	while (!is_over) {
 		for (i = 0; i < 20; i++)
 			if (!pl_spawn(&t, nothing, NULL, NULL) && i % 4 == 0)
 				pl_join(t);
+		of_late = t;
 		pl_sleep(1000);
 		pl_yield();
 	}
@@ -451,23 +563,32 @@ static void trim(void *arg)
 
 TEST_F(dump, dump_is_safe_while_tasks_come_and_go)
 {
-	int i;
+	int i, ret, null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	void *pc[24];
 
 	start_with(3, 0);
 	NEEDS_DUMP();
 	for (i = 0; i < 8; i++)
 		spawn_named("comes", come_and_go, NULL);
 	spawn_named("trims", trim, NULL);
-	for (i = 0; i < scaled(200); i++)
+	for (i = 0; i < scaled(200); i++) {
+		ret = pl_dump_task(null, of_late);
+		EXPECT_TRUE(!ret || ret == -ESRCH || ret == -EINVAL);
+		ret = pl_backtrace(of_late, pc, ARRAY_SIZE(pc));
+		EXPECT_TRUE(ret >= 0 || ret == -ESRCH || ret == -EINVAL);
 		ASSERT_NE(NULL, dumped());
+	}
 	EXPECT_NE(NULL, strstr(text, "'comes'"));
 	is_over = true;
+	close(null);
 }
 
 TEST_F(dump, dump_without_a_runtime_says_so)
 {
 	EXPECT_NE(NULL, dumped());
 	EXPECT_NE(NULL, strstr(text, "does not run"));
+	EXPECT_EQ(-ESRCH, pl_dump_task(2, 1));
+	EXPECT_EQ(-ESRCH, pl_backtrace(1, NULL, 0));
 }
 
 TEST_F(dump, failed_write_is_returned)
