@@ -78,6 +78,7 @@ static const struct help {
 	{ "spares", "Workers that were started ahead of need." },
 	{ "spawns_refused", "Spawns that max_tasks refused." },
 	{ "spawns_waited", "Spawns that waited for max_tasks." },
+	{ "stacks", "Stacks that tasks have, and those kept for the next ones." },
 	{ "stalls", "Times that a worker was found stalled." },
 	{ "stalls_over", "Times that one more worker was allowed to be stalled." },
 	{ "steals", "Tasks stolen from the run queue of another worker." },

@@ -256,6 +256,8 @@ struct pl_stat {
 	/* of those lowered: more were tried, and did no better; */
 	uint64_t	lowered_back;
 	uint64_t	lowered_trial;	/* to see whether fewer do as well */
+	/* stacks that tasks have, and those kept for the next ones */
+	uint64_t	stacks;
 };
 
 #define PL_STAT_INIT		PL__SIZED(struct pl_stat)

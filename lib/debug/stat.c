@@ -173,6 +173,7 @@ static void set_gauges(struct pl_stat *st)
 	struct pl__ring *ring = ring_in_use(nr);
 
 	st->stacks_unguarded = pl__stacks_unguarded(&pl__rt.stacks);
+	st->stacks = atomic_load(&pl__rt.stacks.nr_out);
 	st->backend = pl__rt.backend;
 	st->max_tasks = pl__rt.cfg.max_tasks;
 	st->io = ring ? pl__ring_kind(ring) : PL_IO_NONE;

@@ -88,6 +88,7 @@ static const struct pl__stat_export entries[] = {
 	RT(cfg.max_tasks, max_tasks, PL__EXPORT_GAUGE),
 	RT(task_limit.nr_refused, spawns_refused, 0),
 	RT(task_limit.nr_waited, spawns_waited, 0),
+	RT(stacks.nr_out, stacks, PL__EXPORT_GAUGE),
 	RT(nr_alive, workers, PL__EXPORT_GAUGE),
 	RT(nr_idle, workers_parked, PL__EXPORT_GAUGE),
 	RT(nr_blocked, workers_blocked, PL__EXPORT_GAUGE),

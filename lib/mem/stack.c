@@ -217,6 +217,7 @@ static struct pl__stack_area *get_cold(struct pl__stack_pool *p, uint32_t *i)
 	*i = (uint32_t)__builtin_ctzll(a->dirty ? a->dirty : a->idle);
 	a->idle &= ~(1ULL << *i);
 	a->dirty &= ~(1ULL << *i);
+	atomic_fetch_add(p->nr_out, 1);
 	if (!a->idle || (was_dirty && !a->dirty))
 		pl__stack_area_place(p, a);
 	return a;
@@ -411,8 +412,11 @@ int pl__stacks_init(struct pl__stacks *s, const size_t size[3])
 						   sizeof(*s->pools));
 	if (!s->pools)
 		return -ENOMEM;
-	for (cls = 0; cls < PL__STACK_CLASSES; cls++)
+	for (cls = 0; cls < PL__STACK_CLASSES; cls++) {
 		pool_init(&s->pools[cls], cls, size[cls]);
+		s->pools[cls].nr_out = &s->nr_out;
+	}
+	atomic_store(&s->nr_out, 0);
 	store_relaxed(&has_no_guard_install, !can_guard_install());
 	atomic_store(&mprotects_left, mprotects_allowed());
 	return 0;

@@ -66,6 +66,8 @@ struct pl__stacks {
 	struct pl__stack_pool	*pools;		/* I: one for each class */
 	/* aging thread: time of its next look */
 	uint64_t		look_ns;
+	/* that are used, or kept with their memory */
+	_Atomic uint64_t	nr_out __pl_cacheline;
 };
 
 /* Used by one thread at a time; a zero-filled cache is empty. */
@@ -168,6 +170,7 @@ struct pl__stack_pool {
 	struct pl__list		areas;	/* L: with idle stacks; dirty first */
 	struct pl__list		full;		/* L: without idle stacks */
 	size_t			size; /* I: bytes of a stack, of its guard */
+	_Atomic uint64_t	*nr_out;	/* I: of struct pl__stacks */
 	uint32_t		cls;		/* I: enum pl_stack */
 	uint32_t		nr_per_area;	/* I */
 	/* I: most stacks in a worker's cache */

@@ -53,6 +53,7 @@ static uint32_t cool_down_some(struct pl__stack_pool *p, uint32_t most)
 	p->warm = st;
 	store_relaxed(&p->nr_warm, load_relaxed(&p->nr_warm) - nr);
 	pl__unlock(&p->lock);
+	atomic_fetch_sub(p->nr_out, nr);
 	return nr;
 }
 

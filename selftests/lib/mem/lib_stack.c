@@ -49,6 +49,7 @@ FIXTURE_TEARDOWN(stacks)
 {
 	pl__stack_cache_drain(&self->s, &self->c);
 	pl__stacks_fini(&self->s);
+	EXPECT_EQ(0, self->s.nr_out);
 	EXPECT_EQ(0, pl__stacks_unguarded(&self->s));
 }
 
@@ -223,7 +224,9 @@ TEST_F(stacks, trim_leaves_stacks_in_use_alone)
 			pl__stack_put(&self->s, &self->c, st[i]);
 	pl__stack_cache_drain(&self->s, &self->c);
 	used = 126 * room(kept[0]);
+	EXPECT_EQ(128, self->s.nr_out);
 	EXPECT_LE(used, pl__stacks_trim(&self->s));
+	EXPECT_EQ(2, self->s.nr_out);
 	if (COUNTS_ARE_OURS)
 		EXPECT_LE(resident(), before - used * 8 / 10);
 	for (i = 0; i < 2; i++) {
