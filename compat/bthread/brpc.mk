@@ -60,7 +60,7 @@ BRPC_HEADERS = $(shell cd $(BRPC)/src && find brpc butil bvar bthread json2pb \
 BRPC_INCLUDE = $(DESTDIR)$(INCLUDEDIR)/parklot/brpc
 BRPC_VERSION := $(shell cat $(BRPC)/RELEASE_VERSION)
 # What changes structs that a program shares with the library.
-BRPC_DEFINES := $(filter -DBRPC_% -DBTHREAD_% -DBUTIL_%,$(DEFINES))
+BRPC_DEFINES := $(filter -DBRPC_% -DBTHREAD_% -DBUTIL_%,$(DEFINES) $(TRACER))
 empty	:=
 BRPC_CMAKE_DEFINES := $(subst $(empty) ,;,$(strip $(BRPC_DEFINES:-D%=%)))
 

@@ -9,8 +9,10 @@
 
 #include <atomic>
 #include <ostream>
+#include <sstream>
 
 #include "bthread/bthread.h"
+#include "butil/third_party/symbolize/symbolize.h"
 #include "butil/time.h"
 #include "runtime.h"
 
@@ -59,7 +61,48 @@ TaskMeta *TaskGroup::address_meta(bthread_t tid)
 	return chunk ? &chunk[slot % CHUNK_SLOTS] : nullptr;
 }
 
-void print_task(std::ostream &os, bthread_t tid, bool, bool is_one_of_all)
+/*
+ * Of a task that does not run; the names are those that bRPC's symbolizer finds,
+ * also of functions that are not exported.
+ */
+void stack_trace(std::ostream &os, bthread_t tid)
+{
+	char name[1024];
+	void *pc[32];
+	const int nr = pl_backtrace(tid, pc, 32);
+
+	if (nr == -ESRCH || nr == -EINVAL)
+		os << "bthread=" << tid << " not exist now";
+	else if (nr < 0)
+		os << "No frame: " << berror(-nr);
+	else if (!nr)
+		os << "No frame: it runs, or has not started";
+	for (int i = 0; i < nr; i++) {
+		/* In the call, which is before its return address. */
+		char *at = (char *)pc[i] - 1;
+
+		os << '#' << i << ' ' << pc[i] << ' '
+		   << (google::Symbolize(at, name, sizeof(name)) ?
+			       name : "<unknown>") << '\n';
+	}
+}
+
+std::string stack_trace(bthread_t tid)
+{
+	std::ostringstream os;
+
+	stack_trace(os, tid);
+	return os.str();
+}
+
+/* A thread that is no worker has gdb. */
+bthread_t init_for_pthread_stack_trace()
+{
+	return INVALID_BTHREAD;
+}
+
+void print_task(std::ostream &os, bthread_t tid, bool with_trace,
+		bool is_one_of_all)
 {
 	TaskMeta *m = TaskGroup::address_meta(tid);
 	bthread_attr_t attr;
@@ -79,10 +122,14 @@ void print_task(std::ostream &os, bthread_t tid, bool, bool is_one_of_all)
 	if (clock_is_on())
 		os << "\ncputime_ns=" << m->cpu_ns.load() << "\nnswitch="
 		   << m->nswitch.load();
+	if (with_trace) {
+		os << "\nbthread call stack:\n";
+		stack_trace(os, tid);
+	}
 	os << "\n\n";
 }
 
-void print_living_tasks(std::ostream &os, bool)
+void print_living_tasks(std::ostream &os, bool with_trace)
 {
 	for (uint32_t c = 0; c < NR_CHUNKS; c++) {
 		TaskMeta *chunk = chunks[c].load(std::memory_order_acquire);
@@ -91,7 +138,7 @@ void print_living_tasks(std::ostream &os, bool)
 			const bthread_t tid = chunk[i].tid.load();
 
 			if (tid && TaskGroup::exists(tid))
-				print_task(os, tid, false, true);
+				print_task(os, tid, with_trace, true);
 		}
 	}
 }

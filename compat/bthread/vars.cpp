@@ -39,6 +39,11 @@ static int64_t nr_workers(void *)
 	return stat_now().workers;
 }
 
+static int64_t nr_stacks(void *)
+{
+	return stat_now().stacks;
+}
+
 static int64_t nr_switches(void *)
 {
 	return stat_now().switches;
@@ -99,6 +104,7 @@ void vars_expose(TaskControl *control)
 
 	new Value("bthread_count", nr_tasks, nullptr);
 	new Value("bthread_worker_count", nr_workers, nullptr);
+	new Value("bthread_stack_count", nr_stacks, nullptr);
 	new bvar::PassiveStatus<std::string>("bthread_group_status",
 					     print_status, control);
 	expose_rate_of("bthread_worker_usage", busy);

@@ -189,7 +189,8 @@ TEST(FlagsTest, variables_are_there)
 	run_in_task([] {}, 0);
 	for (const char *name : { "bthread_count", "bthread_count_0",
 			"bthread_group_status", "bthread_signal_second",
-			"bthread_switch_second", "bthread_timer_usage",
+			"bthread_stack_count", "bthread_switch_second",
+			"bthread_timer_usage",
 			"bthread_timer_scheduled_second",
 			"bthread_timer_triggered_second",
 			"bthread_worker_count", "bthread_worker_count_0",
