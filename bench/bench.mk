@@ -54,7 +54,7 @@ bench-cliff: ## growth, and all subjects with 1, 2, 4, 8 workers: what jumps?
 	$(Q)O='$(O)' bench/scale/cliff
 
 .PHONY: bench-apps
-bench-apps: ## httpd and kv beside nginx, Go and redis-server, and a chart
+bench-apps: ## httpd, httpsd and kv beside nginx, Go and redis-server, and a chart
 	$(Q)scripts/setup bench-apps >&2
 	$(call measured_by,apps $(O)/bench/peers/go/peers)
 	$(Q)O='$(O)' bench/server/apps

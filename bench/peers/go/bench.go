@@ -146,12 +146,12 @@ func echoComputeNs() int64 {
 // "go SUBJECT --runs 1": runs are processes, so it does one.
 func main() {
 	if len(os.Args) < 2 {
-		die("which subject, list, echo, http, crowd, crowd_server?")
+		die("which subject, list, echo, http, https, crowd, crowd_server?")
 	}
 	subject = os.Args[1]
 	switch subject {
-	case "http":
-		serveFiles()
+	case "http", "https":
+		serveFiles(os.Args[1] == "https")
 	case "echo":
 		on(2)
 		ns := echoComputeNs()

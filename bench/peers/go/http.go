@@ -3,21 +3,30 @@
 package main
 
 import (
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
 )
 
-// serveFiles serves those below os.Args[2] by HTTP until it is killed.
-func serveFiles() {
-	if len(os.Args) < 3 {
-		die("which directory?")
+// serveFiles serves those below os.Args[2] by HTTP until it is killed; by TLS if
+// a certificate and its key follow.
+func serveFiles(isTLS bool) {
+	if len(os.Args) < 3 || isTLS && len(os.Args) < 5 {
+		die("which directory, and by TLS, which certificate and key?")
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		die(err.Error())
 	}
 	fmt.Println("listening on", listener.Addr())
-	die(http.Serve(listener, http.FileServer(http.Dir(os.Args[2]))).Error())
+	files := http.FileServer(http.Dir(os.Args[2]))
+	if isTLS {
+		// As the others have it: HTTP/1.1.
+		server := http.Server{Handler: files, TLSNextProto: map[string]func(
+			*http.Server, *tls.Conn, http.Handler){}}
+		die(server.ServeTLS(listener, os.Args[3], os.Args[4]).Error())
+	}
+	die(http.Serve(listener, files).Error())
 }
