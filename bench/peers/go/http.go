@@ -23,9 +23,11 @@ func serveFiles(isTLS bool) {
 	fmt.Println("listening on", listener.Addr())
 	files := http.FileServer(http.Dir(os.Args[2]))
 	if isTLS {
-		// As the others have it: HTTP/1.1.
-		server := http.Server{Handler: files, TLSNextProto: map[string]func(
-			*http.Server, *tls.Conn, http.Handler){}}
+		// As the others have it: TLS 1.3, and HTTP/1.1.
+		server := http.Server{Handler: files,
+			TLSConfig: &tls.Config{MinVersion: tls.VersionTLS13},
+			TLSNextProto: map[string]func(*http.Server, *tls.Conn,
+				http.Handler){}}
 		die(server.ServeTLS(listener, os.Args[3], os.Args[4]).Error())
 	}
 	die(http.Serve(listener, files).Error())
