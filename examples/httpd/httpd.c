@@ -10,6 +10,7 @@
 
 #include <fcntl.h>
 #include <getopt.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,6 +133,17 @@ static void parse(int argc, char **argv)
 		die(config.root, strerror(errno));
 }
 
+/*
+ * glibc gives free memory above 128 KiB back to the kernel at once, which the
+ * next requests would have to ask for again, a page at a time.
+ */
+static void keep_memory(void)
+{
+#ifdef M_TRIM_THRESHOLD
+	mallopt(M_TRIM_THRESHOLD, 4 << 20);
+#endif
+}
+
 int main(int argc, char **argv)
 {
 	sigset_t set;
@@ -139,6 +151,7 @@ int main(int argc, char **argv)
 	int ret, sig;
 
 	parse(argc, argv);
+	keep_memory();
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);

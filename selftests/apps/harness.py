@@ -128,6 +128,11 @@ class Server(Program):
         return {"descriptors": len(self.entries("fd")),
                 "threads": len(self.entries("task")), "KiB": int(kib)}
 
+    def faults(self):
+        """Pages that the kernel has had to give it, so far."""
+        with open("/proc/%d/stat" % self.pid, encoding="ascii") as file:
+            return int(file.read().rsplit(")", 1)[1].split()[7])
+
     def descriptors(self):
         """But for the library's, of which it has more with more workers."""
         nr = 0

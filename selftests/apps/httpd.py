@@ -230,6 +230,17 @@ class Tests:
         text = run("h2load", "--h1", "-n", "2000", "-c", "10", "-m", "8", url)
         assert "2000 succeeded, 0 failed" in text, text
 
+    def memory_serves_again(self, server):
+        """What a request took serves the next one: no page is asked for."""
+        nr = 20000
+        load = ("ab", "-q", "-k", "-c", "64", "-n", str(nr),
+                self.url(server) + "index.html")
+        run(*load)
+        before = server.faults()
+        run(*load)
+        taken = server.faults() - before
+        assert taken < nr // 10, taken
+
     def slow_request_gets_408(self):
         """They are told, and end; what came in time is answered."""
         with self.start("--request", "1") as server, \
@@ -410,9 +421,11 @@ class Tests:
 def all_tests(tests, server):
     for name in sorted(REQUESTS):
         yield "answer_%s" % name, lambda: tests.compare(server, name)
+    # ASan keeps what is freed from being used.
+    reuse = [] if "/asan/" in tests.program else [tests.memory_serves_again]
     for test in (tests.request_in_pieces_is_the_same, tests.curl_agrees,
                  tests.resets_leave_nothing,
-                 tests.loads_are_answered):
+                 tests.loads_are_answered, *reuse):
         def leaves_nothing():
             with server.leaves_nothing():
                 test(server)
