@@ -114,7 +114,7 @@ static bool dump_look(struct view *v, const struct pl__task *at)
 	return true;
 }
 
-/* True: the task has not run since the view was taken. */
+/* True: the task, which did not run, has not run since the view was taken. */
 static bool is_as_it_was(const struct view *v)
 {
 	struct pl__task now;
@@ -122,7 +122,8 @@ static bool is_as_it_was(const struct view *v)
 	return pl__read_own_mem(&now, v->at, sizeof(now)) &&
 	       load_relaxed(&now.version) == load_relaxed(&v->t.version) &&
 	       now.waiter.nr == v->t.waiter.nr && now.ctx.sp == v->t.ctx.sp &&
-	       word_of_task(&now) == word_of(v);
+	       word_of_task(&now) == word_of(v) &&
+	       (word_of(v) || runner_of(v->at) < 0);
 }
 
 static int look_at_living(struct view *v, pl_task_t h)
