@@ -14,9 +14,12 @@ s/ fill="none" color="black"//g
 s/<g stroke="currentColor" stroke-width="1\.00"/<g/g
 s/ font-family="sans-serif"//g
 s/<g id="gnuplot_canvas"/& fill="none" color="black" stroke="currentColor" font-family="sans-serif"/
+# A kernel's version is no length.
+s/(Linux [0-9]+)\.([0-9]+)\.([0-9]+)/\1@\2@\3/g
 s/([0-9]\.[0-9])[0-9]+/\1/g
 s/([0-9])\.0([ ,)'])/\1\2/g
 s/<filter.*<\/filter>\n//
+s/(Linux [0-9]+)@([0-9]+)@([0-9]+)/\1.\2.\3/g
 s/rgb\( *([0-9]+), *([0-9]+), *([0-9]+)\)/rgb(\1,\2,\3)/g
 # Groups, and lines of points, that go on.
 s/<g[^>]*>\n*<\/g>\n//g

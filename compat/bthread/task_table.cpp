@@ -62,8 +62,8 @@ TaskMeta *TaskGroup::address_meta(bthread_t tid)
 }
 
 /*
- * Of a task that does not run; the names are those that bRPC's symbolizer finds,
- * also of functions that are not exported.
+ * Of a task that does not run; the names are those that bRPC's symbolizer
+ * finds, also of functions that are not exported.
  */
 void stack_trace(std::ostream &os, bthread_t tid)
 {

@@ -12,9 +12,7 @@
 #define KIB		1024UL
 #define MIB		(1024 * KIB)
 
-static const size_t sizes[PL__STACK_CLASSES] = {
-	256 * KIB, 32 * KIB, 8 * MIB,
-};
+static const size_t sizes[] = { 256 * KIB, 32 * KIB, 8 * MIB };
 
 enum { NORMAL, SMALL, LARGE };
 
@@ -224,7 +222,6 @@ TEST_F(stacks, trim_leaves_stacks_in_use_alone)
 			pl__stack_put(&self->s, &self->c, st[i]);
 	pl__stack_cache_drain(&self->s, &self->c);
 	used = 126 * room(kept[0]);
-	EXPECT_EQ(128, self->s.nr_out);
 	EXPECT_LE(used, pl__stacks_trim(&self->s));
 	EXPECT_EQ(2, self->s.nr_out);
 	if (COUNTS_ARE_OURS)
