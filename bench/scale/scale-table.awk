@@ -2,7 +2,8 @@
 #
 # awk -f scale-table.awk FILE: of "NAME subject:workers median min max unit" by
 # tabs a table, with a row for each subject of each NAME, a column for each
-# number of workers, and below a rate how many times that of one worker it is.
+# number of workers, "chosen" as the last, and below a rate how many times that of
+# one worker it is.
 
 function si(v)
 {
@@ -14,6 +15,11 @@ function si(v)
 function digits(v)
 {
 	return sprintf("%.*f", v >= 99.95 ? 0 : v >= 9.995 ? 1 : 2, v)
+}
+
+function place(column)
+{
+	return column == "chosen" ? 1e9 : column + 0
 }
 
 function row(name, unit, values)
@@ -33,7 +39,8 @@ BEGIN { FS = "\t" }
 	value[key, part[2]] = $3
 	if (!(part[2] in seen)) {
 		seen[part[2]] = 1
-		for (i = ++nr; i > 1 && workers[i - 1] + 0 > part[2] + 0; i--)
+		for (i = ++nr; i > 1 && place(workers[i - 1]) > place(part[2]);
+		     i--)
 			workers[i] = workers[i - 1]
 		workers[i] = part[2]
 	}
