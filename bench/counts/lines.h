@@ -177,6 +177,7 @@ static inline void put_thread(void *arg)
 	if (w)
 		snprintf(owner, sizeof(owner), "%u", w->index);
 	put_thread_stack(owner);
+	put_stripe(owner);
 	(void)arg;
 }
 

@@ -112,7 +112,6 @@ static inline void put_counts(struct pl__rt *rt)
 	PUT(rt, nr_starting, "process", "rt");
 	PUT(rt, nr_notifying_all, "process", "rt");
 	PUT(rt, search_ns, "process", "rt");
-	PUT(rt, sampled_ns, "process", "rt");
 	PUT(rt, inboxes, "process", "rt");
 	PUT(rt, outside, "process", "rt");
 	PUT(rt, ended_word, "process", "rt");
@@ -138,7 +137,7 @@ static inline void put_lots(struct pl__lots *lots)
 	}
 }
 
-/* What the calling thread, which is no worker, has in the runtime. */
+/* What the calling thread has in the runtime. */
 static inline void put_stripe(const char *owner)
 {
 	struct pl__stripe *s = pl__stripe();
@@ -147,6 +146,7 @@ static inline void put_stripe(const char *owner)
 	PUT(s, lock, owner, "stripe");
 	PUT(s, tasks, owner, "stripe");
 	PUT(s, spawned, owner, "stripe");
+	PUT(s, sampled_ns, owner, "stripe");
 }
 
 /* Of its objects, called @name, it is known only that tasks use them. */

@@ -296,8 +296,8 @@ PL_API int pl_stat_worker(uint32_t i, struct pl_stat_worker *st);
  * @nr:     how many were measured since the last call with this struct
  * @p50_ns: ns: half of them waited for less; 0: none was measured
  * @p99_ns: ns: 99 of 100 waited for less; 0: none was measured
- * @waiting_ns: ns: for so long one waits that has not run yet; 0: none that is
- *          watched does, and one is watched at a time
+ * @waiting_ns: ns: for so long one waits that has not run yet, the longest of
+ *          those that are watched: one at a time of each spawner; 0: none does
  * @seen:   the library's
  */
 struct pl_queue_delay {
@@ -319,7 +319,7 @@ struct pl_queue_delay {
  * of 16 tasks that waited for I/O, from when a worker saw that it is complete.
  * Not measured are tasks that another task, or a timer, wakes, and those with
  * PL_SPAWN_URGENT, PL_SPAWN_BLOCKING or PL_SPAWN_BACKGROUND.  A task is
- * measured when it runs; where none runs, only @waiting_ns, of one new task,
+ * measured when it runs; where none runs, only @waiting_ns, of new tasks,
  * tells.
  *
  * Percentiles are rounded up to a power of 2, and are 1.07 s at most.  The

@@ -360,12 +360,24 @@ static uint64_t queue_delay_since(uint64_t *bin, uint64_t *seen)
 	return nr;
 }
 
+/* Of those that are watched, the one that waits for longest. */
+static uint64_t queue_delay_waiting(void)
+{
+	uint64_t since = UINT64_MAX, ns, now;
+	uint32_t i;
+
+	for (i = 0; i < PL__NR_STRIPES; i++) {
+		ns = load_relaxed(&pl__rt.outside[i].sampled_ns);
+		if (ns && ns < since)
+			since = ns;
+	}
+	now = since == UINT64_MAX ? 0 : pl__now_ns();
+	return now > since ? now - since : 0;
+}
+
 static void queue_delay_take(struct pl_queue_delay *qd, uint64_t *bin)
 {
-	uint64_t since = load_relaxed(&pl__rt.sampled_ns);
-	uint64_t now = since ? pl__now_ns() : 0;
-
-	qd->waiting_ns = now > since ? now - since : 0;
+	qd->waiting_ns = queue_delay_waiting();
 	qd->nr = queue_delay_since(bin, qd->seen);
 	qd->p50_ns = qd->nr ? queue_delay_below(bin, qd->nr, 50) : 0;
 	qd->p99_ns = qd->nr ? queue_delay_below(bin, qd->nr, 99) : 0;

@@ -12,27 +12,31 @@
 static __pl_entry void spawn_sample_run(void *arg)
 {
 	struct pl__task *t = pl__current();
-
 	uint64_t ready_ns = t->waiter.ready_ns;
+	_Atomic uint64_t *watched;
 
 	t->fn = t->sampled_fn;
 	t->locals = NULL;
-	if (load_relaxed(&pl__rt.sampled_ns) == ready_ns)
-		store_relaxed(&pl__rt.sampled_ns, 0);
+	watched = &pl__rt.outside[ready_ns % PL__NR_STRIPES].sampled_ns;
+	if (load_relaxed(watched) == ready_ns)
+		store_relaxed(watched, 0);
 	pl__latency_hist_add(&pl__self()->spawn_latency, ready_ns);
 	t->fn(arg);
 }
 
+/* The low bits of the time, which is rounded up, say whose stripe it is in. */
 static void spawn_sample_at(struct pl__task *t, uint64_t now)
 {
-	uint64_t none = 0;
+	struct pl__stripe *s = pl__stripe();
+	uint64_t ns = (now | (PL__NR_STRIPES - 1)) + 1 +
+		      (uint64_t)(s - pl__rt.outside);
 
 	/* For how long a background task waits does not tell of the load. */
 	if (pl__is_background(t))
 		return;
-	if (!load_relaxed(&pl__rt.sampled_ns))
-		atomic_compare_exchange_strong(&pl__rt.sampled_ns, &none, now);
-	t->waiter.ready_ns = now;
+	if (!load_relaxed(&s->sampled_ns))
+		store_relaxed(&s->sampled_ns, ns);
+	t->waiter.ready_ns = ns;
 	t->sampled_fn = t->fn;
 	t->fn = spawn_sample_run;
 }

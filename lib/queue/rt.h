@@ -84,8 +84,9 @@ enum pl__sysmon_state {
 };
 
 /*
- * What threads that are no workers write when they spawn: each uses the stripe
- * of its number, one cache line, so that few share one.  L: lock is held.
+ * What threads that are no workers write when they spawn, and workers when they
+ * sample: each uses the stripe of its number, one cache line, so that few share
+ * one.  L: lock is held.
  */
 #define PL__NR_STRIPES		64	/* a power of 2 */
 
@@ -95,6 +96,8 @@ struct pl__stripe {
 	/* L: slots for tasks; they come in batches, which workers free */
 	struct pl__slab_cache	tasks;
 	_Atomic uint64_t	spawned;	/* also what was taken back */
+	/* a sampled task was spawned then and has not run, or 0: latency.c */
+	_Atomic uint64_t	sampled_ns;
 } __pl_cacheline;
 
 /*
@@ -184,8 +187,6 @@ struct pl__rt {
 	_Atomic uint64_t	nr_late_searches;
 	/* times that all workers were blocked; sysmon writes */
 	_Atomic uint64_t	nr_all_blocked;
-	/* when a task was spawned that was sampled and has not run, or 0 */
-	_Atomic uint64_t	sampled_ns;
 
 	struct pl__stackless	stackless __pl_cacheline;
 	struct pl__task_limit	task_limit __pl_cacheline;

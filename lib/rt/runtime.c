@@ -370,6 +370,8 @@ static bool wait_outside(uint64_t deadline_ns)
  */
 static bool finish(struct pl__rt *rt, uint64_t deadline_ns)
 {
+	uint32_t i;
+
 	pl__wait_cancel_all();
 	if (!wait_for_tasks(deadline_ns))
 		return false;
@@ -409,7 +411,8 @@ static bool finish(struct pl__rt *rt, uint64_t deadline_ns)
 	store_relaxed(&rt->aside.nr_put, 0);
 	store_relaxed(&rt->aside.nr_spares, 0);
 	store_relaxed(&rt->background.nr_late, 0);
-	store_relaxed(&rt->sampled_ns, 0);
+	for (i = 0; i < PL__NR_STRIPES; i++)
+		store_relaxed(&rt->outside[i].sampled_ns, 0);
 	store_relaxed(&rt->wakes_outside, 0);
 	pl__task_limit_stop();
 	atomic_store(&has_stopper, false);

@@ -58,6 +58,42 @@ static void expect_backlog(struct pl_queue_delay *qd, uint64_t longest_ns)
 	expect_idle(qd);
 }
 
+/* ---- what waits ---- */
+
+static void *spawn_one(void *arg)
+{
+	spawn(count, NULL);
+	return arg;
+}
+
+static void spawn_beside_thread(void *arg)
+{
+	pthread_t thread;
+
+	(void)arg;
+	pl__self()->spawns_to_sample = 0;
+	spawn(hold, NULL);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, spawn_one, NULL));
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+}
+
+/* Of two, one runs, and keeps the only worker. */
+TEST_F(queue_delay, what_waits_is_seen_beside_what_has_run)
+{
+	struct pl_queue_delay qd = PL_QUEUE_DELAY_INIT;
+
+	start_with(1, 1);
+	run_in_task(spawn_beside_thread, NULL);
+	ASSERT_TRUE(UNTIL(nr_held));
+	EXPECT_EQ(0, nr_ran);
+	pl_queue_delay(&qd);
+	EXPECT_LT(0, qd.waiting_ns);
+	atomic_store(&gate.value, 1);
+	ASSERT_TRUE(UNTIL(nr_ran));
+	pl_queue_delay(&qd);
+	EXPECT_EQ(0, qd.waiting_ns);
+}
+
 /* ---- the interface ---- */
 
 TEST_F(queue_delay, none_is_told_before_the_start_and_when_idle)
