@@ -14,6 +14,9 @@ namespace bthread {
 extern void print_task(std::ostream &os, bthread_t tid, bool with_trace,
 		       bool is_one_of_all);
 extern void print_living_tasks(std::ostream &os, bool with_trace);
+/* The bthread.h of an older bRPC does not declare these. */
+std::string stack_trace(bthread_t tid);
+bthread_t init_for_pthread_stack_trace();
 }  // namespace bthread
 
 namespace {

@@ -78,7 +78,7 @@ static void spawn_beside_thread(void *arg)
 }
 
 /* Of two, one runs, and keeps the only worker. */
-TEST_F(queue_delay, what_waits_is_seen_beside_what_has_run)
+TEST_F(queue_delay, waiting_task_is_seen_beside_one_that_runs)
 {
 	struct pl_queue_delay qd = PL_QUEUE_DELAY_INIT;
 
