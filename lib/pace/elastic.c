@@ -71,7 +71,7 @@ static struct {
 	enum elastic_phase	phase;
 	uint64_t		until_ns;	/* of RESTS and SETTLES */
 	uint64_t		look_ns;	/* the last look */
-	uint64_t		look_taken;	/* tasks taken until then */
+	uint32_t		look_taken;	/* tasks taken until then */
 	bool			has_waited;	/* tasks, at the last look */
 	struct elastic_work	recent;		/* a while for that */
 	struct elastic_work	work;		/* in this phase */
@@ -91,16 +91,15 @@ static uint32_t nr_active(void)
 
 /* ---- what is seen ---- */
 
-/* May be one less than the last time. */
-static uint64_t nr_taken(void)
+uint32_t pl__nr_taken(void)
 {
-	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
-	struct pl__worker_stat *st;
-	uint64_t sum = 0;
+	uint32_t nr = load_acquire(&pl__rt.nr_started), i, sum = 0;
+	struct pl__worker *w;
 
 	for (i = 0; i < nr; i++) {
-		st = &pl__rt.workers[i]->stat;
-		sum += load_relaxed(&st->switches) - load_relaxed(&st->idles);
+		w = pl__rt.workers[i];
+		sum += load_relaxed(&w->tick) -
+		       (uint32_t)load_relaxed(&w->stat.untaken);
 	}
 	return sum;
 }
@@ -528,15 +527,14 @@ static bool elastic_grow(uint64_t now, const struct elastic_look *l)
 
 static struct elastic_look look_at_workers(uint64_t now, bool has_work)
 {
-	uint64_t taken = nr_taken();
+	uint32_t taken = pl__nr_taken();
+	int32_t since = (int32_t)(taken - elastic.look_taken);
 	struct elastic_look l = {
 		.ns = now - elastic.look_ns,
 		.waiting = has_work ? nr_waiting() : 0,
-		.taken = taken - elastic.look_taken,
+		.taken = since > 0 ? (uint64_t)since : 0,
 	};
 
-	if ((int64_t)l.taken < 0)
-		l.taken = 0;
 	elastic.look_ns = now;
 	elastic.look_taken = taken;
 	return l;

@@ -250,6 +250,12 @@ void pl__elastic_start(bool is_elastic);
 void pl__elastic_follow(void);
 
 /*
+ * Tasks that workers began to run or went on with, modulo 2^32; may be one less
+ * than the last time.
+ */
+uint32_t pl__nr_taken(void);
+
+/*
  * sysmon: sets the number; true: raised, and notified.  @has_work: tasks wait.
  */
 bool pl__elastic_look(uint64_t now, bool has_work);

@@ -24,7 +24,8 @@ struct pl__ring;
 /* Written by the worker, read by pl_stat_read(). */
 struct pl__worker_stat {
 	_Atomic uint64_t	switches;
-	_Atomic uint64_t	idles;	/* switches to none */
+	/* ticks at which no task was taken, less tasks taken between ticks */
+	_Atomic uint64_t	untaken;
 	_Atomic uint64_t	steals;
 	_Atomic uint64_t	parks;
 	_Atomic uint64_t	wakes;

@@ -180,7 +180,11 @@ static struct pl__task *next_after_deque(struct pl__worker *w)
 	look_around(w, false);
 	if (w->event_mask != PL__NO_EVENTS)
 		t = pl__next_event(w);
-	return t ? t : pl__deque_pop(&w->deque);
+	if (!t)
+		t = pl__deque_pop(&w->deque);
+	if (!t)
+		counter_inc(&w->stat.untaken);
+	return t;
 }
 
 static __pl_always_inline struct pl__task *next_ready(struct pl__worker *w)
@@ -200,9 +204,8 @@ static __pl_noinline struct pl__task *next_beside_others(struct pl__worker *w)
 			pl__ring_reap(w->ring);
 		return NULL;
 	}
-	do {
-		t = next_ready(w);
-	} while (t && t != w->overdue && pl__aside_put(w, t));
+	while ((t = next_ready(w)) && t != w->overdue && pl__aside_put(w, t))
+		counter_inc(&w->stat.untaken);
 	w->overdue = NULL;
 	return t;
 }
@@ -214,6 +217,11 @@ struct pl__task *pl__next(struct pl__worker *w)
 	if (unlikely(pl__has_surplus_workers()))
 		return next_beside_others(w);
 	return next_ready(w);
+}
+
+static void take_between_ticks(struct pl__worker *w)
+{
+	counter_add(&w->stat.untaken, UINT64_MAX);
 }
 
 static bool may_take_more(struct pl__worker *w)
@@ -232,8 +240,12 @@ struct pl__task *pl__next_stolen(struct pl__worker *w, bool has_time)
 
 	while (!t && may_take_more(w)) {
 		t = pl__steal(w, has_time);
-		if (!t || !pl__aside_put(w, t))
+		if (!t)
 			break;
+		if (!pl__aside_put(w, t)) {
+			take_between_ticks(w);
+			break;
+		}
 		t = pl__next(w);
 	}
 	return t;
@@ -243,7 +255,9 @@ struct pl__task *pl__next_background(void)
 {
 	struct pl__task *t = pl__background_take();
 
-	if (!t && pl__background_is_held())
+	if (t)
+		take_between_ticks(pl__self());
+	else if (pl__background_is_held())
 		pl__sysmon_notify_compute();
 	return t;
 }
@@ -281,10 +295,8 @@ struct pl__ctx *pl__switch_prepare(struct pl__worker *w, struct pl__task *next,
 	w->after_arg = arg;
 	w->current = NULL;
 	counter_inc(&w->stat.switches);
-	if (!next) {
-		counter_inc(&w->stat.idles);
+	if (!next)
 		return &w->loop;
-	}
 	if (next->cls == PL_STACK_WORKER) {
 		w->for_loop = next;
 		return &w->loop;

@@ -174,6 +174,12 @@ static void compute_us(uint64_t us)
 		;
 }
 
+/* As if so many more had been taken. */
+static void take(uint64_t nr)
+{
+	counter_add(&pl__self()->stat.untaken, -nr);
+}
+
 static void look_behind(void *arg)
 {
 	uint64_t now = pl_now();
@@ -187,7 +193,7 @@ static void look_behind(void *arg)
 	EXPECT_FALSE(pl__elastic_look(now += NSEC_PER_MSEC, true));
 	/* Another takes that, and many more. */
 	t = pl__deque_steal(&pl__self()->deque);
-	counter_add(&pl__self()->stat.switches, 1000);
+	take(1000);
 	EXPECT_FALSE(pl__elastic_look(now += NSEC_PER_MSEC, true));
 	/* Nothing waits meanwhile. */
 	compute_us(10000);
@@ -259,15 +265,20 @@ static void end_alone(void)
 	store_relaxed(&pl__rt.nr_alive, 1);
 }
 
-/* So many wait while the number is looked at, and have been taken since. */
+/*
+ * So many wait while the number is looked at, and have been taken since the
+ * last look, with those that waited then.
+ */
 static void look_at_load(uint64_t *now, int taken, int waiting)
 {
+	static uint32_t before;
 	int i;
 
 	for (i = 0; i < waiting; i++)
 		spawn(count, NULL);
-	counter_add(&pl__rt.workers[0]->stat.switches, (uint64_t)taken);
+	take((uint64_t)taken - (pl__nr_taken() - before));
 	pl__elastic_look(*now += LOAD_NS, waiting);
+	before = pl__nr_taken();
 	while (pl__deque_len(&pl__self()->deque))
 		pl_yield();
 }
