@@ -145,6 +145,20 @@ static bool add_workers(struct sample *s, uint64_t workers, uint32_t nr)
 	return true;
 }
 
+static bool add_groups(struct sample *s)
+{
+	uint64_t group;
+	uint32_t nr, i;
+
+	if (!peek(&nr, table.rt + table.nr_groups, 4))
+		return false;
+	for (i = 0; i < nr; i++)
+		if (!peek(&group, table.rt + table.groups + i * 8ULL, 8) ||
+		    !add_object(s, PL__EXPORT_GROUP, group))
+			return false;
+	return true;
+}
+
 static bool add_timers(struct sample *s, uint64_t timers)
 {
 	uint64_t buckets;
@@ -229,8 +243,8 @@ static bool look_at_running(struct sample *s)
 	       peek(&nr, table.rt + table.nr_workers, 4) &&
 	       peek(&timers, table.rt + table.timers, 8) &&
 	       peek(&s->backend, table.rt + table.backend, 4) &&
-	       add_workers(s, workers, nr) && add_timers(s, timers) &&
-	       is_in_use();
+	       add_workers(s, workers, nr) && add_groups(s) &&
+	       add_timers(s, timers) && is_in_use();
 }
 
 /* A runtime that stops takes its workers away while they are looked at. */

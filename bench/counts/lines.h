@@ -66,9 +66,9 @@ static inline bool is_idle(uint32_t nr)
 {
 	uint32_t nr_parked = 0, i;
 
-	for (i = 0; i < pl__rt.lots.nr; i++)
-		nr_parked += load_relaxed(&pl__rt.lots.lot[i].nr_parked);
-	return nr_parked == nr && !load_relaxed(&pl__rt.nr_searching);
+	for (i = 0; i < pl__rt.main.lots.nr; i++)
+		nr_parked += load_relaxed(&pl__rt.main.lots.lot[i].nr_parked);
+	return nr_parked == nr && !load_relaxed(&pl__rt.main.nr_searching);
 }
 
 /* Until the other workers are as they are to be. */

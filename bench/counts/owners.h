@@ -97,29 +97,12 @@ static inline void put_counts(struct pl__rt *rt)
 {
 	PUT(rt, state, "process", "rt");
 	PUT(rt, nr_started, "process", "rt");
-	PUT(rt, nr_alive, "process", "rt");
-	PUT(rt, target, "process", "rt");
 	PUT(rt, sysmon, "process", "rt");
 	PUT(rt, levels, "process", "rt");
-	PUT(rt, nr_idle, "process", "rt");
-	PUT(rt, nr_searching, "process", "rt");
-	PUT(rt, nr_blocked, "process", "rt");
-	PUT(rt, nr_seen, "process", "rt");
-	PUT(rt, nr_in_hook, "process", "rt");
-	PUT(rt, nr_stalled, "process", "rt");
-	PUT(rt, stalled_limit, "process", "rt");
-	PUT(rt, nr_crew_blocked, "process", "rt");
-	PUT(rt, nr_starting, "process", "rt");
-	PUT(rt, nr_notifying_all, "process", "rt");
-	PUT(rt, search_ns, "process", "rt");
-	PUT(rt, inboxes, "process", "rt");
 	PUT(rt, outside, "process", "rt");
 	PUT(rt, ended_word, "process", "rt");
 	PUT(rt, ended_outside, "process", "rt");
-	PUT(rt, wakes_outside, "process", "rt");
 	PUT(rt, stackless, "process", "rt");
-	PUT(rt, aside, "process", "rt");
-	PUT(rt, background, "process", "rt");
 	PUT(rt, start_lock, "process", "rt");
 }
 
@@ -226,17 +209,39 @@ static inline void put_timers(struct pl__timers *t)
 	}
 }
 
+static inline void put_group(struct pl__group *g)
+{
+	PUT(g, nr_started, "process", "group");
+	PUT(g, nr_alive, "process", "group");
+	PUT(g, target, "process", "group");
+	PUT(g, nr_idle, "process", "group");
+	PUT(g, nr_searching, "process", "group");
+	PUT(g, nr_blocked, "process", "group");
+	PUT(g, nr_seen, "process", "group");
+	PUT(g, nr_in_hook, "process", "group");
+	PUT(g, nr_stalled, "process", "group");
+	PUT(g, stalled_limit, "process", "group");
+	PUT(g, nr_crew_blocked, "process", "group");
+	PUT(g, nr_starting, "process", "group");
+	PUT(g, nr_notifying_all, "process", "group");
+	PUT(g, search_ns, "process", "group");
+	PUT(g, inboxes, "process", "group");
+	PUT(g, wakes_outside, "process", "group");
+	PUT(g, aside, "process", "group");
+	PUT(g, background, "process", "group");
+	put_lots(&g->lots);
+	put_heap(g->locations, "process", "group.locations");
+}
+
 static inline void put_owners(void)
 {
 	struct pl__rt *rt = &pl__rt;
 	uint32_t i;
 
-	for (i = 0; i < rt->cfg.max_workers; i++)
-		if (rt->workers[i])
-			put_worker(rt->workers[i]);
+	for (i = 0; i < rt->nr_started; i++)
+		put_worker(rt->workers[i]);
 	put_counts(rt);
-	put_lots(&rt->lots);
-	put_heap(rt->locations, "process", "rt.locations");
+	put_group(&rt->main);
 	put_slab(&rt->tasks, "task", "rt.tasks");
 	put_heap(rt->stacks.pools, "process", "stack_pool");
 	put_timers(rt->timers);

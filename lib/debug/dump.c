@@ -415,15 +415,24 @@ static void put_slot(struct pl__sigsafe_buf *text, const struct pl__task *at,
 
 static void put_head(struct pl__sigsafe_buf *text)
 {
+	uint64_t nr_alive = 0, nr_idle = 0, nr_stalled = 0;
+	struct pl__group *g;
+	uint32_t i;
+
+	pl__for_each_group(g, i) {
+		nr_alive += load_relaxed(&g->nr_alive);
+		nr_idle += load_relaxed(&g->nr_idle);
+		nr_stalled += load_relaxed(&g->nr_stalled);
+	}
 	pl__sigsafe_put(text, "parklot: process ");
 	pl__sigsafe_number(text, (uint64_t)getpid(), 10);
 	pl__sigsafe_put(text, ", ");
-	pl__sigsafe_number(text, load_relaxed(&pl__rt.nr_alive), 10);
+	pl__sigsafe_number(text, nr_alive, 10);
 	pl__sigsafe_put(text, " workers, ");
-	pl__sigsafe_number(text, load_relaxed(&pl__rt.nr_idle), 10);
+	pl__sigsafe_number(text, nr_idle, 10);
 	pl__sigsafe_put(text, " of them idle, ");
-	if (load_relaxed(&pl__rt.nr_stalled)) {
-		pl__sigsafe_number(text, load_relaxed(&pl__rt.nr_stalled), 10);
+	if (nr_stalled) {
+		pl__sigsafe_number(text, nr_stalled, 10);
 		pl__sigsafe_put(text, " compute for long, ");
 	}
 	pl__sigsafe_put(text, pl__rt.backend == PL_BACKEND_MODULE ? "module" :

@@ -24,7 +24,6 @@ static void stat_atfork_child(void)
 	is_draining = false;
 	store_relaxed(&pl__rt.spawned_past, 0);
 	store_relaxed(&pl__rt.ended_past, 0);
-	store_relaxed(&pl__rt.wakes_outside, 0);
 }
 
 PL_ATFORK_CHILD(stat_atfork_child);
@@ -112,14 +111,14 @@ static void add_timers(struct pl_stat *st)
 }
 
 /* Of the number of workers that are to run, by what it was changed for. */
-static void add_changes(struct pl_stat *st)
+static void add_changes(struct pl_stat *st, struct pl__group *g)
 {
-	uint64_t waits = load_relaxed(&pl__rt.nr_changes[PL__RAISED_WAITS]);
-	uint64_t stuck = load_relaxed(&pl__rt.nr_changes[PL__RAISED_STUCK]);
-	uint64_t more = load_relaxed(&pl__rt.nr_changes[PL__RAISED_TRIAL]);
-	uint64_t back = load_relaxed(&pl__rt.nr_changes[PL__RAISED_BACK]);
-	uint64_t less = load_relaxed(&pl__rt.nr_changes[PL__LOWERED_BACK]);
-	uint64_t fewer = load_relaxed(&pl__rt.nr_changes[PL__LOWERED_TRIAL]);
+	uint64_t waits = load_relaxed(&g->nr_changes[PL__RAISED_WAITS]);
+	uint64_t stuck = load_relaxed(&g->nr_changes[PL__RAISED_STUCK]);
+	uint64_t more = load_relaxed(&g->nr_changes[PL__RAISED_TRIAL]);
+	uint64_t back = load_relaxed(&g->nr_changes[PL__RAISED_BACK]);
+	uint64_t less = load_relaxed(&g->nr_changes[PL__LOWERED_BACK]);
+	uint64_t fewer = load_relaxed(&g->nr_changes[PL__LOWERED_TRIAL]);
 
 	st->active_raised += waits + stuck + more + back;
 	st->active_lowered += less + fewer;
@@ -131,23 +130,30 @@ static void add_changes(struct pl_stat *st)
 	st->lowered_trial += fewer;
 }
 
+static void add_group(struct pl_stat *st, struct pl__group *g)
+{
+	st->wakes += atomic_load(&g->wakes_outside);
+	st->wakes_empty += atomic_load(&g->lots.nr_empty);
+	st->blocks += atomic_load(&g->lots.nr_called);
+	st->set_aside += load_relaxed(&g->aside.nr_put);
+	st->spares += load_relaxed(&g->aside.nr_spares);
+	st->background_late += load_relaxed(&g->background.nr_late);
+	add_changes(st, g);
+}
+
 static void add_runtime(struct pl_stat *st)
 {
 	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
+	struct pl__group *g;
 
 	for (i = 0; i < nr; i++)
 		add_worker(st, pl__rt.workers[i]);
-	st->wakes += atomic_load(&pl__rt.wakes_outside);
-	st->wakes_empty += atomic_load(&pl__rt.lots.nr_empty);
+	pl__for_each_group(g, i)
+		add_group(st, g);
 	st->all_blocked += load_relaxed(&pl__rt.nr_all_blocked);
 	st->blocks += load_relaxed(&pl__rt.nr_blocks);
 	st->stalls += load_relaxed(&pl__rt.nr_stalls);
 	st->stalls_over += load_relaxed(&pl__rt.nr_stalls_over);
-	st->blocks += atomic_load(&pl__rt.lots.nr_called);
-	add_changes(st);
-	st->set_aside += load_relaxed(&pl__rt.aside.nr_put);
-	st->spares += load_relaxed(&pl__rt.aside.nr_spares);
-	st->background_late += load_relaxed(&pl__rt.background.nr_late);
 	st->spawns_refused += load_relaxed(&pl__rt.task_limit.nr_refused);
 	st->spawns_waited += load_relaxed(&pl__rt.task_limit.nr_waited);
 	add_timers(st);
@@ -167,10 +173,22 @@ static struct pl__ring *ring_in_use(uint32_t nr)
 	return ring;
 }
 
+static void add_gauges(struct pl_stat *st, struct pl__group *g)
+{
+	st->workers += load_relaxed(&g->nr_alive);
+	st->workers_parked += load_relaxed(&g->nr_idle);
+	st->workers_blocked += pl__nr_blocked(g);
+	st->background_ready += load_relaxed(&g->background.nr);
+	st->workers_stalled += load_relaxed(&g->nr_stalled);
+	st->workers_active += load_relaxed(&g->active);
+}
+
 static void set_gauges(struct pl_stat *st)
 {
 	uint32_t nr = load_acquire(&pl__rt.nr_started);
 	struct pl__ring *ring = ring_in_use(nr);
+	struct pl__group *g;
+	uint32_t i;
 
 	st->stacks_unguarded = pl__stacks_unguarded(&pl__rt.stacks);
 	st->stacks = atomic_load(&pl__rt.stacks.nr_out);
@@ -180,12 +198,8 @@ static void set_gauges(struct pl_stat *st)
 	if (st->io == PL_IO_URING && pl__uring_has_failed())
 		st->io = PL_IO_POLL;
 	st->wait = ring ? pl__ring_way(ring) : PL_WAIT_NONE;
-	st->workers = load_relaxed(&pl__rt.nr_alive);
-	st->workers_parked = load_relaxed(&pl__rt.nr_idle);
-	st->workers_blocked = pl__nr_blocked();
-	st->background_ready = load_relaxed(&pl__rt.background.nr);
-	st->workers_stalled = load_relaxed(&pl__rt.nr_stalled);
-	st->workers_active = load_relaxed(&pl__rt.active);
+	pl__for_each_group(g, i)
+		add_gauges(st, g);
 	st->workers_running = minus(st->workers, st->workers_parked +
 					(uint64_t)st->workers_blocked);
 }

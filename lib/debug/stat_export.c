@@ -10,6 +10,8 @@
 }
 #define RT(field, said, f) \
 	ENTRY(PL__EXPORT_RT, struct pl__rt, field, said, f)
+#define GROUP(field, said, f) \
+	ENTRY(PL__EXPORT_GROUP, struct pl__group, field, said, f)
 #define STRIPE(i) \
 	RT(outside[i].spawned, tasks_spawned, 0)
 #define STRIPES_4(i) \
@@ -19,7 +21,8 @@
 	STRIPES_4((i) + 12)
 /* Each in a sum, and by itself. */
 #define CHANGES(why, sum, said) \
-	RT(nr_changes[PL__##why], sum, 0), RT(nr_changes[PL__##why], said, 0)
+	GROUP(nr_changes[PL__##why], sum, 0), \
+	GROUP(nr_changes[PL__##why], said, 0)
 #define WORKER(field, said) \
 	ENTRY(PL__EXPORT_WORKER, struct pl__worker, stat.field, said, 0)
 #define DELAYS(field, said) \
@@ -52,8 +55,8 @@ static const struct pl__stat_export entries[] = {
 	WORKER(steals, steals),
 	WORKER(parks, parks),
 	WORKER(wakes, wakes),
-	RT(wakes_outside, wakes, 0),
-	RT(lots.nr_empty, wakes_empty, 0),
+	GROUP(wakes_outside, wakes, 0),
+	GROUP(lots.nr_empty, wakes_empty, 0),
 	WORKER(signals, signals),
 	WORKER(nosignals, nosignals),
 	BUCKET(added, timers_added),
@@ -69,29 +72,29 @@ static const struct pl__stat_export entries[] = {
 	DELAYS(io_latency, queue_delay),
 	DELAYS(spawn_latency, queue_delay),
 	RT(nr_blocks, blocks, 0),
-	RT(lots.nr_called, blocks, 0),
+	GROUP(lots.nr_called, blocks, 0),
 	RT(nr_all_blocked, all_blocked, 0),
 	RT(nr_stalls, stalls, 0),
 	RT(nr_stalls_over, stalls_over, 0),
-	RT(nr_stalled, workers_stalled, PL__EXPORT_GAUGE),
-	RT(active, workers_active, PL__EXPORT_GAUGE),
+	GROUP(nr_stalled, workers_stalled, PL__EXPORT_GAUGE),
+	GROUP(active, workers_active, PL__EXPORT_GAUGE),
 	CHANGES(RAISED_WAITS, active_raised, raised_waits),
 	CHANGES(RAISED_STUCK, active_raised, raised_stuck),
 	CHANGES(RAISED_TRIAL, active_raised, raised_trial),
 	CHANGES(RAISED_BACK, active_raised, raised_back),
 	CHANGES(LOWERED_BACK, active_lowered, lowered_back),
 	CHANGES(LOWERED_TRIAL, active_lowered, lowered_trial),
-	RT(aside.nr_put, set_aside, 0),
-	RT(aside.nr_spares, spares, 0),
-	RT(background.nr, background_ready, PL__EXPORT_GAUGE),
-	RT(background.nr_late, background_late, 0),
+	GROUP(aside.nr_put, set_aside, 0),
+	GROUP(aside.nr_spares, spares, 0),
+	GROUP(background.nr, background_ready, PL__EXPORT_GAUGE),
+	GROUP(background.nr_late, background_late, 0),
 	RT(cfg.max_tasks, max_tasks, PL__EXPORT_GAUGE),
 	RT(task_limit.nr_refused, spawns_refused, 0),
 	RT(task_limit.nr_waited, spawns_waited, 0),
 	RT(stacks.nr_out, stacks, PL__EXPORT_GAUGE),
-	RT(nr_alive, workers, PL__EXPORT_GAUGE),
-	RT(nr_idle, workers_parked, PL__EXPORT_GAUGE),
-	RT(nr_blocked, workers_blocked, PL__EXPORT_GAUGE),
+	GROUP(nr_alive, workers, PL__EXPORT_GAUGE),
+	GROUP(nr_idle, workers_parked, PL__EXPORT_GAUGE),
+	GROUP(nr_blocked, workers_blocked, PL__EXPORT_GAUGE),
 	PLACE(current),
 	PLACE(tid),
 	PLACE(tick),
@@ -120,6 +123,8 @@ struct pl__stat_export_table pl__stat_export_table __attribute__((used)) = {
 	.nr_buckets	= offsetof(struct pl__timers, nr_buckets),
 	.bucket_size	= sizeof(struct bucket),
 	.ring_kind	= offsetof(struct pl__ring, kind),
+	.groups		= offsetof(struct pl__rt, groups),
+	.nr_groups	= offsetof(struct pl__rt, nr_groups),
 };
 
 /* An Elf64_Nhdr, the owner, and the description (stat_export.h). */

@@ -22,7 +22,7 @@
 #include <stdint.h>
 
 #define PL__EXPORT_NOTE		1
-#define PL__EXPORT_VERSION	1
+#define PL__EXPORT_VERSION	2
 
 /* What an entry's offset is relative to. */
 enum pl__stat_export_where {
@@ -31,6 +31,7 @@ enum pl__stat_export_where {
 	PL__EXPORT_RING,	/* each worker's ring, if it has one */
 	PL__EXPORT_TIMERS,
 	PL__EXPORT_BUCKET,	/* each bucket of the timers */
+	PL__EXPORT_GROUP,	/* each group of workers */
 	PL__EXPORT_NR_WHERE,
 	/* in a worker; no counter, and older readers pass over it */
 	PL__EXPORT_PLACE = 256,
@@ -70,6 +71,8 @@ struct pl__stat_export_table {
 	uint32_t	nr_buckets; /* in timers, 4 bytes: number of buckets */
 	uint32_t	bucket_size;
 	uint32_t	ring_kind;	/* in a ring, 4 bytes: enum pl_io */
+	uint32_t	groups;	/* in rt: the first of pointers to groups */
+	uint32_t	nr_groups;	/* in rt, 4 bytes: number of groups */
 };
 
 /* Called at the start of the runtime. */

@@ -52,9 +52,9 @@ void pl__io_request_done(struct pl__ring_req *req, int res)
 		store_release(&r->done, 1);
 		pl__wake_by_event(&r->done, quiet);
 	} else if (pl__wait_lone_done(t)) {
-		pl__ready_event(t);
+		pl__ready_event(w, t);
 		if (!quiet)
-			pl__notify_one();
+			pl__notify_one(pl__own_group(w));
 	}
 }
 
@@ -165,7 +165,7 @@ static void io_yield(struct pl__worker *w)
 		w->is_reaping = false;
 	}
 	if (nr)
-		pl__notify_one();
+		pl__notify_one(w->group);
 	pl_yield();
 }
 

@@ -43,8 +43,9 @@ PL_ATFORK_CHILD(proxies_atfork_child);
 
 uint32_t pl__proxy_calls_max(void)
 {
-	uint32_t target = load_relaxed(&pl__rt.target);
-	uint32_t max = pl__rt.cfg.max_workers;
+	struct pl__group *g = &pl__rt.main;
+	uint32_t target = load_relaxed(&g->target);
+	uint32_t max = g->max_workers;
 	uint32_t nr = max > target ? (max - target) / 2 : 0;
 
 	return nr ? nr : 1;

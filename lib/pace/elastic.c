@@ -65,8 +65,9 @@ enum elastic_phase {
 /* A verdict against fewer, or against more. */
 enum { AGAINST_FEWER, AGAINST_MORE, NR_VERDICTS };
 
-/* W: sysmon's thread, and while no sysmon runs. */
-static struct {
+/* One of each group.  W: sysmon's thread, and while no sysmon runs. */
+static struct elastic {
+	struct pl__group	*g;
 	bool			is_on;
 	enum elastic_phase	phase;
 	uint64_t		until_ns;	/* of RESTS and SETTLES */
@@ -80,37 +81,36 @@ static struct {
 	uint64_t		content_ns;	/* a task waits so long */
 	uint64_t		held_until[NR_VERDICTS];
 	uint64_t		hold_ns[NR_VERDICTS];	/* the next one */
-} elastic;
+	struct pl__lock		lock;	/* to change the group's `active` */
+} elastics[PL__GROUPS_MAX];
 
-static struct pl__lock lock;	/* to change pl__rt.active */
-
-static uint32_t nr_active(void)
+static uint32_t nr_active(struct elastic *e)
 {
-	return load_relaxed(&pl__rt.active);
+	return load_relaxed(&e->g->active);
 }
 
 /* ---- what is seen ---- */
 
-uint32_t pl__nr_taken(void)
+uint32_t pl__nr_taken(struct pl__group *g)
 {
-	uint32_t nr = load_acquire(&pl__rt.nr_started), i, sum = 0;
+	uint32_t nr = load_acquire(&g->nr_started), i, sum = 0;
 	struct pl__worker *w;
 
 	for (i = 0; i < nr; i++) {
-		w = pl__rt.workers[i];
+		w = g->workers[i];
 		sum += load_relaxed(&w->tick) -
 		       (uint32_t)load_relaxed(&w->stat.untaken);
 	}
 	return sum;
 }
 
-static uint64_t nr_waiting(void)
+static uint64_t nr_waiting(struct elastic *e)
 {
-	uint32_t nr = load_acquire(&pl__rt.nr_started);
+	uint32_t nr = load_acquire(&e->g->nr_started);
 	uint64_t sum = 0;
 
 	while (nr)
-		sum += pl__nr_queued(pl__rt.workers[--nr]);
+		sum += pl__nr_queued(e->g->workers[--nr]);
 	return sum ? sum : 1;
 }
 
@@ -129,16 +129,16 @@ static uint64_t has_gone_on(uint64_t *clock_ns, uint64_t now_ns)
  * they waited for it; but for those that compute for long, beside which others
  * run.  To ask how long takes a file, so spares and idle workers are not asked.
  */
-static void read_clocks(struct elastic_work *m)
+static void read_clocks(struct elastic *e, struct elastic_work *m)
 {
-	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
+	uint32_t nr = load_acquire(&e->g->nr_started), i;
 	uint64_t used, lacked;
 	struct pl__worker *w;
 	int tid;
 
-	m->nr = nr_active();
+	m->nr = nr_active(e);
 	for (i = 0; i < nr; i++) {
-		w = pl__rt.workers[i];
+		w = e->g->workers[i];
 		tid = load_relaxed(&w->tid);
 		used = has_gone_on(&w->sysmon.elastic_cpu_ns,
 				   pl__tid_cpu_ns(tid));
@@ -155,45 +155,46 @@ static void read_clocks(struct elastic_work *m)
 /* ---- the number ---- */
 
 /* The crew follows; the number is never above the target. */
-static void set_active_locked(uint32_t nr, int why)
+static void set_active_locked(struct elastic *e, uint32_t nr, int why)
 {
-	uint32_t old = nr_active(), most = load_relaxed(&pl__rt.target);
+	uint32_t old = nr_active(e), most = load_relaxed(&e->g->target);
 
 	if (nr > most)
 		nr = most;
 	if (nr == old)
 		return;
-	atomic_store(&pl__rt.active, nr);
-	pl__crew_set(&pl__rt.lots, nr);
+	atomic_store(&e->g->active, nr);
+	pl__crew_set(&e->g->lots, nr);
 	PL_PROBE3(active, old, nr, why);
 }
 
-static void change_to(uint32_t nr, enum pl__elastic_why up,
+static void change_to(struct elastic *e, uint32_t nr, enum pl__elastic_why up,
 		      enum pl__elastic_why down)
 {
 	enum pl__elastic_why why;
 	uint32_t old;
 
-	pl__lock(&lock);
-	old = nr_active();
+	pl__lock(&e->lock);
+	old = nr_active(e);
 	why = nr > old ? up : down;
-	set_active_locked(nr, (int)why);
-	if (nr_active() != old)
-		counter_inc(&pl__rt.nr_changes[why]);
-	pl__unlock(&lock);
+	set_active_locked(e, nr, (int)why);
+	if (nr_active(e) != old)
+		counter_inc(&e->g->nr_changes[why]);
+	pl__unlock(&e->lock);
 	if (nr <= old)
 		return;
 	pl__full_barrier();
-	pl__notify_many(nr - old);
+	pl__notify_many(e->g, nr - old);
 }
 
 /* ---- trials ---- */
 
-static void begin(enum elastic_phase phase, uint64_t until_ns)
+static void begin(struct elastic *e, enum elastic_phase phase,
+		  uint64_t until_ns)
 {
-	elastic.phase = phase;
-	elastic.until_ns = until_ns;
-	memset(&elastic.work, 0, sizeof(elastic.work));
+	e->phase = phase;
+	e->until_ns = until_ns;
+	memset(&e->work, 0, sizeof(e->work));
 }
 
 /*
@@ -201,9 +202,9 @@ static void begin(enum elastic_phase phase, uint64_t until_ns)
  * a quota, workers use it up, and then all of them wait for the next period;
  * the more there are the sooner.  So only whole periods tell what they do.
  */
-static uint64_t measure_ns(void)
+static uint64_t measure_ns(struct elastic *e)
 {
-	uint64_t ns = load_relaxed(&pl__rt.nr_started) * EACH_NS;
+	uint64_t ns = load_relaxed(&e->g->nr_started) * EACH_NS;
 	uint64_t period = pl__rt.quota_period_ns;
 
 	if (ns < MEASURE_NS)
@@ -212,27 +213,27 @@ static uint64_t measure_ns(void)
 }
 
 /* Trials of fewer delay tasks: where they are longer they are rarer. */
-static void hold(int verdict, uint64_t now)
+static void hold(struct elastic *e, int verdict, uint64_t now)
 {
-	uint64_t ns = elastic.hold_ns[verdict], times = 1;
+	uint64_t ns = e->hold_ns[verdict], times = 1;
 
 	if (verdict == AGAINST_FEWER)
-		times = measure_ns() / MEASURE_NS;
-	elastic.held_until[verdict] = now + ns * times;
+		times = measure_ns(e) / MEASURE_NS;
+	e->held_until[verdict] = now + ns * times;
 	ns *= REST_TIMES;
-	elastic.hold_ns[verdict] = ns < REST_LAST_NS ? ns : REST_LAST_NS;
+	e->hold_ns[verdict] = ns < REST_LAST_NS ? ns : REST_LAST_NS;
 }
 
 /* Nothing was to do for a while: what comes may be another load.  All run. */
-static void forget(uint64_t now)
+static void forget(struct elastic *e, uint64_t now)
 {
-	elastic.have_fewer_won = false;
-	elastic.has_waited = false;
-	memset(elastic.held_until, 0, sizeof(elastic.held_until));
-	elastic.hold_ns[AGAINST_FEWER] = REST_FIRST_NS;
-	elastic.hold_ns[AGAINST_MORE] = MORE_FIRST_NS;
-	begin(RESTS, now + REST_FIRST_NS);
-	change_to(load_relaxed(&pl__rt.target), PL__RAISED_BACK,
+	e->have_fewer_won = false;
+	e->has_waited = false;
+	memset(e->held_until, 0, sizeof(e->held_until));
+	e->hold_ns[AGAINST_FEWER] = REST_FIRST_NS;
+	e->hold_ns[AGAINST_MORE] = MORE_FIRST_NS;
+	begin(e, RESTS, now + REST_FIRST_NS);
+	change_to(e, load_relaxed(&e->g->target), PL__RAISED_BACK,
 		  PL__LOWERED_BACK);
 }
 
@@ -334,31 +335,31 @@ static bool are_more_better(const struct elastic_work *more,
 	       (!is_cheaper(fewer, more) && waits_longer(fewer, more));
 }
 
-static bool is_trial_of_fewer(void)
+static bool is_trial_of_fewer(struct elastic *e)
 {
-	return elastic.phase >= SETTLES && nr_active() < elastic.before.nr;
+	return e->phase >= SETTLES && nr_active(e) < e->before.nr;
 }
 
-static bool is_trial_won(void)
+static bool is_trial_won(struct elastic *e)
 {
-	return is_trial_of_fewer() ?
-	       !are_more_better(&elastic.before, &elastic.work) :
-	       are_more_better(&elastic.work, &elastic.before);
+	return is_trial_of_fewer(e) ?
+	       !are_more_better(&e->before, &e->work) :
+	       are_more_better(&e->work, &e->before);
 }
 
-static void trial_end(uint64_t now, bool is_kept)
+static void trial_end(struct elastic *e, uint64_t now, bool is_kept)
 {
-	bool is_more = !is_trial_of_fewer();
+	bool is_more = !is_trial_of_fewer(e);
 
 	if (is_kept) {
-		elastic.have_fewer_won = !is_more;
-		elastic.content_ns = (uint64_t)wait_ns(&elastic.work);
-		hold(is_more ? AGAINST_FEWER : AGAINST_MORE, now);
-		begin(MEASURES, 0);
+		e->have_fewer_won = !is_more;
+		e->content_ns = (uint64_t)wait_ns(&e->work);
+		hold(e, is_more ? AGAINST_FEWER : AGAINST_MORE, now);
+		begin(e, MEASURES, 0);
 	} else {
-		hold(is_more ? AGAINST_MORE : AGAINST_FEWER, now);
-		change_to(elastic.before.nr, PL__RAISED_BACK, PL__LOWERED_BACK);
-		begin(RESTS, now + REST_FIRST_NS);
+		hold(e, is_more ? AGAINST_MORE : AGAINST_FEWER, now);
+		change_to(e, e->before.nr, PL__RAISED_BACK, PL__LOWERED_BACK);
+		begin(e, RESTS, now + REST_FIRST_NS);
 	}
 }
 
@@ -370,53 +371,53 @@ static uint32_t nr_enough(uint64_t used_ns, uint64_t ns, uint32_t percent)
 	return used_ns <= each ? 1 : (uint32_t)((used_ns + each - 1) / each);
 }
 
-static uint32_t nr_to_try(uint64_t now)
+static uint32_t nr_to_try(struct elastic *e, uint64_t now)
 {
-	uint32_t nr = nr_active(), most = load_relaxed(&pl__rt.target);
-	uint64_t used = elastic.work.used_ns, ns = elastic.work.ns;
+	uint32_t nr = nr_active(e), most = load_relaxed(&e->g->target);
+	uint64_t used = e->work.used_ns, ns = e->work.ns;
 	uint32_t enough = nr_enough(used, ns, ALL);
 
-	if (enough < nr && now >= elastic.held_until[AGAINST_FEWER])
+	if (enough < nr && now >= e->held_until[AGAINST_FEWER])
 		return enough > nr / 2 ? enough : nr / 2;
-	if (nr < most && now >= elastic.held_until[AGAINST_MORE] &&
-	    (used * 100 >= ns * nr * BUSY || wait_ns(&elastic.work) >= WAIT_NS))
+	if (nr < most && now >= e->held_until[AGAINST_MORE] &&
+	    (used * 100 >= ns * nr * BUSY || wait_ns(&e->work) >= WAIT_NS))
 		return nr < most / 2 ? 2 * nr : most;
 	return nr;
 }
 
-static void trial_begin(uint64_t now)
+static void trial_begin(struct elastic *e, uint64_t now)
 {
-	uint32_t nr = nr_to_try(now);
+	uint32_t nr = nr_to_try(e, now);
 
-	if (!elastic.work.taken || nr == nr_active()) {
-		begin(RESTS, now + REST_FIRST_NS);
+	if (!e->work.taken || nr == nr_active(e)) {
+		begin(e, RESTS, now + REST_FIRST_NS);
 		return;
 	}
-	elastic.before = elastic.work;
-	change_to(nr, PL__RAISED_TRIAL, PL__LOWERED_TRIAL);
-	begin(SETTLES, now + SETTLE_NS);
+	e->before = e->work;
+	change_to(e, nr, PL__RAISED_TRIAL, PL__LOWERED_TRIAL);
+	begin(e, SETTLES, now + SETTLE_NS);
 }
 
-static void go_on(uint64_t now)
+static void go_on(struct elastic *e, uint64_t now)
 {
-	bool is_timed = elastic.phase == RESTS || elastic.phase == SETTLES;
+	bool is_timed = e->phase == RESTS || e->phase == SETTLES;
 
-	if (is_timed ? now < elastic.until_ns : elastic.work.ns < measure_ns())
+	if (is_timed ? now < e->until_ns : e->work.ns < measure_ns(e))
 		return;
 	/* What ends now and what begins share this reading. */
-	read_clocks(&elastic.work);
-	switch (elastic.phase) {
+	read_clocks(e, &e->work);
+	switch (e->phase) {
 	case RESTS:
-		begin(MEASURES, 0);
+		begin(e, MEASURES, 0);
 		break;
 	case MEASURES:
-		trial_begin(now);
+		trial_begin(e, now);
 		break;
 	case SETTLES:
-		begin(TRIES, 0);
+		begin(e, TRIES, 0);
 		break;
 	case TRIES:
-		trial_end(now, is_trial_won());
+		trial_end(e, now, is_trial_won(e));
 		break;
 	}
 }
@@ -444,22 +445,22 @@ static bool is_stuck(struct pl__worker *w, uint64_t ns)
 	       (s->elastic_look_ns - cpu_ns) * 2 >= ns;
 }
 
-static uint32_t nr_stuck(uint64_t ns)
+static uint32_t nr_stuck(struct elastic *e, uint64_t ns)
 {
-	uint32_t nr = load_acquire(&pl__rt.nr_started), i, sum = 0;
+	uint32_t nr = load_acquire(&e->g->nr_started), i, sum = 0;
 
 	for (i = 0; i < nr; i++)
-		sum += is_stuck(pl__rt.workers[i], ns);
+		sum += is_stuck(e->g->workers[i], ns);
 	return sum;
 }
 
 /* Trials decide on fewer, unless tasks wait for too long. */
-static bool has_tried_fewer(uint64_t *longest_ns)
+static bool has_tried_fewer(struct elastic *e, uint64_t *longest_ns)
 {
-	if (is_trial_of_fewer())
-		*longest_ns = FAIL_NS + 2 * (uint64_t)wait_ns(&elastic.before);
-	else if (elastic.have_fewer_won)
-		*longest_ns = FAIL_NS + 2 * elastic.content_ns;
+	if (is_trial_of_fewer(e))
+		*longest_ns = FAIL_NS + 2 * (uint64_t)wait_ns(&e->before);
+	else if (e->have_fewer_won)
+		*longest_ns = FAIL_NS + 2 * e->content_ns;
 	else
 		return false;
 	return true;
@@ -470,11 +471,11 @@ static bool has_tried_fewer(uint64_t *longest_ns)
  * burst, all of which is run in a moment.  Where fewer were tried, by all looks
  * of a while, or of the quota's period, as workers may wait for a processor.
  */
-static bool is_wait_long(const struct elastic_look *l)
+static bool is_wait_long(struct elastic *e, const struct elastic_look *l)
 {
 	uint64_t longest_ns = WAIT_NS, taken;
-	bool has_tried = has_tried_fewer(&longest_ns), is_long, was_long;
-	struct elastic_work *m = &elastic.recent;
+	bool has_tried = has_tried_fewer(e, &longest_ns), is_long, was_long;
+	struct elastic_work *m = &e->recent;
 
 	work_add(m, l);
 	if (has_tried && (m->ns < RECENT_NS || m->ns < pl__rt.quota_period_ns))
@@ -482,115 +483,117 @@ static bool is_wait_long(const struct elastic_look *l)
 	taken = m->taken ? m->taken : 1;
 	is_long = m->waited_ns >= (double)longest_ns * (double)taken;
 	memset(m, 0, sizeof(*m));
-	was_long = elastic.has_waited;
-	elastic.has_waited = is_long;
+	was_long = e->has_waited;
+	e->has_waited = is_long;
 	return is_long && (has_tried || was_long);
 }
 
 /* More are to run: tasks wait for long, or behind one that computes. */
-static uint32_t nr_more(const struct elastic_look *l, enum pl__elastic_why *why)
+static uint32_t nr_more(struct elastic *e, const struct elastic_look *l,
+			enum pl__elastic_why *why)
 {
-	uint32_t stuck = nr_stuck(l->ns), most = (uint32_t)l->waiting;
+	uint32_t stuck = nr_stuck(e, l->ns), most = (uint32_t)l->waiting;
 
-	if (pl__is_short())
+	if (pl__is_short(e->g))
 		return 0;
 	*why = PL__RAISED_STUCK;
 	if (stuck && l->ns >= STUCK_NS)
 		return stuck;
-	if (!is_wait_long(l))
+	if (!is_wait_long(e, l))
 		return 0;
 	*why = PL__RAISED_WAITS;
-	return nr_active() < most ? nr_active() : most;
+	return nr_active(e) < most ? nr_active(e) : most;
 }
 
-static bool elastic_grow(uint64_t now, const struct elastic_look *l)
+static bool elastic_grow(struct elastic *e, uint64_t now,
+			 const struct elastic_look *l)
 {
-	uint32_t nr = nr_active(), most = load_relaxed(&pl__rt.target), more;
+	uint32_t nr = nr_active(e), most = load_relaxed(&e->g->target), more;
 	enum pl__elastic_why why;
 
 	if (nr >= most)
 		return false;
-	more = nr_more(l, &why);
+	more = nr_more(e, l, &why);
 	if (!more)
 		return false;
-	elastic.has_waited = false;
-	if (is_trial_of_fewer()) {
-		trial_end(now, false);
+	e->has_waited = false;
+	if (is_trial_of_fewer(e)) {
+		trial_end(e, now, false);
 		return true;
 	}
-	begin(RESTS, now + REST_FIRST_NS);
-	change_to(more < most - nr ? nr + more : most, why, why);
+	begin(e, RESTS, now + REST_FIRST_NS);
+	change_to(e, more < most - nr ? nr + more : most, why, why);
 	return true;
 }
 
 /* ---- for sysmon ---- */
 
-static struct elastic_look look_at_workers(uint64_t now, bool has_work)
+static struct elastic_look look_at_workers(struct elastic *e, uint64_t now,
+					   bool has_work)
 {
-	uint32_t taken = pl__nr_taken();
-	int32_t since = (int32_t)(taken - elastic.look_taken);
+	uint32_t taken = pl__nr_taken(e->g);
+	int32_t since = (int32_t)(taken - e->look_taken);
 	struct elastic_look l = {
-		.ns = now - elastic.look_ns,
-		.waiting = has_work ? nr_waiting() : 0,
+		.ns = now - e->look_ns,
+		.waiting = has_work ? nr_waiting(e) : 0,
 		.taken = since > 0 ? (uint64_t)since : 0,
 	};
 
-	elastic.look_ns = now;
-	elastic.look_taken = taken;
+	e->look_ns = now;
+	e->look_taken = taken;
 	return l;
 }
 
-bool pl__elastic_look(uint64_t now, bool has_work)
+bool pl__elastic_look(struct pl__group *g, uint64_t now, bool has_work)
 {
+	struct elastic *e = &elastics[g->index];
 	struct elastic_look l;
 
-	if (!elastic.is_on)
+	if (!e->is_on)
 		return false;
-	l = look_at_workers(now, has_work);
-	elastic.has_waited &= has_work;
+	l = look_at_workers(e, now, has_work);
+	e->has_waited &= has_work;
 	if (l.ns > GONE_NS) {
-		forget(now);
+		forget(e, now);
 		return has_work;
 	}
-	work_add(&elastic.work, &l);
-	if (has_work && elastic_grow(now, &l))
+	work_add(&e->work, &l);
+	if (has_work && elastic_grow(e, now, &l))
 		return true;
-	go_on(now);
+	go_on(e, now);
 	return false;
 }
 
-uint64_t pl__elastic_interval(uint64_t ns, bool has_work)
+uint64_t pl__elastic_interval(struct pl__group *g, uint64_t ns, bool has_work)
 {
+	struct elastic *e = &elastics[g->index];
 	uint64_t most = QUIET_NS;
 
-	if (!elastic.is_on)
+	if (!e->is_on)
 		return ns;
-	if (has_work && !elastic.have_fewer_won &&
-	    nr_active() < load_relaxed(&pl__rt.target))
+	if (has_work && !e->have_fewer_won &&
+	    nr_active(e) < load_relaxed(&g->target))
 		most = INTERVAL_NS;
-	else if (elastic.phase == MEASURES || elastic.phase == TRIES)
-		most = measure_ns() / MEASURING_LOOKS;
+	else if (e->phase == MEASURES || e->phase == TRIES)
+		most = measure_ns(e) / MEASURING_LOOKS;
 	if (most > QUIET_NS)
 		most = QUIET_NS;
 	return ns < most ? ns : most;
 }
 
-void pl__elastic_follow(void)
+void pl__elastic_follow(struct pl__group *g)
 {
-	pl__lock(&lock);
-	set_active_locked(UINT32_MAX, PL__NR_ELASTIC_WHY);
-	pl__unlock(&lock);
+	struct elastic *e = &elastics[g->index];
+
+	pl__lock(&e->lock);
+	set_active_locked(e, UINT32_MAX, PL__NR_ELASTIC_WHY);
+	pl__unlock(&e->lock);
 }
 
-void pl__elastic_start(bool is_elastic)
+void pl__elastic_start(struct pl__group *g, bool is_elastic)
 {
-	int why;
-
-	memset(&elastic, 0, sizeof(elastic));
-	memset(&lock, 0, sizeof(lock));
-	elastic.is_on = is_elastic;
-	store_relaxed(&pl__rt.active, 0);
-	pl__elastic_follow();
-	for (why = 0; why < PL__NR_ELASTIC_WHY; why++)
-		store_relaxed(&pl__rt.nr_changes[why], 0);
+	elastics[g->index] = (struct elastic){ .g = g, .is_on = is_elastic };
+	store_relaxed(&g->active, 0);
+	pl__elastic_follow(g);
+	memset(g->nr_changes, 0, sizeof(g->nr_changes));
 }

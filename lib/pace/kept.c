@@ -33,7 +33,7 @@ static __pl_noinline void keep_unwatched(struct pl__worker *w)
 
 void pl__kept_list(struct pl__worker *w, struct pl__timer *timer)
 {
-	if (!load_relaxed(&w->may_keep) || w->index >= pl__rt.nr_keepers) {
+	if (!load_relaxed(&w->may_keep) || w->number >= pl__rt.nr_keepers) {
 		pl__timer_list(pl__rt.timers, &w->timers, timer);
 		return;
 	}
@@ -49,12 +49,12 @@ void pl__kept_list(struct pl__worker *w, struct pl__timer *timer)
 static void kept_allow(struct pl__worker *w)
 {
 	store_relaxed(&w->may_keep, true);
-	pl__timers_make_room(pl__rt.timers, w->index);
+	pl__timers_make_room(pl__rt.timers, w->number);
 }
 
 uint64_t pl__kept_until(struct pl__worker *w)
 {
-	if (w->index >= pl__rt.nr_keepers)
+	if (w->number >= pl__rt.nr_keepers)
 		return PL_FOREVER;
 	kept_allow(w);
 	return pl__kept_ns(w);
@@ -69,9 +69,9 @@ static bool takes_all(struct pl__worker *w)
 
 void pl__kept_fire_slow(struct pl__worker *w)
 {
-	if (pl__timers_fire_kept(pl__rt.timers, w->index, &w->timers) &&
+	if (pl__timers_fire_kept(pl__rt.timers, w->number, &w->timers) &&
 	    !takes_all(w))
-		pl__notify_one();
+		pl__notify_one(w->group);
 }
 
 /*
@@ -81,18 +81,20 @@ void pl__kept_fire_slow(struct pl__worker *w)
 static uint32_t take_from_next(struct pl__worker *w, uint64_t *now,
 			       uint64_t late_ns)
 {
-	uint32_t nr = load_acquire(&pl__rt.nr_started), i = w->next_late + 1;
+	struct pl__group *g = w->group;
+	uint32_t nr = load_acquire(&g->nr_started), i = w->next_late + 1;
 	struct pl__worker *v;
 
 	w->next_late = i = i < nr ? i : 0;
-	v = pl__rt.workers[i];
+	v = g->workers[i];
 	if (v == w || !pl__is_keeping(v))
 		return 0;
 	if (!*now)
 		*now = pl__now_ns();
 	if (pl__kept_ns(v) > *now - late_ns)
 		return 0;
-	return pl__timers_take_kept(pl__rt.timers, i, *now, &w->timers);
+	return pl__timers_take_kept(pl__rt.timers, v->number, *now,
+				    &w->timers);
 }
 
 uint32_t pl__kept_take_late(struct pl__worker *w)
@@ -104,13 +106,13 @@ uint32_t pl__kept_take_late(struct pl__worker *w)
 
 bool pl__kept_steal(struct pl__worker *w)
 {
-	uint32_t nr = load_relaxed(&pl__rt.nr_started), i, found = 0;
+	uint32_t nr = load_relaxed(&w->group->nr_started), i, found = 0;
 	uint64_t now = 0;
 
 	for (i = 0; i < nr && !found; i++)
 		found = take_from_next(w, &now, 0);
 	if (found && !takes_all(w))
-		pl__notify_one();
+		pl__notify_one(w->group);
 	return found;
 }
 
@@ -119,15 +121,15 @@ static void tell_of(struct pl__worker *w)
 	if (load_relaxed(&w->duty) == PL__IDLE || !pl__is_keeping(w))
 		return;
 	store_relaxed(&w->may_keep, false);
-	pl__timers_tell_kept(pl__rt.timers, w->index);
+	pl__timers_tell_kept(pl__rt.timers, w->number);
 }
 
-void pl__kept_tell(void)
+void pl__kept_tell(struct pl__group *g)
 {
-	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
+	uint32_t nr = load_acquire(&g->nr_started), i;
 
 	for (i = 0; i < nr; i++)
-		tell_of(pl__rt.workers[i]);
+		tell_of(g->workers[i]);
 }
 
 static bool has_taken_a_task(struct pl__worker *w)
@@ -143,22 +145,22 @@ static void kept_look_at(struct pl__worker *w, uint64_t now)
 {
 	if (!has_taken_a_task(w) || pl__kept_ns(w) < now - LATE_NS)
 		tell_of(w);
-	else if (w->index < pl__rt.nr_keepers && !load_relaxed(&w->may_keep) &&
+	else if (w->number < pl__rt.nr_keepers && !load_relaxed(&w->may_keep) &&
 		 load_relaxed(&w->duty) == PL__RUNS)
 		kept_allow(w);
 }
 
-void pl__kept_look(void)
+void pl__kept_look(struct pl__group *g)
 {
-	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
+	uint32_t nr = load_acquire(&g->nr_started), i;
 	uint64_t now = pl__now_ns();
 
 	for (i = 0; i < nr; i++)
-		kept_look_at(pl__rt.workers[i], now);
+		kept_look_at(g->workers[i], now);
 }
 
 void pl__kept_give_up(struct pl__worker *w)
 {
 	if (pl__is_keeping(w))
-		pl__timers_tell_kept(pl__rt.timers, w->index);
+		pl__timers_tell_kept(pl__rt.timers, w->number);
 }

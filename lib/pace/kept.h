@@ -44,8 +44,8 @@ void pl__kept_list(struct pl__worker *w, struct pl__timer *timer);
 /* The earliest deadline that @w keeps, or PL_FOREVER. */
 static inline uint64_t pl__kept_ns(struct pl__worker *w)
 {
-	return w->index < pl__rt.nr_keepers ?
-	       pl__timers_kept_until(pl__rt.timers, w->index) : PL_FOREVER;
+	return w->number < pl__rt.nr_keepers ?
+	       pl__timers_kept_until(pl__rt.timers, w->number) : PL_FOREVER;
 }
 
 static inline bool pl__is_keeping(struct pl__worker *w)
@@ -73,10 +73,10 @@ uint32_t pl__kept_take_late(struct pl__worker *w);
 bool pl__kept_steal(struct pl__worker *w);
 
 /* sysmon: tells the timer thread what workers keep that are not idle. */
-void pl__kept_tell(void);
+void pl__kept_tell(struct pl__group *g);
 
 /* sysmon, once a look: the same, of those that do not come to it in time. */
-void pl__kept_look(void);
+void pl__kept_look(struct pl__group *g);
 
 /* @w, the caller, ends or is about to block, or sysmon sleeps. */
 void pl__kept_give_up(struct pl__worker *w);

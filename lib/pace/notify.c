@@ -22,34 +22,34 @@
 
 /* ---- the search ---- */
 
-static void search_began(void)
+static void search_began(struct pl__group *g)
 {
-	store_relaxed(&pl__rt.search_ns, pl__now_ns() & ~SEARCH_MOVES);
+	store_relaxed(&g->search_ns, pl__now_ns() & ~SEARCH_MOVES);
 }
 
-bool pl__search_begin(void)
+bool pl__search_begin(struct pl__group *g)
 {
 	uint32_t none = 0;
 
-	if (!atomic_compare_exchange_strong(&pl__rt.nr_searching, &none, 1))
+	if (!atomic_compare_exchange_strong(&g->nr_searching, &none, 1))
 		return false;
-	search_began();
+	search_began(g);
 	return true;
 }
 
-void pl__search_begin_more(uint32_t nr)
+void pl__search_begin_more(struct pl__group *g, uint32_t nr)
 {
-	if (!atomic_fetch_add(&pl__rt.nr_searching, nr))
-		search_began();
+	if (!atomic_fetch_add(&g->nr_searching, nr))
+		search_began(g);
 }
 
 /* See [late-a] and [left-a] in notify.h: fewer may be left. */
-void pl__search_end(uint32_t nr)
+void pl__search_end(struct pl__group *g, uint32_t nr)
 {
-	uint32_t old = load_relaxed(&pl__rt.nr_searching);
+	uint32_t old = load_relaxed(&g->nr_searching);
 
 	/* [late-b] pairs with [late-a] in search_take_over(). */
-	while (old && !atomic_compare_exchange_weak(&pl__rt.nr_searching, &old,
+	while (old && !atomic_compare_exchange_weak(&g->nr_searching, &old,
 						    old > nr ? old - nr : 0))
 		;
 	PL_INJECT("late-b");
@@ -59,35 +59,35 @@ void pl__search_end(uint32_t nr)
  * True: the search was late, and nr_searching is 0 now.  The caller notifies,
  * on behalf of all that left their tasks to the searcher.
  */
-static bool search_take_over(uint64_t now)
+static bool search_take_over(struct pl__group *g, uint64_t now)
 {
-	uint32_t nr = load_relaxed(&pl__rt.nr_searching);
+	uint32_t nr = load_relaxed(&g->nr_searching);
 
 	/* Another thread may have begun to search after @now was read. */
-	if (!nr || (int64_t)(now - load_relaxed(&pl__rt.search_ns)) <
+	if (!nr || (int64_t)(now - load_relaxed(&g->search_ns)) <
 		   (int64_t)PL__SEARCH_NS)
 		return false;
 	PL_INJECT("late-a");
 	/* [late-a] pairs with [late-b] in pl__search_end(). */
-	if (!atomic_compare_exchange_strong(&pl__rt.nr_searching, &nr, 0))
+	if (!atomic_compare_exchange_strong(&g->nr_searching, &nr, 0))
 		return false;
 	pl__full_barrier();
 	atomic_fetch_add(&pl__rt.nr_late_searches, 1);
 	return true;
 }
 
-void pl__search_check(uint64_t now)
+void pl__search_check(struct pl__group *g, uint64_t now)
 {
-	if (search_take_over(now) || load_relaxed(&pl__rt.is_search_left))
-		pl__notify_if_work();
+	if (search_take_over(g, now) || load_relaxed(&g->is_search_left))
+		pl__notify_if_work(g);
 }
 
 /* False: the search was late, and sysmon sleeps, or there is none. */
-static __pl_noinline bool is_left_to_searcher(void)
+static __pl_noinline bool is_left_to_searcher(struct pl__group *g)
 {
 	return (pl__rt.has_sysmon &&
 		load_relaxed(&pl__rt.sysmon) != PL__SYSMON_ASLEEP) ||
-	       !search_take_over(pl__now_ns());
+	       !search_take_over(g, pl__now_ns());
 }
 
 /*
@@ -96,13 +96,13 @@ static __pl_noinline bool is_left_to_searcher(void)
  * search_ns count how often it was moved.  Another thread may have begun to
  * search after @now was read.
  */
-static void search_goes_on(uint64_t now)
+static void search_goes_on(struct pl__group *g, uint64_t now)
 {
-	uint64_t old = load_relaxed(&pl__rt.search_ns);
+	uint64_t old = load_relaxed(&g->search_ns);
 
 	if ((int64_t)(now - old) >= (int64_t)PL__SEARCH_NS / 2 &&
 	    (old & SEARCH_MOVES) != SEARCH_MOVES)
-		atomic_compare_exchange_strong(&pl__rt.search_ns, &old,
+		atomic_compare_exchange_strong(&g->search_ns, &old,
 					       (now & ~SEARCH_MOVES) |
 					       ((old & SEARCH_MOVES) + 1));
 }
@@ -120,68 +120,71 @@ static void search_goes_on(uint64_t now)
  */
 void pl__stop_searching(struct pl__worker *w)
 {
+	struct pl__group *g = w->group;
+
 	w->is_searching = false;
 	w->has_left_half = false;
 	/* [search-a] pairs with [search-b] in pl__notify_one(). */
-	pl__search_end(1);
-	if (unlikely(load_relaxed(&pl__rt.nr_searching)))
-		search_goes_on(pl__now_ns());
+	pl__search_end(g, 1);
+	if (unlikely(load_relaxed(&g->nr_searching)))
+		search_goes_on(g, pl__now_ns());
 	pl__full_barrier();
 	PL_INJECT("search-a");
 }
 
 void pl__search_take_left_slow(struct pl__worker *w)
 {
-	if (atomic_exchange(&pl__rt.is_search_left, false) && !w->is_searching)
-		w->is_searching = pl__search_begin();
+	if (atomic_exchange(&w->group->is_search_left, false) &&
+	    !w->is_searching)
+		w->is_searching = pl__search_begin(w->group);
 }
 
 /* ---- spares for tasks that are set aside ---- */
 
-uint32_t pl__nr_arriving(void)
+uint32_t pl__nr_arriving(struct pl__group *g)
 {
-	uint32_t nr = load_relaxed(&pl__rt.nr_starting);
-	uint32_t in_hook = load_relaxed(&pl__rt.nr_in_hook);
+	uint32_t nr = load_relaxed(&g->nr_starting);
+	uint32_t in_hook = load_relaxed(&g->nr_in_hook);
 
 	return nr > in_hook ? nr - in_hook : 0;
 }
 
-static uint32_t aside_nr_awaited(void)
+static uint32_t aside_nr_awaited(struct pl__group *g)
 {
-	return load_relaxed(&pl__rt.nr_searching) +
-	       load_relaxed(&pl__rt.nr_starting);
+	return load_relaxed(&g->nr_searching) +
+	       load_relaxed(&g->nr_starting);
 }
 
 /* No other is started for those in their hook, but an idle one is woken. */
-static uint32_t aside_nr_due(void)
+static uint32_t aside_nr_due(struct pl__group *g)
 {
-	return load_relaxed(&pl__rt.nr_searching) + pl__nr_arriving();
+	return load_relaxed(&g->nr_searching) + pl__nr_arriving(g);
 }
 
 /*
  * A start takes a processor; more of them at a time only delay each other, and
  * the tasks that events made ready.
  */
-uint32_t pl__nr_may_start(void)
+uint32_t pl__nr_may_start(struct pl__group *g)
 {
-	uint32_t nr = load_relaxed(&pl__rt.nr_starting), most;
+	uint32_t nr = load_relaxed(&g->nr_starting), most;
 
 	most = pl__rt.nr_cpus < PL__ASIDE_STARTERS ? pl__rt.nr_cpus :
 						     PL__ASIDE_STARTERS;
 	return nr < most ? most - nr : 0;
 }
 
-bool pl__is_spare_due(void)
+bool pl__is_spare_due(struct pl__group *g)
 {
-	return pl__aside_nr() > aside_nr_awaited() && pl__nr_may_start();
+	return pl__aside_nr(g) > aside_nr_awaited(g) && pl__nr_may_start(g);
 }
 
-static void start_spares(void)
+static void start_spares(struct pl__group *g)
 {
-	while (pl__is_spare_due())
-		if (pl__worker_start_spare()) {
+	while (pl__is_spare_due(g))
+		if (pl__worker_start_spare(g)) {
 			/* It tells if no spare is ever through. */
-			pl__sysmon_notify();
+			pl__sysmon_notify(g);
 			break;
 		}
 }
@@ -193,17 +196,26 @@ static void start_spares(void)
  * blocked in the crew at this moment does not matter; to read it costs a look
  * at a cache line for each processor, at every spawn.
  */
-static bool is_notify_due(void)
+static bool is_notify_due(struct pl__group *g)
 {
-	return load_relaxed(&pl__rt.nr_idle) ? pl__is_short() :
-					       pl__is_start_due();
+	return load_relaxed(&g->nr_idle) ? pl__is_short(g) :
+					       pl__is_start_due(g);
+}
+
+/* The caller, if it is a worker of @g. */
+static struct pl__worker *self_in(struct pl__group *g)
+{
+	struct pl__worker *w = pl__self();
+
+	return w && w->group == g ? w : NULL;
 }
 
 /* Returns how many of @nr it has woken. */
-static uint32_t notify_lot(struct pl__worker *w, uint32_t nr)
+static uint32_t notify_lot(struct pl__group *g, struct pl__worker *w,
+			   uint32_t nr)
 {
-	uint32_t lot = w ? w->lot : pl__self_number() % pl__rt.cfg.nr_lots;
-	uint32_t woken = pl__lots_signal(&pl__rt.lots, lot, nr);
+	uint32_t lot = w ? w->lot : pl__self_number() % g->lots.nr;
+	uint32_t woken = pl__lots_signal(&g->lots, lot, nr);
 
 	if (!woken)
 		return 0;
@@ -211,7 +223,7 @@ static uint32_t notify_lot(struct pl__worker *w, uint32_t nr)
 	if (w)
 		counter_add(&w->stat.wakes, woken);
 	else
-		atomic_fetch_add(&pl__rt.wakes_outside, woken);
+		atomic_fetch_add(&g->wakes_outside, woken);
 	return woken;
 }
 
@@ -221,12 +233,12 @@ static uint32_t notify_lot(struct pl__worker *w, uint32_t nr)
  * woken.  False: no worker counts as idle any more, so the caller has to notify
  * again.
  */
-static bool search_leave(struct pl__worker *w)
+static bool search_leave(struct pl__group *g, struct pl__worker *w)
 {
 	/* [left-a] pairs with [left-b] in pl__search_take_left(). */
-	atomic_store(&pl__rt.is_search_left, true);
+	atomic_store(&g->is_search_left, true);
 	PL_INJECT("left-a");
-	return notify_lot(w, 1) || atomic_load(&pl__rt.nr_idle);
+	return notify_lot(g, w, 1) || atomic_load(&g->nr_idle);
 }
 
 /*
@@ -234,17 +246,17 @@ static bool search_leave(struct pl__worker *w)
  * moment.  Another submitter may have left its task to this one meanwhile,
  * which counted as the searcher; so recheck.
  */
-static bool must_notify_again(uint32_t idle, int ret)
+static bool must_notify_again(struct pl__group *g, uint32_t idle, int ret)
 {
-	return (idle || load_relaxed(&pl__rt.nr_idle) ||
-		(ret == -EBUSY && pl__is_start_due())) &&
-	       is_notify_due() && pl__work_anywhere();
+	return (idle || load_relaxed(&g->nr_idle) ||
+		(ret == -EBUSY && pl__is_start_due(g))) &&
+	       is_notify_due(g) && pl__work_anywhere(g);
 }
 
 /* Others may have left such tasks to the caller, too, and idle workers park. */
-static bool must_wake_spare(void)
+static bool must_wake_spare(struct pl__group *g)
 {
-	return unlikely(pl__aside_nr()) && load_relaxed(&pl__rt.nr_idle);
+	return unlikely(pl__aside_nr(g)) && load_relaxed(&g->nr_idle);
 }
 
 /*
@@ -255,35 +267,35 @@ static bool must_wake_spare(void)
  * for long; so after a few tries the search is left to that.  A start that
  * failed for want of memory is not retried here.
  */
-static __pl_noinline void notify_slow(struct pl__worker *w)
+static __pl_noinline void notify_slow(struct pl__group *g, struct pl__worker *w)
 {
 	uint32_t idle, nr_tries = 0;
 	int ret;
 
 	/* A worker that counts as blocked may compute by now. */
-	if (load_relaxed(&pl__rt.nr_seen))
-		pl__sysmon_notify();
+	if (load_relaxed(&g->nr_seen))
+		pl__sysmon_notify(g);
 	do {
-		if (!pl__search_begin())
+		if (!pl__search_begin(g))
 			return;
 		PL_INJECT("search-b");
-		idle = load_relaxed(&pl__rt.nr_idle);
+		idle = load_relaxed(&g->nr_idle);
 		if (idle)
-			ret = notify_lot(w, 1) ? 0 : -EAGAIN;
+			ret = notify_lot(g, w, 1) ? 0 : -EAGAIN;
 		else
-			ret = pl__worker_start(true);
+			ret = pl__worker_start(g, true);
 		if (!ret)
 			return;
-		pl__search_end(1);
+		pl__search_end(g, 1);
 		pl__full_barrier();
-	} while (((must_notify_again(idle, ret) || must_wake_spare()) &&
-		  (++nr_tries < NOTIFY_TRIES || !search_leave(w))) ||
-		 (pl__sysmon_notify() && is_notify_due()));
-	if (unlikely(pl__aside_nr()))
-		start_spares();
+	} while (((must_notify_again(g, idle, ret) || must_wake_spare(g)) &&
+		  (++nr_tries < NOTIFY_TRIES || !search_leave(g, w))) ||
+		 (pl__sysmon_notify(g) && is_notify_due(g)));
+	if (unlikely(pl__aside_nr(g)))
+		start_spares(g);
 }
 
-void pl__notify_one(void)
+void pl__notify_one(struct pl__group *g)
 {
 	/*
 	 * [idle-b] pairs with [idle-a], [search-b] with [search-a]; [idle-b]
@@ -291,113 +303,113 @@ void pl__notify_one(void)
 	 */
 	pl__full_barrier();
 	PL_INJECT("idle-b");
-	if (load_relaxed(&pl__rt.nr_searching) && is_left_to_searcher())
+	if (load_relaxed(&g->nr_searching) && is_left_to_searcher(g))
 		return;
-	if (is_notify_due() || (pl__sysmon_notify() && is_notify_due()))
-		notify_slow(pl__self());
+	if (is_notify_due(g) || (pl__sysmon_notify(g) && is_notify_due(g)))
+		notify_slow(g, self_in(g));
 }
 
-void pl__wake_idle(struct pl__worker *w, uint32_t nr)
+void pl__wake_idle(struct pl__group *g, struct pl__worker *w, uint32_t nr)
 {
-	uint32_t idle = load_relaxed(&pl__rt.nr_idle), woken;
+	uint32_t idle = load_relaxed(&g->nr_idle), woken;
 
 	if (nr > idle)
 		nr = idle;
 	if (!nr)
 		return;
-	pl__search_begin_more(nr);
-	woken = notify_lot(w, nr);
+	pl__search_begin_more(g, nr);
+	woken = notify_lot(g, w, nr);
 	if (woken == nr)
 		return;
 	/* [search-a] pairs with [search-b] in pl__notify_one(). */
-	pl__search_end(nr - woken);
+	pl__search_end(g, nr - woken);
 	pl__full_barrier();
-	if (pl__work_anywhere())
-		pl__notify_one();
-	if (must_wake_spare())
-		notify_slow(w);
+	if (pl__work_anywhere(g))
+		pl__notify_one(g);
+	if (must_wake_spare(g))
+		notify_slow(g, w);
 }
 
 /* How many idle workers may run; those that search run soon. */
-static uint32_t nr_missing(void)
+static uint32_t nr_missing(struct pl__group *g)
 {
-	uint32_t others = load_relaxed(&pl__rt.active) + pl__nr_not_running();
-	uint32_t nr = load_relaxed(&pl__rt.nr_alive) +
-		      load_relaxed(&pl__rt.nr_searching);
+	uint32_t others = load_relaxed(&g->active) + pl__nr_not_running(g);
+	uint32_t nr = load_relaxed(&g->nr_alive) +
+		      load_relaxed(&g->nr_searching);
 
 	return others > nr ? others - nr : 0;
 }
 
-static __pl_noinline void notify_several(uint32_t nr)
+static __pl_noinline void notify_several(struct pl__group *g, uint32_t nr)
 {
 	uint32_t missing;
 
 	/* [idle-b] pairs with [idle-a]: for nr_idle. */
 	pl__full_barrier();
 	PL_INJECT("idle-b");
-	missing = load_relaxed(&pl__rt.nr_idle) ? nr_missing() : 0;
-	pl__wake_idle(pl__self(), nr < missing ? nr : missing);
+	missing = load_relaxed(&g->nr_idle) ? nr_missing(g) : 0;
+	pl__wake_idle(g, self_in(g), nr < missing ? nr : missing);
 }
 
-void pl__notify_many(uint32_t nr)
+void pl__notify_many(struct pl__group *g, uint32_t nr)
 {
 	if (nr > 1)
-		notify_several(nr);
-	pl__notify_one();
+		notify_several(g, nr);
+	pl__notify_one(g);
 }
 
-void pl__notify_if_work(void)
+void pl__notify_if_work(struct pl__group *g)
 {
-	if (!pl__work_anywhere())
+	if (!pl__work_anywhere(g))
 		return;
-	pl__notify_one();
-	if (unlikely(pl__aside_nr()))
-		pl__aside_notify(pl__self());
+	pl__notify_one(g);
+	if (unlikely(pl__aside_nr(g)))
+		pl__aside_notify(g, self_in(g));
 }
 
 /* Workers that are to search will run, too; those that compute do. */
-static bool has_cpus_for(uint32_t nr)
+static bool has_cpus_for(struct pl__group *g, uint32_t nr)
 {
-	return pl__nr_running() + load_relaxed(&pl__rt.nr_stalled) +
-	       load_relaxed(&pl__rt.nr_searching) + nr <= pl__rt.nr_cpus;
+	return pl__nr_running(g) + load_relaxed(&g->nr_stalled) +
+	       load_relaxed(&g->nr_searching) + nr <= pl__rt.nr_cpus;
 }
 
-void pl__notify_found(size_t nr)
+void pl__notify_found(struct pl__group *g, size_t nr)
 {
-	if (nr >= FAN && load_relaxed(&pl__rt.nr_idle) >= FAN &&
-	    nr_missing() >= FAN && has_cpus_for(FAN))
-		notify_several(FAN);
-	pl__notify_if_work();
+	if (nr >= FAN && load_relaxed(&g->nr_idle) >= FAN &&
+	    nr_missing(g) >= FAN && has_cpus_for(g, FAN))
+		notify_several(g, FAN);
+	pl__notify_if_work(g);
 }
 
 /* Counts all in nr_searching first: the first to search leaves the rest. */
-static void start_several(uint32_t nr)
+static void start_several(struct pl__group *g, uint32_t nr)
 {
-	uint32_t most = pl__nr_may_start(), i;
+	uint32_t most = pl__nr_may_start(g), i;
 
 	if (nr > most)
 		nr = most;
-	if (!nr || !pl__is_start_due())
+	if (!nr || !pl__is_start_due(g))
 		return;
-	pl__search_begin_more(nr);
-	for (i = 0; i < nr && !pl__worker_start(true); i++)
+	pl__search_begin_more(g, nr);
+	for (i = 0; i < nr && !pl__worker_start(g, true); i++)
 		;
 	/* The caller looks in every queue afterwards. */
-	pl__search_end(nr - i);
+	pl__search_end(g, nr - i);
 	pl__full_barrier();
 }
 
-void pl__notify_missing(void)
+void pl__notify_missing(struct pl__group *g)
 {
-	uint32_t nr = pl__nr_ready(), searching;
+	uint32_t nr = pl__nr_ready(g), searching;
 
 	if (nr > 1)
-		notify_several(nr);
-	searching = load_relaxed(&pl__rt.nr_searching);
-	if (nr > 1 && nr > searching && !load_relaxed(&pl__rt.nr_idle))
-		start_several(nr - searching);
+		notify_several(g, nr);
+	searching = load_relaxed(&g->nr_searching);
+	if (nr > 1 && nr > searching && !load_relaxed(&g->nr_idle))
+		start_several(g, nr - searching);
 	pl__full_barrier();
-	pl__notify_if_work();
+	pl__notify_if_work(g);
 }
 
 /*
@@ -405,36 +417,36 @@ void pl__notify_missing(void)
  * have left their tasks to this one, too.  No worker parks meanwhile: otherwise
  * some would be woken twice, and others not at all.
  */
-void pl__notify_all(void)
+void pl__notify_all(struct pl__group *g)
 {
-	uint32_t nr = load_acquire(&pl__rt.nr_started);
+	uint32_t nr = load_acquire(&g->nr_started);
 
-	atomic_fetch_add(&pl__rt.nr_notifying_all, 1);
-	pl__search_begin_more(nr);
-	nr -= pl__lots_signal(&pl__rt.lots, 0, nr);
-	pl__search_end(nr);
-	atomic_fetch_sub(&pl__rt.nr_notifying_all, 1);
+	atomic_fetch_add(&g->nr_notifying_all, 1);
+	pl__search_begin_more(g, nr);
+	nr -= pl__lots_signal(&g->lots, 0, nr);
+	pl__search_end(g, nr);
+	atomic_fetch_sub(&g->nr_notifying_all, 1);
 	pl__full_barrier();
-	pl__notify_if_work();
+	pl__notify_if_work(g);
 }
 
-void pl__aside_notify(struct pl__worker *w)
+void pl__aside_notify(struct pl__group *g, struct pl__worker *w)
 {
 	uint32_t nr, due;
 
 	/* [aside-b] pairs with [aside-a] in worker.c, worker.c. */
 	pl__full_barrier();
 	PL_INJECT("aside-b");
-	nr = pl__aside_nr();
-	due = aside_nr_due();
+	nr = pl__aside_nr(g);
+	due = aside_nr_due(g);
 	if (nr > due)
-		pl__wake_idle(w, nr - due);
-	start_spares();
+		pl__wake_idle(g, w, nr - due);
+	start_spares(g);
 }
 
 bool pl__aside_is_left(struct pl__worker *w)
 {
-	return pl__stands_in_last(w) && aside_nr_due();
+	return pl__stands_in_last(w) && aside_nr_due(w->group);
 }
 
 static struct {
@@ -461,14 +473,17 @@ uint32_t pl__sysmon_set_state(uint32_t word)
  */
 void pl__crew_publish_backlog(void)
 {
-	uint32_t word;
+	struct pl__group *g;
+	uint32_t word, i;
 
-	if (!pl__rt.lots.nr_members)
+	if (!pl__rt.main.lots.nr_members)
 		return;
 	do {
 		word = atomic_load(&pl__rt.sysmon);
 		PL_INJECT("backlog");
-		pl__crew_set_backlog(&pl__rt.lots, word == PL__SYSMON_AWAKE);
+		pl__for_each_group(g, i)
+			pl__crew_set_backlog(&g->lots,
+					     word == PL__SYSMON_AWAKE);
 	} while (atomic_load(&pl__rt.sysmon) != word);
 }
 
@@ -544,15 +559,15 @@ static uint32_t sysmon_wake(void)
 	return old;
 }
 
-bool pl__sysmon_notify_slow(void)
+bool pl__sysmon_notify_slow(struct pl__group *g)
 {
 	uint32_t old;
 
 	/* Another worker may have taken what was queued. */
-	if (!pl__work_anywhere())
+	if (!pl__work_anywhere(g))
 		return false;
 	old = sysmon_wake();
-	return pl__rt.lots.nr_members &&
+	return g->lots.nr_members &&
 	       (old == PL__SYSMON_NO_BACKLOG || old == PL__SYSMON_ASLEEP);
 }
 
@@ -562,11 +577,11 @@ void pl__sysmon_kick(void)
 		pl__sysmon_end_sleep();
 }
 
-bool pl__sysmon_clear_backlog(void)
+bool pl__sysmon_clear_backlog(struct pl__group *g)
 {
 	uint32_t awake = PL__SYSMON_AWAKE;
 
-	if (!pl__rt.lots.nr_members)
+	if (!g->lots.nr_members)
 		return false;
 	if (load_relaxed(&pl__rt.sysmon) != awake ||
 	    !atomic_compare_exchange_strong(&pl__rt.sysmon, &awake,
@@ -576,9 +591,9 @@ bool pl__sysmon_clear_backlog(void)
 	PL_INJECT("backlog-a");
 	pl__crew_publish_backlog();
 	pl__full_barrier();
-	if (!pl__work_anywhere())
+	if (!pl__work_in_any())
 		return false;
 	/* Sysmon may have gone to sleep before the task was queued. */
 	sysmon_wake();
-	return true;
+	return pl__work_anywhere(g);
 }

@@ -78,16 +78,16 @@
 #define PL__ASIDE_STARTERS	4
 
 /* The caller is about to search or to wake a searcher; false: there is one. */
-bool pl__search_begin(void);
+bool pl__search_begin(struct pl__group *g);
 
 /* As many workers as @nr are about to search, whether or not others do. */
-void pl__search_begin_more(uint32_t nr);
+void pl__search_begin_more(struct pl__group *g, uint32_t nr);
 
 /*
  * As many as @nr that are counted do not search any more.  The caller issues a
  * full barrier and looks in every queue afterwards.
  */
-void pl__search_end(uint32_t nr);
+void pl__search_end(struct pl__group *g, uint32_t nr);
 
 /* @w counts as idle no more: it searches, if a search was left to it. */
 void pl__search_take_left_slow(struct pl__worker *w);
@@ -95,7 +95,7 @@ static inline void pl__search_take_left(struct pl__worker *w)
 {
 	PL_INJECT("left-b");
 	/* [left-b] pairs with [left-a] in search_leave(). */
-	if (unlikely(atomic_load(&pl__rt.is_search_left)))
+	if (unlikely(atomic_load(&w->group->is_search_left)))
 		pl__search_take_left_slow(w);
 }
 
@@ -103,16 +103,16 @@ static inline void pl__search_take_left(struct pl__worker *w)
  * sysmon: tasks wait; notifies if those that are to search are late, or a
  * search was left to a worker that is idle still.
  */
-void pl__search_check(uint64_t now);
+void pl__search_check(struct pl__group *g, uint64_t now);
 
-/* Called after tasks were queued: notifies a worker, if too few run. */
-void pl__notify_one(void);
+/* Called after tasks of @g were queued: notifies a worker, if too few run. */
+void pl__notify_one(struct pl__group *g);
 
 /*
- * Called after @nr tasks were queued: wakes as many idle workers at once, if so
- * few run.  Others, such as have no thread yet, are notified one by one.
+ * Called after @nr tasks of @g were queued: wakes as many idle workers at once,
+ * if so few run.  Others, such as have no thread yet, are notified one by one.
  */
-void pl__notify_many(uint32_t nr);
+void pl__notify_many(struct pl__group *g, uint32_t nr);
 
 /*
  * Called by a worker that found a task and has stopped searching: notifies for
@@ -121,45 +121,45 @@ void pl__notify_many(uint32_t nr);
  * after the other.  While that goes on the number of searchers may not fall to
  * 0, so that a search may be taken over before it has lasted PL__SEARCH_NS.
  */
-void pl__notify_found(size_t nr);
+void pl__notify_found(struct pl__group *g, size_t nr);
 
 /*
  * @w, the caller or NULL, wakes up to @nr idle workers, each of which counts in
  * nr_searching, and looks in every queue when it stops searching.
  */
 struct pl__worker;
-void pl__wake_idle(struct pl__worker *w, uint32_t nr);
+void pl__wake_idle(struct pl__group *g, struct pl__worker *w, uint32_t nr);
 
 /*
  * Notifies if any task waits: others may have left more to the caller than it
  * takes.
  */
-void pl__notify_if_work(void);
+void pl__notify_if_work(struct pl__group *g);
 
 /*
  * sysmon: several more workers may have to run.  Wakes as many idle ones at
  * once as are missing and as there are ready tasks; where none is idle it
  * starts some, each of which searches.
  */
-void pl__notify_missing(void);
+void pl__notify_missing(struct pl__group *g);
 
 /* The caller stops searching; it has to look in every queue afterwards. */
 void pl__stop_searching(struct pl__worker *w);
 
 /* Wakes all parked workers; each looks for a task, and parks again. */
-void pl__notify_all(void);
+void pl__notify_all(struct pl__group *g);
 
 /* How many more workers may start at a time now. */
-uint32_t pl__nr_may_start(void);
+uint32_t pl__nr_may_start(struct pl__group *g);
 
 /* Workers that start and are not in their hook, which may take long. */
-uint32_t pl__nr_arriving(void);
+uint32_t pl__nr_arriving(struct pl__group *g);
 
 /* A task that is set aside is left to no worker, and one may start. */
-bool pl__is_spare_due(void);
+bool pl__is_spare_due(struct pl__group *g);
 
 /* Wakes or starts spares for tasks that are set aside, see run.h. */
-void pl__aside_notify(struct pl__worker *w);
+void pl__aside_notify(struct pl__group *g, struct pl__worker *w);
 
 /*
  * @w, the caller, leaves what is set aside to those that were woken or started
@@ -191,7 +191,7 @@ bool pl__aside_is_left(struct pl__worker *w);
  * The slow path of pl__sysmon_notify(); true: recheck, as the crew had not
  * counted blocked workers yet.
  */
-bool pl__sysmon_notify_slow(void);
+bool pl__sysmon_notify_slow(struct pl__group *g);
 
 /* Makes sysmon look at the workers, though no task waits. */
 void pl__sysmon_kick(void);
@@ -200,17 +200,17 @@ void pl__sysmon_kick(void);
  * A worker that parks for want of work clears the backlog; true: now there is
  * work.
  */
-bool pl__sysmon_clear_backlog(void);
+bool pl__sysmon_clear_backlog(struct pl__group *g);
 
 /*
  * The submitter has queued tasks, issued a full barrier, and counted enough
  * running workers.  Wakes sysmon; true: count them again.
  */
-static inline bool pl__sysmon_notify(void)
+static inline bool pl__sysmon_notify(struct pl__group *g)
 {
 	/* [sysmon-b] pairs with [sysmon-a], [backlog-b] with [backlog-a]. */
 	return unlikely(load_relaxed(&pl__rt.sysmon) != PL__SYSMON_AWAKE) &&
-	       pl__sysmon_notify_slow();
+	       pl__sysmon_notify_slow(g);
 }
 
 /*

@@ -71,21 +71,22 @@ static const struct {
 };
 
 /* @by: 1 or -1. */
-static __pl_always_inline void count(uint32_t duty, uint32_t by)
+static __pl_always_inline void count(struct pl__group *g, uint32_t duty,
+				     uint32_t by)
 {
 	/* Who reads both counters of the hook holds this lock. */
 	if (duty == HOOK) {
 		pl__lock(&pl__rt.start_lock);
-		atomic_fetch_add(&pl__rt.nr_in_hook, by);
+		atomic_fetch_add(&g->nr_in_hook, by);
 	}
 	if (counted[duty].is_stalled)
-		atomic_fetch_add(&pl__rt.nr_stalled, by);
+		atomic_fetch_add(&g->nr_stalled, by);
 	if (counted[duty].is_blocked)
-		atomic_fetch_add(&pl__rt.nr_blocked, by);
+		atomic_fetch_add(&g->nr_blocked, by);
 	if (counted[duty].is_seen)
-		atomic_fetch_add(&pl__rt.nr_seen, by);
+		atomic_fetch_add(&g->nr_seen, by);
 	if (counted[duty].is_idle)
-		atomic_fetch_add(&pl__rt.nr_idle, by);
+		atomic_fetch_add(&g->nr_idle, by);
 	if (duty == HOOK)
 		pl__unlock(&pl__rt.start_lock);
 }
@@ -113,16 +114,16 @@ static __pl_always_inline bool duty_change(struct pl__worker *w, uint32_t from,
 	if (is_changed && is_idle)
 		crew_set_idle(w, true);
 	if (!is_counted)
-		count(to, 1);
+		count(w->group, to, 1);
 	PL_INJECT("duty-a");
 	/* [duty-a] pairs with [duty-b] below: counted before it is marked. */
 	if (!atomic_compare_exchange_strong(&w->duty, &was, to)) {
 		if (!is_counted)
-			count(to, -1U);
+			count(w->group, to, -1U);
 		return false;
 	}
 	/* [duty-b] pairs with [duty-a]: who takes a mark back lowers it. */
-	count(from, -1U);
+	count(w->group, from, -1U);
 	if (is_changed && !is_idle)
 		crew_set_idle(w, false);
 	return true;
@@ -154,7 +155,7 @@ static __pl_noinline uint32_t duty_slow(struct pl__worker *w,
 	}
 	/* Who lets another compute looks itself; an end holds start_lock. */
 	if (was_stalled && event != PL__LETS_COMPUTE && event != PL__ENDS)
-		pl__relief_recheck();
+		pl__relief_recheck(w->group);
 	return is_done ? from : PL__NR_DUTIES;
 }
 
@@ -189,7 +190,7 @@ bool pl__spare_lets_compute(struct pl__worker *w)
 {
 	if (!pl__is_stalled(w))
 		return false;
-	pl__aside_renew_compute();
+	pl__aside_renew_compute(w->group);
 	pl__duty(w, PL__LETS_COMPUTE);
 	/* [relief-a] pairs with [relief-b] in pl__nr_may_compute(). */
 	pl__full_barrier();
@@ -215,12 +216,13 @@ void pl__worker_stands_in(struct pl__worker *w)
  * Were the first to look the one that leaves, connections that two workers
  * share would go to and fro, and never gather at one of them.
  */
-bool pl__is_above_active(uint32_t index)
+bool pl__is_above_active(struct pl__worker *w)
 {
-	uint32_t active = load_relaxed(&pl__rt.active), nr = 0, i;
+	struct pl__group *g = w->group;
+	uint32_t active = load_relaxed(&g->active), nr = 0, i;
 
-	for (i = 0; i < index && nr < active; i++)
-		nr += pl__is_running(pl__rt.workers[i]);
+	for (i = 0; i < w->index && nr < active; i++)
+		nr += pl__is_running(g->workers[i]);
 	return nr >= active;
 }
 
@@ -229,48 +231,41 @@ bool pl__is_above_active(uint32_t index)
 #define MANY		4	/* times the target: told */
 #define WAIT_MOST	16	/* times stall_ns: between two raises */
 
-/* W: sysmon's thread, and while no sysmon runs. */
-static struct {
-	uint64_t		since_ns; /* the limit is too low since; or 0 */
-	uint64_t		wait_ns;  /* before the limit is raised */
-	bool			has_printed;
-} relief;
-
-void pl__relief_recheck(void)
+void pl__relief_recheck(struct pl__group *g)
 {
 	/* [relief-a] pairs with [relief-b] in pl__nr_may_compute(). */
 	pl__full_barrier();
 	PL_INJECT("relief-a");
-	if (pl__nr_may_compute())
-		pl__notify_if_work();
+	if (pl__nr_may_compute(g))
+		pl__notify_if_work(g);
 }
 
 /* As many as can compute at a time. */
-static uint32_t limit_first(void)
+static uint32_t limit_first(struct pl__group *g)
 {
-	uint32_t target = load_relaxed(&pl__rt.target);
+	uint32_t target = load_relaxed(&g->target);
 
 	return target < pl__rt.nr_cpus ? target : pl__rt.nr_cpus;
 }
 
-static void relief_limit_reset(void)
+static void relief_limit_reset(struct pl__group *g)
 {
-	store_relaxed(&pl__rt.stalled_limit, limit_first());
-	relief.wait_ns = 2 * pl__rt.stall_ns;
-	relief.since_ns = 0;
+	store_relaxed(&g->stalled_limit, limit_first(g));
+	g->relief.wait_ns = 2 * pl__rt.stall_ns;
+	g->relief.since_ns = 0;
 }
 
 /* Fewer are stalled than at first, which may have been raised. */
-static void relief_limit_lift(void)
+static void relief_limit_lift(struct pl__group *g)
 {
-	uint32_t before = load_relaxed(&pl__rt.stalled_limit);
+	uint32_t before = load_relaxed(&g->stalled_limit);
 
-	relief_limit_reset();
-	if (load_relaxed(&pl__rt.stalled_limit) > before)
-		pl__relief_recheck();
+	relief_limit_reset(g);
+	if (load_relaxed(&g->stalled_limit) > before)
+		pl__relief_recheck(g);
 }
 
-static void relief_print(uint32_t nr)
+static void relief_print(struct pl__group *g, uint32_t nr)
 {
 	char text[160];
 	int len;
@@ -278,52 +273,51 @@ static void relief_print(uint32_t nr)
 	len = snprintf(text, sizeof(text),
 		       "parklot: %u workers are in tasks that compute, and others wait: more threads than processors run\n",
 		       nr);
-	relief.has_printed = pl__fd_try_write(2, text, (size_t)len) != -EAGAIN;
+	g->relief.has_printed =
+		pl__fd_try_write(2, text, (size_t)len) != -EAGAIN;
 }
 
 /* Too many are stalled for the limit: raises it if that lasts. */
-static void relief_limit_raise(uint64_t now, bool is_short)
+static void relief_limit_raise(struct pl__group *g, uint64_t now, bool is_short)
 {
-	uint32_t limit = load_relaxed(&pl__rt.stalled_limit);
-	uint64_t taken_ns = load_relaxed(&pl__rt.aside.compute.taken_ns);
+	uint32_t limit = load_relaxed(&g->stalled_limit);
+	uint64_t taken_ns = load_relaxed(&g->aside.compute.taken_ns);
 
-	if (!relief.since_ns)
-		relief.since_ns = now;
-	if (!is_short && (int64_t)(taken_ns - relief.since_ns) > 0)
-		relief.since_ns = taken_ns;
-	if ((int64_t)(now - relief.since_ns) < (int64_t)relief.wait_ns ||
-	    limit >= pl__rt.cfg.max_workers)
+	if (!g->relief.since_ns)
+		g->relief.since_ns = now;
+	if (!is_short && (int64_t)(taken_ns - g->relief.since_ns) > 0)
+		g->relief.since_ns = taken_ns;
+	if ((int64_t)(now - g->relief.since_ns) < (int64_t)g->relief.wait_ns ||
+	    limit >= g->max_workers)
 		return;
-	store_relaxed(&pl__rt.stalled_limit, limit + 1);
+	store_relaxed(&g->stalled_limit, limit + 1);
 	counter_inc(&pl__rt.nr_stalls_over);
-	relief.since_ns = now;
-	if (relief.wait_ns < WAIT_MOST * pl__rt.stall_ns)
-		relief.wait_ns *= 2;
-	if (!relief.has_printed && limit >= MANY * load_relaxed(&pl__rt.target))
-		relief_print(limit);
-	pl__relief_recheck();
+	g->relief.since_ns = now;
+	if (g->relief.wait_ns < WAIT_MOST * pl__rt.stall_ns)
+		g->relief.wait_ns *= 2;
+	if (!g->relief.has_printed && limit >= MANY * load_relaxed(&g->target))
+		relief_print(g, limit);
+	pl__relief_recheck(g);
 }
 
-void pl__relief_look(uint64_t now, bool is_short)
+void pl__relief_look(struct pl__group *g, uint64_t now, bool is_short)
 {
-	if (load_relaxed(&pl__rt.nr_stalled) < limit_first())
-		relief_limit_lift();
-	if (!pl__nr_may_compute() && (is_short || pl__relief_is_due()))
-		relief_limit_raise(now, is_short);
+	if (load_relaxed(&g->nr_stalled) < limit_first(g))
+		relief_limit_lift(g);
+	if (!pl__nr_may_compute(g) && (is_short || pl__relief_is_due(g)))
+		relief_limit_raise(g, now, is_short);
 	else
-		relief.since_ns = 0;
+		g->relief.since_ns = 0;
 }
 
-bool pl__relief_is_due(void)
+bool pl__relief_is_due(struct pl__group *g)
 {
-	return unlikely(load_relaxed(&pl__rt.aside.compute.nr) ||
-			pl__background_nr());
+	return unlikely(load_relaxed(&g->aside.compute.nr) ||
+			pl__background_nr(g));
 }
 
-void pl__relief_reset(void)
+void pl__relief_reset(struct pl__group *g)
 {
-	store_relaxed(&pl__rt.nr_stalls, 0);
-	store_relaxed(&pl__rt.nr_stalls_over, 0);
-	relief.has_printed = false;
-	relief_limit_reset();
+	g->relief.has_printed = false;
+	relief_limit_reset(g);
 }

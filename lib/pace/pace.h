@@ -27,10 +27,10 @@
 #include "base/base.h"
 
 /* Fewer workers run than are meant to. */
-static inline bool pl__is_short(void)
+static inline bool pl__is_short(struct pl__group *g)
 {
-	return load_relaxed(&pl__rt.nr_alive) <
-	       load_relaxed(&pl__rt.active) + pl__nr_not_running();
+	return load_relaxed(&g->nr_alive) <
+	       load_relaxed(&g->active) + pl__nr_not_running(g);
 }
 
 /*
@@ -38,27 +38,27 @@ static inline bool pl__is_short(void)
  * those of the crew that were blocked for a while.  A worker in the start hook
  * leaves none, as its replacement would be blocked in the hook as well.
  */
-static inline bool pl__is_start_due(void)
+static inline bool pl__is_start_due(struct pl__group *g)
 {
-	uint32_t nr = load_relaxed(&pl__rt.nr_alive);
+	uint32_t nr = load_relaxed(&g->nr_alive);
 
-	return nr < pl__rt.cfg.max_workers &&
-	       nr + load_relaxed(&pl__rt.nr_in_hook) <
-		    load_relaxed(&pl__rt.active) +
-		    load_relaxed(&pl__rt.nr_blocked) +
-		    load_relaxed(&pl__rt.nr_stalled) +
-		    load_relaxed(&pl__rt.nr_crew_blocked);
+	return nr < g->max_workers &&
+	       nr + load_relaxed(&g->nr_in_hook) <
+		    load_relaxed(&g->active) +
+		    load_relaxed(&g->nr_blocked) +
+		    load_relaxed(&g->nr_stalled) +
+		    load_relaxed(&g->nr_crew_blocked);
 }
 
 /* More workers are alive than are meant to run: some may be surplus. */
-static inline bool pl__has_surplus_workers(void)
+static inline bool pl__has_surplus_workers(struct pl__group *g)
 {
-	return load_relaxed(&pl__rt.nr_alive) >
-	       load_relaxed(&pl__rt.active);
+	return load_relaxed(&g->nr_alive) >
+	       load_relaxed(&g->active);
 }
 
-/* As many as are meant to run have a lower index. */
-bool pl__is_above_active(uint32_t index);
+/* As many as are meant to run have a lower index than @w. */
+bool pl__is_above_active(struct pl__worker *w);
 
 /*
  * @w, the caller, a running worker, is surplus: too many run, and it is one of
@@ -66,9 +66,9 @@ bool pl__is_above_active(uint32_t index);
  */
 static inline bool pl__is_surplus(struct pl__worker *w)
 {
-	return unlikely(pl__has_surplus_workers()) &&
-	       pl__nr_running() > load_relaxed(&pl__rt.active) &&
-	       pl__is_above_active(w->index);
+	return unlikely(pl__has_surplus_workers(w->group)) &&
+	       pl__nr_running(w->group) > load_relaxed(&w->group->active) &&
+	       pl__is_above_active(w);
 }
 
 /*
@@ -148,7 +148,7 @@ bool pl__spare_lets_compute(struct pl__worker *w);
 static inline bool pl__stands_in_last(struct pl__worker *w)
 {
 	return !w->is_searching && pl__has_io(w) &&
-	       w->index < load_relaxed(&pl__rt.target);
+	       w->index < load_relaxed(&w->group->target);
 }
 
 /* RUNS_AGAIN; wakes sysmon for its I/O and deadlines. */
@@ -199,19 +199,19 @@ void pl__worker_stands_in(struct pl__worker *w);
  */
 
 /* The caller lowered nr_stalled, or raised the limit: notifies if need be. */
-void pl__relief_recheck(void);
+void pl__relief_recheck(struct pl__group *g);
 
 /*
  * sysmon, at each look: sets the limit.  @is_short: tasks wait, and workers
  * that compute are why too few take them.
  */
-void pl__relief_look(uint64_t now, bool is_short);
+void pl__relief_look(struct pl__group *g, uint64_t now, bool is_short);
 
 /* sysmon: tasks wait until one more may compute, so it has to look on. */
-bool pl__relief_is_due(void);
+bool pl__relief_is_due(struct pl__group *g);
 
 /* Before sysmon starts. */
-void pl__relief_reset(void);
+void pl__relief_reset(struct pl__group *g);
 
 /*
  * elastic: as many workers run as pay, up to the target
@@ -244,23 +244,23 @@ void pl__relief_reset(void);
  * While no sysmon and no worker runs, and there are lots: the number is the
  * target, and stays so unless it is elastic.
  */
-void pl__elastic_start(bool is_elastic);
+void pl__elastic_start(struct pl__group *g, bool is_elastic);
 
 /* The target has changed: so many run. */
-void pl__elastic_follow(void);
+void pl__elastic_follow(struct pl__group *g);
 
 /*
  * Tasks that workers began to run or went on with, modulo 2^32; may be one less
  * than the last time.
  */
-uint32_t pl__nr_taken(void);
+uint32_t pl__nr_taken(struct pl__group *g);
 
 /*
  * sysmon: sets the number; true: raised, and notified.  @has_work: tasks wait.
  */
-bool pl__elastic_look(uint64_t now, bool has_work);
+bool pl__elastic_look(struct pl__group *g, uint64_t now, bool has_work);
 
 /* sysmon: the time until the next look, @ns at most. */
-uint64_t pl__elastic_interval(uint64_t ns, bool has_work);
+uint64_t pl__elastic_interval(struct pl__group *g, uint64_t ns, bool has_work);
 
 #endif /* PL_PACE_H */

@@ -31,7 +31,7 @@ static void gone(void *arg)
 /* The crew counts a spare as idle, see aside.h. */
 static void worker_join_crew(struct pl__worker *w)
 {
-	_Atomic uint32_t *crew_word = pl__crew_join(&pl__rt.lots, w->index);
+	_Atomic uint32_t *crew_word = pl__crew_join(&w->group->lots, w->index);
 
 	if (crew_word && pl__is_spare(w))
 		store_relaxed(crew_word, 1);
@@ -52,7 +52,7 @@ static void *worker_main(void *arg)
 	pl__pin_worker(w);
 	pl__unlock(&pl__rt.start_lock);
 
-	snprintf(name, sizeof(name), "pl-worker/%u", w->index);
+	snprintf(name, sizeof(name), "pl-worker/%u", w->number);
 	pl__thread_name(name);
 	/* Tasks sleep in it until their deadlines. */
 	pl__thread_slack(1);
@@ -74,7 +74,7 @@ static void *worker_main(void *arg)
 	return NULL;
 }
 
-static struct pl__worker *worker_new(uint32_t index)
+static struct pl__worker *worker_new(struct pl__group *g, uint32_t index)
 {
 	struct pl__worker *w = pl__alloc_aligned(PL_CACHELINE, sizeof(*w));
 
@@ -85,8 +85,10 @@ static struct pl__worker *worker_new(uint32_t index)
 	if (pl__deque_init(&w->events, 256))
 		goto err_deque;
 	w->index = index;
-	w->lot = index % pl__rt.cfg.nr_lots;
-	w->inbox = pl__inbox_of(index);
+	w->group = g;
+	w->number = load_relaxed(&pl__rt.nr_started);
+	w->lot = index % g->lots.nr;
+	w->inbox = pl__inbox_of(g, index);
 	w->inbox_turn = index * PL__INBOXES_IN_TURN;
 	w->rng = 0x9e3779b9U * (index + 1) | 1;
 	w->next_late = index;
@@ -115,15 +117,15 @@ static void worker_free(struct pl__worker *w)
 }
 
 /* A slot without a thread, or NULL. */
-static struct pl__worker *vacant(void)
+static struct pl__worker *vacant(struct pl__group *g)
 {
-	uint32_t nr = load_relaxed(&pl__rt.nr_started), i;
+	uint32_t nr = load_relaxed(&g->nr_started), i;
 
-	if (nr == load_relaxed(&pl__rt.nr_alive))
+	if (nr == load_relaxed(&g->nr_alive))
 		return NULL;
 	for (i = 0; i < nr; i++)
-		if (!pl__rt.workers[i]->has_thread)
-			return pl__rt.workers[i];
+		if (!g->workers[i]->has_thread)
+			return g->workers[i];
 	return NULL;
 }
 
@@ -134,7 +136,8 @@ enum start_as {
 };
 
 /* The new thread waits for start_lock until it is counted. */
-static int worker_begin(struct pl__worker *w, enum start_as as)
+static int worker_begin(struct pl__group *g, struct pl__worker *w,
+			enum start_as as)
 {
 	int ret;
 
@@ -150,26 +153,29 @@ static int worker_begin(struct pl__worker *w, enum start_as as)
 	pl__thread_stack(w->thread, &w->thread_stack);
 	w->has_thread = true;
 	w->is_starting = true;
-	atomic_fetch_add(&pl__rt.nr_starting, 1);
+	atomic_fetch_add(&g->nr_starting, 1);
 	return 0;
 }
 
-static int begin_in_new_slot(enum start_as as)
+static int begin_in_new_slot(struct pl__group *g, enum start_as as)
 {
-	uint32_t i = load_relaxed(&pl__rt.nr_started);
-	struct pl__worker *w = worker_new(i);
+	uint32_t i = load_relaxed(&g->nr_started);
+	struct pl__worker *w = worker_new(g, i);
 	int ret;
 
 	if (!w)
 		return -ENOMEM;
-	pl__rt.workers[i] = w;
-	ret = worker_begin(w, as);
+	g->workers[i] = w;
+	pl__rt.workers[w->number] = w;
+	ret = worker_begin(g, w, as);
 	if (ret) {
-		pl__rt.workers[i] = NULL;
+		g->workers[i] = NULL;
+		pl__rt.workers[w->number] = NULL;
 		worker_free(w);
 		return ret;
 	}
-	store_release(&pl__rt.nr_started, i + 1);
+	store_release(&g->nr_started, i + 1);
+	store_release(&pl__rt.nr_started, w->number + 1);
 	return 0;
 }
 
@@ -177,28 +183,28 @@ static int begin_in_new_slot(enum start_as as)
  * Sysmon's count may be of blocks that are over, and so count a worker twice
  * that is a spare by now.  Sysmon raises it again.
  */
-static void crew_count_lower(void)
+static void crew_count_lower(struct pl__group *g)
 {
-	uint32_t nr = load_relaxed(&pl__rt.nr_crew_blocked);
-	uint32_t now = pl__crew_nr_blocked(&pl__rt.lots);
+	uint32_t nr = load_relaxed(&g->nr_crew_blocked);
+	uint32_t now = pl__crew_nr_blocked(&g->lots);
 
 	if (now < nr)
-		atomic_compare_exchange_strong(&pl__rt.nr_crew_blocked, &nr,
+		atomic_compare_exchange_strong(&g->nr_crew_blocked, &nr,
 					       now);
 }
 
-static bool is_start_refused(enum start_as as)
+static bool is_start_refused(struct pl__group *g, enum start_as as)
 {
 	/* A worker in reserve is started without a notification. */
 	if (as != START_SEARCHER)
-		return load_relaxed(&pl__rt.nr_alive) >=
-			       pl__rt.cfg.max_workers ||
-		       (as == START_SPARE && !pl__is_spare_due());
-	crew_count_lower();
-	return !pl__is_start_due();
+		return load_relaxed(&g->nr_alive) >=
+			       g->max_workers ||
+		       (as == START_SPARE && !pl__is_spare_due(g));
+	crew_count_lower(g);
+	return !pl__is_start_due(g);
 }
 
-static int start_next(enum start_as as)
+static int start_next(struct pl__group *g, enum start_as as)
 {
 	uint32_t state = load_relaxed(&pl__rt.state);
 	struct pl__worker *w;
@@ -206,43 +212,43 @@ static int start_next(enum start_as as)
 
 	/* What is not above the target is no spare. */
 	if (as == START_SPARE &&
-	    load_relaxed(&pl__rt.nr_alive) < load_relaxed(&pl__rt.active))
+	    load_relaxed(&g->nr_alive) < load_relaxed(&g->active))
 		as = START_RESERVE;
-	if (is_start_refused(as))
+	if (is_start_refused(g, as))
 		return -EBUSY;
 	if (state == PL__RT_DRAINED || state == PL__RT_STOPPED)
 		return -ECANCELED;
-	w = vacant();
-	ret = w ? worker_begin(w, as) : begin_in_new_slot(as);
-	store_relaxed(&pl__rt.start_error, ret);
+	w = vacant(g);
+	ret = w ? worker_begin(g, w, as) : begin_in_new_slot(g, as);
+	store_relaxed(&g->start_error, ret);
 	if (ret)
 		pl__retry_later();
 	else
-		atomic_fetch_add(&pl__rt.nr_alive, 1);
+		atomic_fetch_add(&g->nr_alive, 1);
 	return ret;
 }
 
-static int worker_start_as(enum start_as as)
+static int worker_start_as(struct pl__group *g, enum start_as as)
 {
 	int ret;
 
 	pl__lock(&pl__rt.start_lock);
-	ret = start_next(as);
+	ret = start_next(g, as);
 	pl__unlock(&pl__rt.start_lock);
 	return ret;
 }
 
-int pl__worker_start(bool is_searcher)
+int pl__worker_start(struct pl__group *g, bool is_searcher)
 {
-	return worker_start_as(is_searcher ? START_SEARCHER : START_RESERVE);
+	return worker_start_as(g, is_searcher ? START_SEARCHER : START_RESERVE);
 }
 
-int pl__worker_start_spare(void)
+int pl__worker_start_spare(struct pl__group *g)
 {
-	int ret = worker_start_as(START_SPARE);
+	int ret = worker_start_as(g, START_SPARE);
 
 	if (!ret)
-		atomic_fetch_add(&pl__rt.aside.nr_spares, 1);
+		atomic_fetch_add(&g->aside.nr_spares, 1);
 	return ret;
 }
 
@@ -250,31 +256,32 @@ int pl__worker_start_spare(void)
 
 _Atomic uint64_t pl__idle_timeout_ns = 5 * NSEC_PER_SEC;
 
-static uint32_t nr_to_end(void)
+static uint32_t nr_to_end(struct pl__group *g)
 {
-	uint32_t alive = load_relaxed(&pl__rt.nr_alive);
-	uint32_t nr = load_relaxed(&pl__rt.target);
+	uint32_t alive = load_relaxed(&g->nr_alive);
+	uint32_t nr = load_relaxed(&g->target);
 
-	if (nr < pl__rt.cfg.min_workers)
-		nr = pl__rt.cfg.min_workers;
+	if (nr < g->min_workers)
+		nr = g->min_workers;
 	return alive > nr + 1 ? alive - (nr + 1) : 0;
 }
 
-bool pl__is_end_due(void)
+bool pl__is_end_due(struct pl__group *g)
 {
-	return nr_to_end();
+	return nr_to_end(g);
 }
 
 /* Under start_lock: gives up all that the slot's next thread is to have. */
 static void worker_give_up(struct pl__worker *w)
 {
+	struct pl__group *g = w->group;
 	_Atomic uint32_t *crew_word = load_relaxed(&w->crew_word);
 
 	pl__kept_give_up(w);
 	pl__slab_cache_drain(&pl__rt.tasks, &w->tasks);
 	pl__stack_cache_drain(&pl__rt.stacks, &w->stacks);
 	if (crew_word) {
-		pl__crew_leave(&pl__rt.lots, w->index);
+		pl__crew_leave(&g->lots, w->index);
 		store_relaxed(crew_word, 0);
 		atomic_store(&w->crew_word, NULL);
 	}
@@ -285,7 +292,7 @@ static void worker_give_up(struct pl__worker *w)
 	w->has_thread = false;
 
 	/* [end-a] pairs with [idle-b] in pl__notify_one(). */
-	atomic_fetch_sub(&pl__rt.nr_alive, 1);
+	atomic_fetch_sub(&g->nr_alive, 1);
 	PL_INJECT("end-a");
 	pl__duty(w, PL__ENDS);
 }
@@ -294,17 +301,19 @@ static void worker_give_up(struct pl__worker *w)
  * From here on the caller is an ordinary thread; another thread may be the
  * worker.
  */
-static void worker_thread_end(pthread_t before, bool has_before)
+static void worker_thread_end(struct pl__group *g, pthread_t before,
+			      bool has_before)
 {
 	pl__full_barrier();
 	PL_INJECT("end-a");
-	pl__notify_if_work();
+	pl__notify_if_work(g);
 	if (has_before)
 		pthread_join(before, NULL);
 }
 
 bool pl__worker_end(struct pl__worker *w)
 {
+	struct pl__group *g = w->group;
 	pthread_t before;
 	bool has_before, ends;
 
@@ -316,8 +325,8 @@ bool pl__worker_end(struct pl__worker *w)
 		return false;
 	pl__lock(&pl__rt.start_lock);
 	/* The kernel cancels the requests of a thread that ends. */
-	ends = nr_to_end() > pl__nr_blocked() +
-			     load_relaxed(&pl__rt.nr_stalled) &&
+	ends = nr_to_end(g) > pl__nr_blocked(g) +
+			     load_relaxed(&g->nr_stalled) &&
 	       !load_relaxed(&w->nr_for_others);
 	if (ends) {
 		before = pl__rt.ended;
@@ -328,14 +337,14 @@ bool pl__worker_end(struct pl__worker *w)
 	}
 	pl__unlock(&pl__rt.start_lock);
 	if (ends)
-		worker_thread_end(before, has_before);
+		worker_thread_end(g, before, has_before);
 	pl__rt_exit();
 	return ends;
 }
 
 /* ---- all of them ---- */
 
-void pl__worker_join_all(void)
+void pl__worker_join_all(struct pl__group *g)
 {
 	uint32_t nr, i;
 
@@ -344,25 +353,29 @@ void pl__worker_join_all(void)
 	 * lock.
 	 */
 	pl__lock(&pl__rt.start_lock);
-	nr = load_relaxed(&pl__rt.nr_started);
+	nr = load_relaxed(&g->nr_started);
 	pl__unlock(&pl__rt.start_lock);
 
 	for (i = 0; i < nr; i++)
-		if (pl__rt.workers[i]->has_thread)
-			pthread_join(pl__rt.workers[i]->thread, NULL);
+		if (g->workers[i]->has_thread)
+			pthread_join(g->workers[i]->thread, NULL);
+}
+
+void pl__worker_join_ended(void)
+{
 	if (pl__rt.has_ended)
 		pthread_join(pl__rt.ended, NULL);
 	pl__rt.has_ended = false;
 }
 
-void pl__worker_free_all(void)
+void pl__worker_free_all(struct pl__group *g)
 {
-	uint32_t nr = load_relaxed(&pl__rt.nr_started), i;
+	uint32_t nr = load_relaxed(&g->nr_started), i;
 
-	store_relaxed(&pl__rt.nr_started, 0);
-	store_relaxed(&pl__rt.nr_alive, 0);
+	store_relaxed(&g->nr_started, 0);
+	store_relaxed(&g->nr_alive, 0);
 	for (i = 0; i < nr; i++)
-		worker_free(pl__rt.workers[i]);
+		worker_free(g->workers[i]);
 }
 
 /*
@@ -386,14 +399,17 @@ void pl__retry_deferred_in(uint64_t ns)
  */
 static void retry_deferred(void)
 {
+	struct pl__group *g;
 	uint64_t ns;
+	uint32_t i;
 
 	if (!pl__rt_enter()) {
 		pl__retry_later();
 		return;
 	}
 	pl__retry_stacks();
-	pl__notify_if_work();
+	pl__for_each_group(g, i)
+		pl__notify_if_work(g);
 	ns = pl__stacks_age(&pl__rt.stacks, pl__now_ns());
 	if (ns != UINT64_MAX)
 		pl__retry_deferred_in(ns);

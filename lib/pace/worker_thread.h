@@ -29,16 +29,18 @@
  * another -errno: memory or threads are refused, and the start is retried after
  * a while.
  */
-int pl__worker_start(bool is_searcher);
+int pl__worker_start(struct pl__group *g, bool is_searcher);
 
 /* Starts a spare, see aside.h; returns as pl__worker_start(). */
-int pl__worker_start_spare(void);
+int pl__worker_start_spare(struct pl__group *g);
 
 /* Set before the first: runs @w, the caller, until the runtime ends, or @w. */
 extern void (*pl__worker_run)(struct pl__worker *w);
 
-void pl__worker_join_all(void);
-void pl__worker_free_all(void);
+void pl__worker_join_all(struct pl__group *g);
+/* The last thread that has ended before. */
+void pl__worker_join_ended(void);
+void pl__worker_free_all(struct pl__group *g);
 
 /* ns: a surplus worker that is idle for so long ends. */
 extern _Atomic uint64_t pl__idle_timeout_ns;
@@ -47,7 +49,7 @@ extern _Atomic uint64_t pl__idle_timeout_ns;
  * More are alive than the target and one in reserve, which replaces a worker
  * that blocks.
  */
-bool pl__is_end_due(void);
+bool pl__is_end_due(struct pl__group *g);
 
 /*
  * Called by @w, counted as idle, after the idle timeout.  True: @w is a worker

@@ -5,23 +5,24 @@
 /* Of so many taken one has not started yet, if any is there. */
 #define UNSTARTED_EVERY	4
 
-static struct pl__aside_queue *queue_for(enum pl__run run)
+static struct pl__aside_queue *queue_for(struct pl__group *g, enum pl__run run)
 {
-	return run == PL__RUN_COMPUTES ? &pl__rt.aside.compute :
-					 &pl__rt.aside.block;
+	return run == PL__RUN_COMPUTES ? &g->aside.compute :
+					 &g->aside.block;
 }
 
 void pl__aside_push(struct pl__task *t, enum pl__run run)
 {
-	struct pl__aside_queue *q = queue_for(run);
+	struct pl__group *g = pl__group_of(t);
+	struct pl__aside_queue *q = queue_for(g, run);
 
-	pl__lock(&pl__rt.aside.lock);
+	pl__lock(&g->aside.lock);
 	pl__fifo_append(t->stack ? &q->resumed : &q->unstarted, &t->link);
 	if (!load_relaxed(&q->nr))
 		store_relaxed(&q->taken_ns, pl__now_ns());
 	atomic_fetch_add(&q->nr, 1);
-	pl__unlock(&pl__rt.aside.lock);
-	atomic_fetch_add_explicit(&pl__rt.aside.nr_put, 1,
+	pl__unlock(&g->aside.lock);
+	atomic_fetch_add_explicit(&g->aside.nr_put, 1,
 				  memory_order_relaxed);
 }
 
@@ -49,42 +50,44 @@ static struct pl__task *aside_next(struct pl__aside_queue *q, bool was_short)
 }
 
 /* Locked.  One that computes is counted before others may look. */
-static struct pl__task *aside_next_of(enum pl__run run, bool was_short)
+static struct pl__task *aside_next_of(struct pl__group *g, enum pl__run run,
+				      bool was_short)
 {
 	struct pl__task *t;
 
 	if (run == PL__RUN_BLOCKS)
-		return aside_next(&pl__rt.aside.block, false);
-	if (!pl__nr_may_compute())
+		return aside_next(&g->aside.block, false);
+	if (!pl__nr_may_compute(g))
 		return NULL;
-	t = aside_next(&pl__rt.aside.compute, was_short);
+	t = aside_next(&g->aside.compute, was_short);
 	if (t)
-		atomic_fetch_add(&pl__rt.nr_stalled, 1);
+		atomic_fetch_add(&g->nr_stalled, 1);
 	return t;
 }
 
 /* Of the two queues in turn. */
-struct pl__task *pl__aside_pop(bool was_short, enum pl__run *run)
+struct pl__task *pl__aside_pop(struct pl__group *g, bool was_short,
+			       enum pl__run *run)
 {
-	struct pl__aside *a = &pl__rt.aside;
+	struct pl__aside *a = &g->aside;
 	struct pl__task *t = NULL;
 	uint32_t i;
 
-	if (!pl__aside_nr())
+	if (!pl__aside_nr(g))
 		return NULL;
 	pl__lock(&a->lock);
 	a->turn++;
 	for (i = 0; i < 2 && !t; i++) {
 		*run = (a->turn + i) % 2 ? PL__RUN_BLOCKS : PL__RUN_COMPUTES;
-		t = aside_next_of(*run, was_short);
+		t = aside_next_of(g, *run, was_short);
 	}
 	pl__unlock(&a->lock);
 	return t;
 }
 
-void pl__aside_renew_compute(void)
+void pl__aside_renew_compute(struct pl__group *g)
 {
-	struct pl__aside *a = &pl__rt.aside;
+	struct pl__aside *a = &g->aside;
 
 	if (!load_relaxed(&a->compute.nr))
 		return;
@@ -101,15 +104,15 @@ static bool is_overdue(struct pl__aside_queue *q)
 	       (int64_t)PL__ASIDE_OVERDUE_NS;
 }
 
-struct pl__task *pl__aside_pop_overdue(void)
+struct pl__task *pl__aside_pop_overdue(struct pl__group *g)
 {
-	struct pl__aside *a = &pl__rt.aside;
+	struct pl__aside *a = &g->aside;
 	struct pl__task *t = NULL;
 
 	pl__lock(&a->lock);
 	if (is_overdue(&a->block))
 		t = aside_next(&a->block, false);
-	else if (pl__nr_may_compute() && is_overdue(&a->compute))
+	else if (pl__nr_may_compute(g) && is_overdue(&a->compute))
 		t = aside_next(&a->compute, false);
 	pl__unlock(&a->lock);
 	return t;
@@ -228,7 +231,7 @@ void pl__background_end(struct pl__task *t)
 
 void pl__background_put(struct pl__task *t)
 {
-	struct pl__background *b = &pl__rt.background;
+	struct pl__background *b = &pl__group_of(t)->background;
 
 	pl__lock(&b->lock);
 	pl__fifo_append(&b->ready, &t->link);
@@ -238,12 +241,12 @@ void pl__background_put(struct pl__task *t)
 	pl__unlock(&b->lock);
 }
 
-struct pl__task *pl__background_take(void)
+struct pl__task *pl__background_take(struct pl__group *g)
 {
-	struct pl__background *b = &pl__rt.background;
+	struct pl__background *b = &g->background;
 	struct pl__link *l;
 
-	if (likely(!pl__background_nr()) || !pl__nr_may_compute())
+	if (likely(!pl__background_nr(g)) || !pl__nr_may_compute(g))
 		return NULL;
 	pl__lock(&b->lock);
 	l = pl__fifo_take(&b->ready);
@@ -255,17 +258,17 @@ struct pl__task *pl__background_take(void)
 	return l ? container_of(l, struct pl__task, link) : NULL;
 }
 
-struct pl__task *pl__background_take_overdue(void)
+struct pl__task *pl__background_take_overdue(struct pl__group *g)
 {
-	struct pl__background *b = &pl__rt.background;
+	struct pl__background *b = &g->background;
 	struct pl__task *t;
 
 	/* Another thread may have taken one after the clock was read. */
-	if (likely(!pl__background_nr()) ||
+	if (likely(!pl__background_nr(g)) ||
 	    (int64_t)(pl__now_ns() - load_relaxed(&b->taken_ns)) <
 	    (int64_t)PL__BACKGROUND_NS)
 		return NULL;
-	t = pl__background_take();
+	t = pl__background_take(g);
 	if (t)
 		atomic_fetch_add_explicit(&b->nr_late, 1,
 					  memory_order_relaxed);

@@ -72,22 +72,23 @@ static inline enum pl__run pl__forecast(const struct pl__task *t)
 #define PL__ASIDE_OVERDUE_NS	(10 * 1000 * 1000ULL)
 
 /* Number of tasks that are set aside and may run now. */
-static inline uint32_t pl__aside_nr(void)
+static inline uint32_t pl__aside_nr(struct pl__group *g)
 {
-	uint32_t nr = load_relaxed(&pl__rt.aside.compute.nr), most;
+	uint32_t nr = load_relaxed(&g->aside.compute.nr), most;
 
 	if (unlikely(nr)) {
-		most = pl__nr_may_compute();
+		most = pl__nr_may_compute(g);
 		nr = nr < most ? nr : most;
 	}
-	return load_relaxed(&pl__rt.aside.block.nr) + nr;
+	return load_relaxed(&g->aside.block.nr) + nr;
 }
 
 /* The same, if @w, a spare, leaves its task. */
 static inline bool pl__aside_is_any_for(struct pl__worker *w)
 {
-	return pl__aside_nr() || (load_relaxed(&pl__rt.aside.compute.nr) &&
-				  pl__is_stalled(w));
+	return pl__aside_nr(w->group) ||
+	       (load_relaxed(&w->group->aside.compute.nr) &&
+		pl__is_stalled(w));
 }
 
 /* Queues @t, which is expected to do @run. */
@@ -97,13 +98,14 @@ void pl__aside_push(struct pl__task *t, enum pl__run run);
  * The next one that may run, and what it is expected to do; one that computes
  * is counted in nr_stalled.  @was_short: so was the last one of this spare.
  */
-struct pl__task *pl__aside_pop(bool was_short, enum pl__run *run);
+struct pl__task *pl__aside_pop(struct pl__group *g, bool was_short,
+			       enum pl__run *run);
 
 /* One that none took for long, though it may run; it is not counted. */
-struct pl__task *pl__aside_pop_overdue(void);
+struct pl__task *pl__aside_pop_overdue(struct pl__group *g);
 
 /* One more may compute: a spare takes the next soon, if any is idle. */
-void pl__aside_renew_compute(void);
+void pl__aside_renew_compute(struct pl__group *g);
 
 /*
  * background: ready tasks that run when nothing else is ready
@@ -138,31 +140,32 @@ static inline bool pl__is_background(const struct pl__task *t)
 }
 
 /* Number of ready tasks in the queue. */
-static inline uint32_t pl__background_nr(void)
+static inline uint32_t pl__background_nr(struct pl__group *g)
 {
-	return load_relaxed(&pl__rt.background.nr);
+	return load_relaxed(&g->background.nr);
 }
 
 /* What @w takes next is not all that is ready in its queues and in this one. */
 static inline bool pl__has_more_than_next(struct pl__worker *w)
 {
 	return pl__nr_queued(w) > 1 ||
-	       (unlikely(pl__background_nr()) && pl__nr_may_compute());
+	       (unlikely(pl__background_nr(w->group)) &&
+		pl__nr_may_compute(w->group));
 }
 
 /* Makes @t ready, which is one, without notifying. */
 void pl__background_put(struct pl__task *t);
 
 /* Others compute, as many as may: none of those that wait is taken. */
-static inline bool pl__background_is_held(void)
+static inline bool pl__background_is_held(struct pl__group *g)
 {
-	return unlikely(pl__background_nr()) && !pl__nr_may_compute();
+	return unlikely(pl__background_nr(g)) && !pl__nr_may_compute(g);
 }
 
 /* The oldest; NULL: there is none, or they are held. */
-struct pl__task *pl__background_take(void);
+struct pl__task *pl__background_take(struct pl__group *g);
 
 /* As pl__background_take(), if none has been taken for long. */
-struct pl__task *pl__background_take_overdue(void);
+struct pl__task *pl__background_take_overdue(struct pl__group *g);
 
 #endif /* PL_ASIDE_H */

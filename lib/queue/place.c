@@ -61,15 +61,18 @@ static void pin_stop(void)
 /* All workers that have a thread. */
 static void pin_all(const struct pl__topology *t)
 {
-	uint32_t nr, i;
+	struct pl__group *g;
+	uint32_t nr, i, n;
 
 	if (!pl__rt.cfg.pin_workers)
 		return;
 	pl__lock(&pl__rt.start_lock);
 	pin_set(t);
-	nr = load_relaxed(&pl__rt.nr_started);
-	for (i = 0; i < nr; i++)
-		pl__pin_worker(pl__rt.workers[i]);
+	pl__for_each_group(g, n) {
+		nr = load_relaxed(&g->nr_started);
+		for (i = 0; i < nr; i++)
+			pl__pin_worker(g->workers[i]);
+	}
 	pl__unlock(&pl__rt.start_lock);
 }
 
@@ -98,32 +101,30 @@ static void locations_read(const struct pl__cpu_set *cpus)
 				      0 : topology.levels);
 }
 
+_Atomic uint64_t *pl__locations_new(uint32_t nr)
+{
+	_Atomic uint64_t *locations = pl__alloc(nr * sizeof(*locations));
+	uint32_t i;
+
+	for (i = 0; locations && i < nr; i++)
+		store_relaxed(&locations[i], PL__LOCATION_UNKNOWN);
+	return locations;
+}
+
 int pl__locations_start(void)
 {
-	uint32_t nr = pl__rt.cfg.max_workers, i;
 	struct pl__cpu_set cpus;
-	int ret;
 
-	pl__rt.locations = pl__alloc(nr * sizeof(*pl__rt.locations));
-	if (!pl__rt.locations)
-		return -ENOMEM;
-	for (i = 0; i < nr; i++)
-		store_relaxed(&pl__rt.locations[i], PL__LOCATION_UNKNOWN);
 	if (pl__affinity_get(&cpus))
 		memset(&cpus, 0, sizeof(cpus));
 	locations_read(&cpus);
 	followed_ns = pl__now_ns();
-	ret = pin_start(&topology);
-	if (ret)
-		pl__locations_stop();
-	return ret;
+	return pin_start(&topology);
 }
 
 void pl__locations_stop(void)
 {
 	pin_stop();
-	pl__free(pl__rt.locations);
-	pl__rt.locations = NULL;
 }
 
 void pl__locations_follow(uint64_t now)
@@ -145,7 +146,7 @@ void pl__locations_follow(uint64_t now)
 
 uint64_t pl__location_note(struct pl__worker *w)
 {
-	_Atomic uint64_t *noted = &pl__rt.locations[w->index];
+	_Atomic uint64_t *noted = &w->group->locations[w->index];
 	uint32_t cpu = pl__cpu_now();
 	uint64_t location = PL__LOCATION_UNKNOWN;
 
@@ -173,13 +174,14 @@ static bool victims_next_level(struct pl__victims *v)
 	return true;
 }
 
-void pl__victims_begin(struct pl__victims *v, uint32_t thief, uint64_t at,
-		       uint32_t nr, uint32_t first)
+void pl__victims_begin(struct pl__victims *v, struct pl__worker *thief,
+		       uint64_t at, uint32_t nr, uint32_t first)
 {
+	v->locations = thief->group->locations;
 	v->at = at;
 	v->end = 0;
 	v->levels = load_relaxed(&pl__rt.levels) | 1U << PL__OTHER_NODE;
-	v->thief = thief;
+	v->thief = thief->index;
 	v->nr = nr;
 	v->next = first % nr;
 	victims_next_level(v);
@@ -195,7 +197,7 @@ uint32_t pl__victims_next(struct pl__victims *v)
 			v->left--;
 			i = v->next;
 			v->next = i + 1 < v->nr ? i + 1 : 0;
-			distance = load_relaxed(&pl__rt.locations[i]) ^ v->at;
+			distance = load_relaxed(&v->locations[i]) ^ v->at;
 			if (distance >= v->from && distance < v->end &&
 			    i != v->thief)
 				return i;

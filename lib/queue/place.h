@@ -31,7 +31,10 @@
 #include "base/topology.h"
 #include "queue/rt.h"
 
-/* The runtime starts; 0, -ENOMEM, or -errno: no thread may be bound. */
+/* For @nr workers of a group, which frees them; NULL: no memory. */
+_Atomic uint64_t *pl__locations_new(uint32_t nr);
+
+/* The runtime starts; 0, or -errno: no thread may be bound. */
 int pl__locations_start(void);
 void pl__locations_stop(void);
 
@@ -57,6 +60,7 @@ uint32_t pl__pin_nr_cpus(void);
 #define PL__NO_VICTIM	UINT32_MAX
 
 struct pl__victims {
+	const _Atomic uint64_t *locations;	/* of its group's workers */
 	uint64_t	at;	/* the thief's location */
 	uint64_t	from;	/* of this pass: the nearest distance */
 	uint64_t	end;	/* of this pass: beyond the farthest */
@@ -68,8 +72,8 @@ struct pl__victims {
 };
 
 /* Of @nr workers, at least 1; @first: any number, from where on. */
-void pl__victims_begin(struct pl__victims *v, uint32_t thief, uint64_t at,
-		       uint32_t nr, uint32_t first);
+void pl__victims_begin(struct pl__victims *v, struct pl__worker *thief,
+		       uint64_t at, uint32_t nr, uint32_t first);
 
 /*
  * The index of the next, or PL__NO_VICTIM.  Each but the thief once, unless it

@@ -54,7 +54,8 @@ struct pl__task *pl__next_event(struct pl__worker *w)
  */
 void pl__ready_chain_quietly(struct pl__link *newest, struct pl__link *oldest)
 {
-	pl__inbox_push_list(pl__inbox_of(pl__self_number()), newest, oldest);
+	pl__inbox_push_list(pl__inbox_of(&pl__rt.main, pl__self_number()),
+			    newest, oldest);
 }
 
 void pl__ready_quietly_by(struct pl__worker *w, struct pl__task *t)
@@ -65,10 +66,8 @@ void pl__ready_quietly_by(struct pl__worker *w, struct pl__task *t)
 		pl__queue_own(w, &w->deque, t);
 }
 
-void pl__ready_quietly(struct pl__task *t)
+void pl__ready_quietly(struct pl__worker *w, struct pl__task *t)
 {
-	struct pl__worker *w = pl__self();
-
 	if (pl__is_background(t))
 		pl__background_put(t);
 	else if (w)
@@ -77,10 +76,8 @@ void pl__ready_quietly(struct pl__task *t)
 		pl__ready_chain_quietly(&t->link, &t->link);
 }
 
-void pl__ready_event(struct pl__task *t)
+void pl__ready_event(struct pl__worker *w, struct pl__task *t)
 {
-	struct pl__worker *w = pl__self();
-
 	if (pl__is_background(t))
 		pl__background_put(t);
 	else if (w)
@@ -91,52 +88,63 @@ void pl__ready_event(struct pl__task *t)
 
 /* ---- all that is ready ---- */
 
-bool pl__work_queued(void)
+bool pl__work_queued(struct pl__group *g)
 {
-	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
+	uint32_t nr = load_acquire(&g->nr_started), i;
 	struct pl__worker *w;
 
 	/* [inbox-b] pairs with [inbox-a] in ready.c: a deque, then events. */
-	if (!pl__inboxes_empty())
+	if (!pl__inboxes_empty(g))
 		return true;
 	PL_INJECT("inbox-b");
 	for (i = 0; i < nr; i++) {
-		w = pl__rt.workers[i];
+		w = g->workers[i];
 		if (!pl__deque_empty(&w->deque) ||
 		    !pl__deque_empty(&w->events) ||
 		    load_relaxed(&w->ring_state) == PL__ORPHAN_READY)
 			return true;
 	}
-	return pl__background_nr() && pl__nr_may_compute();
+	return pl__background_nr(g) && pl__nr_may_compute(g);
 }
 
-bool pl__work_anywhere(void)
+bool pl__work_anywhere(struct pl__group *g)
 {
-	return unlikely(pl__aside_nr()) || pl__work_queued();
+	return unlikely(pl__aside_nr(g)) || pl__work_queued(g);
 }
 
-uint32_t pl__nr_ready(void)
+bool pl__work_in_any(void)
 {
-	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
-	size_t sum = pl__nr_may_compute() ? pl__background_nr() : 0;
+	struct pl__group *g;
+	uint32_t i;
 
-	if (!pl__inboxes_empty())
+	pl__for_each_group(g, i)
+		if (pl__work_anywhere(g))
+			return true;
+	return false;
+}
+
+uint32_t pl__nr_ready(struct pl__group *g)
+{
+	uint32_t nr = load_acquire(&g->nr_started), i;
+	size_t sum = pl__nr_may_compute(g) ? pl__background_nr(g) : 0;
+
+	if (!pl__inboxes_empty(g))
 		return UINT32_MAX;
 	for (i = 0; i < nr; i++)
-		sum += pl__nr_queued(pl__rt.workers[i]);
+		sum += pl__nr_queued(g->workers[i]);
 	return sum < UINT32_MAX ? (uint32_t)sum : UINT32_MAX;
 }
 
 /* Fewer workers share one inbox; as many or more have one each. */
 #define WORKERS_MIN	8
 
-void pl__inboxes_start(uint32_t nr_workers)
+void pl__inboxes_start(struct pl__group *g, uint32_t nr_workers)
 {
 	uint32_t nr = nr_workers < WORKERS_MIN ? 1 : nr_workers, i;
 
-	pl__rt.nr_inboxes = nr < PL__NR_INBOXES ? nr : PL__NR_INBOXES;
+	g->nr_inboxes = nr < PL__NR_INBOXES ? nr : PL__NR_INBOXES;
 	for (i = 0; i < PL__NR_INBOXES; i++)
-		store_relaxed(&pl__rt.inboxes[i].inbox.head, NULL);
+		store_relaxed(&g->inboxes[i].inbox.head, NULL);
 }
 
 static struct pl__link *reverse(struct pl__link *l)
@@ -174,9 +182,9 @@ __pl_noinline bool pl__inbox_drain_all_of(struct pl__worker *w,
 }
 
 /* As many as run look in all of them together. */
-static uint32_t nr_in_turn(void)
+static uint32_t nr_in_turn(struct pl__group *g)
 {
-	uint32_t nr = pl__rt.nr_inboxes, active = load_relaxed(&pl__rt.active);
+	uint32_t nr = g->nr_inboxes, active = load_relaxed(&g->active);
 	uint32_t each = active < 2 ? nr : nr / active + 1;
 
 	if (each < PL__INBOXES_IN_TURN)
@@ -186,10 +194,11 @@ static uint32_t nr_in_turn(void)
 
 bool pl__inboxes_drain_in_turn(struct pl__worker *w)
 {
-	bool several = pl__inbox_drain(w, pl__inbox_for_all());
-	uint32_t nr = nr_in_turn();
+	struct pl__group *g = w->group;
+	bool several = pl__inbox_drain(w, pl__inbox_for_all(g));
+	uint32_t nr = nr_in_turn(g);
 
 	while (nr--)
-		several |= pl__inbox_drain(w, pl__inbox_of(w->inbox_turn++));
+		several |= pl__inbox_drain(w, pl__inbox_of(g, w->inbox_turn++));
 	return several;
 }

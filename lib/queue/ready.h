@@ -36,14 +36,24 @@
 /* event_mask of a worker without events: each 32nd tick it looks for some */
 #define PL__NO_EVENTS	(PL__FAIR_EVERY - 1)
 
-/* Makes @t ready without notifying; after the last, call pl__notify_one(). */
-void pl__ready_quietly(struct pl__task *t);
+/* Its workers run @t. */
+static inline struct pl__group *pl__group_of(const struct pl__task *t)
+{
+	(void)t;
+	return &pl__rt.main;
+}
 
-/* As pl__ready_quietly(), by @w, the caller. */
+/*
+ * Makes @t ready without notifying; after the last, call pl__notify_one().  The
+ * caller is @w, or NULL: no worker.
+ */
+void pl__ready_quietly(struct pl__worker *w, struct pl__task *t);
+
+/* As pl__ready_quietly(), by a worker. */
 void pl__ready_quietly_by(struct pl__worker *w, struct pl__task *t);
 
 /* As pl__ready_quietly(), of a task that an event makes ready. */
-void pl__ready_event(struct pl__task *t);
+void pl__ready_event(struct pl__worker *w, struct pl__task *t);
 
 /* As pl__ready_quietly(), by no worker, of a chain of links, newest first. */
 void pl__ready_chain_quietly(struct pl__link *newest, struct pl__link *oldest);
@@ -71,13 +81,16 @@ static inline size_t pl__nr_queued(struct pl__worker *w)
  * A task that may run now is in some worker's queue, or an orphaned ring is
  * ready.
  */
-bool pl__work_queued(void);
+bool pl__work_queued(struct pl__group *g);
 
 /* The same, or such a task is set aside. */
-bool pl__work_anywhere(void);
+bool pl__work_anywhere(struct pl__group *g);
+
+/* The same, of any group. */
+bool pl__work_in_any(void);
 
 /* About how many such tasks wait in queues.  Those of an inbox may be any. */
-uint32_t pl__nr_ready(void);
+uint32_t pl__nr_ready(struct pl__group *g);
 
 /*
  * inbox: tasks that threads other than workers have made ready
@@ -111,19 +124,20 @@ uint32_t pl__nr_ready(void);
 /* A worker that has tasks looks in so many at least, where there are more. */
 #define PL__INBOXES_IN_TURN	8
 
-/* The runtime starts, with so many workers and no task. */
-void pl__inboxes_start(uint32_t nr_workers);
+/* The group is made, with so many workers and no task. */
+void pl__inboxes_start(struct pl__group *g, uint32_t nr_workers);
 
 /* That of a thread or a worker, by its number. */
-static inline struct pl__inbox *pl__inbox_of(uint32_t number)
+static inline struct pl__inbox *pl__inbox_of(struct pl__group *g,
+					     uint32_t number)
 {
-	return &pl__rt.inboxes[number % pl__rt.nr_inboxes].inbox;
+	return &g->inboxes[number % g->nr_inboxes].inbox;
 }
 
 /* The one in which each worker looks each time. */
-static inline struct pl__inbox *pl__inbox_for_all(void)
+static inline struct pl__inbox *pl__inbox_for_all(struct pl__group *g)
 {
-	return &pl__rt.inboxes[0].inbox;
+	return &g->inboxes[0].inbox;
 }
 
 /* The slow path of pl__inbox_drain(). */
@@ -141,11 +155,12 @@ static inline bool pl__inbox_drain(struct pl__worker *w, struct pl__inbox *from)
 /* As pl__inbox_drain(), of each; most runtimes have one. */
 static inline bool pl__inboxes_drain(struct pl__worker *w)
 {
-	bool several = pl__inbox_drain(w, &pl__rt.inboxes[0].inbox);
+	struct pl__group *g = w->group;
+	bool several = pl__inbox_drain(w, &g->inboxes[0].inbox);
 	uint32_t i;
 
-	for (i = 1; unlikely(i < pl__rt.nr_inboxes); i++)
-		several |= pl__inbox_drain(w, &pl__rt.inboxes[i].inbox);
+	for (i = 1; unlikely(i < g->nr_inboxes); i++)
+		several |= pl__inbox_drain(w, &g->inboxes[i].inbox);
 	return several;
 }
 
@@ -155,23 +170,23 @@ bool pl__inboxes_drain_in_turn(struct pl__worker *w);
 /* As pl__inboxes_drain(), by a worker that has tasks to run. */
 static inline bool pl__inboxes_drain_some(struct pl__worker *w)
 {
-	if (unlikely(pl__rt.nr_inboxes > 1))
+	if (unlikely(w->group->nr_inboxes > 1))
 		return pl__inboxes_drain_in_turn(w);
-	return pl__inbox_drain(w, pl__inbox_for_all());
+	return pl__inbox_drain(w, pl__inbox_for_all(w->group));
 }
 
 /*
  * A hint, unless the caller orders it against pushes.  What the worker that
  * emptied an inbox did before is seen after this.
  */
-static inline bool pl__inboxes_empty(void)
+static inline bool pl__inboxes_empty(struct pl__group *g)
 {
 	uint32_t i;
 
-	if (load_acquire(&pl__rt.inboxes[0].inbox.head))
+	if (load_acquire(&g->inboxes[0].inbox.head))
 		return false;
-	for (i = 1; unlikely(i < pl__rt.nr_inboxes); i++)
-		if (load_acquire(&pl__rt.inboxes[i].inbox.head))
+	for (i = 1; unlikely(i < g->nr_inboxes); i++)
+		if (load_acquire(&g->inboxes[i].inbox.head))
 			return false;
 	return true;
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 /*
- * rt: the runtime: what all workers share, and the counters of what they do
+ * rt: the runtime: what all groups of workers share, and the counters of what
+ * they do
  */
 #ifndef PL_RT_H
 #define PL_RT_H
 
 #include "ctx/self.h"
-#include "ds/mpsc.h"
+#include "queue/group.h"
 #include "queue/worker.h"
 #include "time/timer.h"
 
@@ -36,45 +37,6 @@ struct pl__task_limit {
 /* Bits of pl__rt.gates, at which a spawn looks further. */
 #define PL__GATE_STACKLESS	(1U << 0)	/* tasks wait for stacks */
 #define PL__GATE_TASK_LIMIT	(1U << 1)	/* R: there is a limit */
-
-/* Tasks that are set aside for the same reason.  L: pl__aside.lock is held. */
-struct pl__aside_queue {
-	_Atomic uint32_t	nr;	/* changed under lock; read without */
-	uint32_t		turn;		/* L: tasks taken */
-	struct pl__fifo		resumed;	/* L */
-	struct pl__fifo		unstarted;	/* L */
-	_Atomic uint64_t	taken_ns;	/* L writes: last task taken */
-};
-
-/* Tasks that are expected to keep their worker from others, see aside.h. */
-struct pl__aside {
-	struct pl__lock		lock;
-	uint32_t		turn;		/* L: looks for a task */
-	struct pl__aside_queue	block;		/* in the kernel */
-	struct pl__aside_queue	compute;
-	_Atomic uint64_t	nr_put;		/* tasks that were set aside */
-	_Atomic uint64_t	nr_spares;	/* spares that were started */
-};
-
-/* Ready tasks of PL_SPAWN_BACKGROUND, see aside.h.  L: lock is held. */
-struct pl__background {
-	struct pl__lock		lock;
-	_Atomic uint32_t	nr;	/* changed under lock; read without */
-	struct pl__fifo		ready;		/* L */
-	_Atomic uint64_t	taken_ns;	/* L writes: last task taken */
-	_Atomic uint64_t	nr_late;	/* taken before others */
-};
-
-/* Why `active` was changed; pl_runtime(3) has a counter of each. */
-enum pl__elastic_why {
-	PL__RAISED_WAITS,	/* tasks waited for long */
-	PL__RAISED_STUCK,	/* they waited behind one that computes */
-	PL__RAISED_TRIAL,	/* to see whether more do better */
-	PL__RAISED_BACK,	/* fewer did worse; or there was a pause */
-	PL__LOWERED_TRIAL,	/* to see whether fewer do as well */
-	PL__LOWERED_BACK,	/* more did no better */
-	PL__NR_ELASTIC_WHY
-};
 
 enum pl__sysmon_state {
 	PL__SYSMON_AWAKE,	/* or no sysmon exists: no wake needed */
@@ -107,18 +69,13 @@ struct pl__stripe {
 #define PL__NR_WORKER_BUCKETS	256
 #define PL__NR_THREAD_BUCKETS	16
 
-/* At most so many inboxes, see ready.h. */
-#define PL__NR_INBOXES		64
-
-struct pl__inbox_line {
-	struct pl__inbox	inbox;	/* A */
-} __pl_cacheline;
+/* Groups that there may be. */
+#define PL__GROUPS_MAX		64
 
 /* The only instance.  R: written only while the runtime starts and stops. */
 struct pl__rt {
 	struct pl_config	cfg;		/* R: resolved */
-	struct pl__worker	**workers;	/* R: cfg.max_workers of them */
-	struct pl__lots		lots;		/* R */
+	struct pl__worker	**workers; /* R: of all groups, by number */
 	struct pl__timers	*timers;	/* R */
 	struct pl__stacks	stacks;		/* R */
 	struct pl__slab		tasks;		/* as long as the process */
@@ -133,46 +90,19 @@ struct pl__rt {
 	uint32_t		io;		/* R: enum pl_io, configured */
 	uint32_t		wait; /* R: enum pl_wait, configured */
 	bool			has_sysmon;	/* R: sysmon runs */
-	uint32_t		nr_keepers; /* R: workers, by index: kept.h */
-	uint32_t		nr_inboxes;	/* R: inboxes in use */
-	/* R: cfg.max_workers of them, by index; workers write: place.h */
-	_Atomic uint64_t	*locations;
+	uint32_t		nr_keepers; /* R: workers, by number: kept.h */
 
 	_Atomic uint32_t	state __pl_cacheline;	/* enum pl__rt_state */
 	_Atomic uint32_t	nr_started;	/* workers[0 .. nr_started) */
-	_Atomic uint32_t	nr_alive;	/* workers with a thread */
-	_Atomic uint32_t	target;	/* workers meant to run, at most */
-	_Atomic uint32_t	active;	/* workers meant to run: pace.h */
 	_Atomic uint32_t	sysmon;		/* enum pl__sysmon_state */
 	_Atomic uint32_t	gates;		/* PL__GATE_* */
 	/* bits of enum pl__level; 0: flat; sysmon writes: place.h */
 	_Atomic uint32_t	levels;
 
-	_Atomic uint32_t	nr_idle __pl_cacheline;
-	_Atomic uint32_t	nr_searching;	/* see notify.h */
-	/* the next worker that leaves idle is to search, see notify.h */
-	_Atomic bool		is_search_left;
-	_Atomic uint32_t	nr_blocked;	/* workers outside of a crew */
-	_Atomic uint32_t	nr_seen;	/* in nr_blocked, by sysmon */
-	_Atomic uint32_t	nr_in_hook;	/* in nr_blocked, in the hook */
-	_Atomic uint32_t	nr_stalled;	/* workers, see pace.h */
-	_Atomic uint32_t	stalled_limit;	/* sysmon writes */
-	/* workers of a crew that sysmon found blocked twice in a row */
-	_Atomic uint32_t	nr_crew_blocked;
-	_Atomic uint32_t	nr_starting;	/* alive, did not search yet */
-	_Atomic int		start_error; /* of the last: -errno, or 0 */
-	/* calls of pl__notify_all(); no worker parks meanwhile */
-	_Atomic uint32_t	nr_notifying_all;
-	/* ns: when nr_searching rose from 0, or moved on; see notify.c */
-	_Atomic uint64_t	search_ns;
-
-	struct pl__inbox_line	inboxes[PL__NR_INBOXES];
-
 	struct pl__stripe	outside[PL__NR_STRIPES];
 	/* the stopper's futex: changes while STOPPING */
 	_Atomic uint32_t	ended_word;
 	_Atomic uint64_t	ended_outside;	/* spawns that were undone */
-	_Atomic uint64_t	wakes_outside;
 	_Atomic uint64_t	spawned_past;	/* by workers freed since */
 	_Atomic uint64_t	ended_past;
 	/* times that a worker was found blocked; sysmon writes */
@@ -181,8 +111,6 @@ struct pl__rt {
 	_Atomic uint64_t	nr_stalls;
 	/* times that the limit of those was raised; sysmon writes */
 	_Atomic uint64_t	nr_stalls_over;
-	/* times that active was changed, by enum pl__elastic_why */
-	_Atomic uint64_t	nr_changes[PL__NR_ELASTIC_WHY];
 	/* times that searches were taken over, see notify.h */
 	_Atomic uint64_t	nr_late_searches;
 	/* times that all workers were blocked; sysmon writes */
@@ -190,14 +118,31 @@ struct pl__rt {
 
 	struct pl__stackless	stackless __pl_cacheline;
 	struct pl__task_limit	task_limit __pl_cacheline;
-	struct pl__aside	aside __pl_cacheline;
-	struct pl__background	background __pl_cacheline;
-	struct pl__lock		start_lock;	/* to start and end workers */
+	struct pl__group	main;	/* the default group */
+	/* [0 .. nr_groups), the first is main; added under start_lock */
+	struct pl__group	*groups[PL__GROUPS_MAX];
+	_Atomic uint32_t	nr_groups;
+	struct pl__lock		start_lock; /* L: to start and end workers */
 	pthread_t		ended;		/* L: last thread; not joined */
 	bool			has_ended;	/* L: ended is valid */
 };
 
 extern struct pl__rt pl__rt;
+
+/* The one of index @i; NULL: there is none, nor one of a higher index. */
+static inline struct pl__group *pl__group_at(uint32_t i)
+{
+	return i < load_acquire(&pl__rt.nr_groups) ? pl__rt.groups[i] : NULL;
+}
+
+#define pl__for_each_group(g, i) \
+	for ((i) = 0; ((g) = pl__group_at(i)); (i)++)
+
+/* That of @w, the caller; the default of a thread that is no worker. */
+static inline struct pl__group *pl__own_group(const struct pl__worker *w)
+{
+	return w ? w->group : &pl__rt.main;
+}
 
 /* That of the calling thread. */
 static inline struct pl__stripe *pl__stripe(void)
@@ -208,41 +153,6 @@ static inline struct pl__stripe *pl__stripe(void)
 /* An ordinary thread enters the runtime; false: there is none. */
 bool pl__rt_enter(void);
 void pl__rt_exit(void);
-
-/*
- * Workers blocked by their tasks, as the crew, sysmon or the workers themselves
- * count them.
- */
-static inline uint32_t pl__nr_blocked(void)
-{
-	return load_relaxed(&pl__rt.nr_blocked) +
-	       pl__crew_nr_blocked(&pl__rt.lots);
-}
-
-/* How many more workers may compute for long, see pace.h. */
-static inline uint32_t pl__nr_may_compute(void)
-{
-	/* [relief-b] pairs with [relief-a] in pl__relief_recheck(). */
-	uint32_t limit = load_relaxed(&pl__rt.stalled_limit);
-	uint32_t nr = load_relaxed(&pl__rt.nr_stalled);
-
-	return nr < limit ? limit - nr : 0;
-}
-
-static inline uint32_t pl__nr_not_running(void)
-{
-	return load_relaxed(&pl__rt.nr_idle) +
-	       load_relaxed(&pl__rt.nr_stalled) + pl__nr_blocked();
-}
-
-/* Workers neither idle, blocked nor stalled, as far as the counters show. */
-static inline uint32_t pl__nr_running(void)
-{
-	uint32_t alive = load_relaxed(&pl__rt.nr_alive);
-	uint32_t others = pl__nr_not_running();
-
-	return alive > others ? alive - others : 0;
-}
 
 /*
  * Where a thread that is no worker adds timers, modulo the number of buckets:

@@ -19,6 +19,7 @@
 
 #include <pthread.h>
 
+struct pl__group;
 struct pl__ring;
 
 /* Written by the worker, read by pl_stat_read(). */
@@ -121,6 +122,7 @@ struct pl__worker {
 	int			*errno_at;	/* O: errno of its thread */
 	struct pl__task		*for_loop; /* O: task for the loop to run */
 	struct pl__ring		*ring;		/* O: NULL before first I/O */
+	struct pl__group	*group;		/* I */
 	struct pl__inbox	*inbox;		/* I: in which it looks first */
 	_Atomic uint32_t	tick;		/* O writes: tasks taken */
 	_Atomic uint32_t	duty;		/* A: enum pl__duty */
@@ -189,7 +191,8 @@ struct pl__worker {
 	struct pl__thread_stack	thread_stack;	/* S, O: of its thread */
 	pthread_t		thread;		/* S: start_lock held */
 	bool			has_thread;	/* S */
-	uint32_t		index;		/* I */
+	uint32_t		index;		/* I: in its group */
+	uint32_t		number; /* I: among all, as they started */
 	uint32_t		lot;		/* I */
 
 	struct pl__sysmon_view	sysmon __pl_cacheline;	/* W */

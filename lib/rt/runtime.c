@@ -52,29 +52,21 @@ static _Atomic bool has_stopper;
 
 /* ---- start ---- */
 
-static int open_lots(struct pl__rt *rt)
+/* The default group, with all but workers. */
+static int main_init(struct pl__rt *rt)
 {
-	uint32_t want = rt->cfg.backend, nr = rt->cfg.nr_lots;
-	int ret = -ENODEV;
+	struct pl__group *g = &rt->main;
+	int ret;
 
-	if (want != PL_BACKEND_FUTEX)
-		ret = pl__lots_init(&rt->lots, nr, true,
-				    rt->has_sysmon ? rt->cfg.max_workers : 0);
-	if (!ret) {
-		rt->backend = PL_BACKEND_MODULE;
-		return 0;
-	}
-	if (want == PL_BACKEND_MODULE) {
-		if (pl__config_backend_is_env())
-			fprintf(stderr,
-				"parklot: PARKLOT_BACKEND=module: cannot use /dev/parklot: %s%s\n",
-				strerror(-ret), ret == -ENOMEM ?
-				"; its pages count against RLIMIT_MEMLOCK" :
-				"");
-		return -ENODEV;
-	}
-	rt->backend = PL_BACKEND_FUTEX;
-	return pl__lots_init(&rt->lots, nr, false, 0);
+	g->max_workers = rt->cfg.max_workers;
+	g->min_workers = rt->cfg.min_workers;
+	ret = pl__group_init(g, rt->cfg.nr_workers, rt->cfg.backend);
+	if (ret)
+		return ret;
+	rt->groups[0] = g;
+	store_release(&rt->nr_groups, 1);
+	rt->backend = g->lots.fd >= 0 ? PL_BACKEND_MODULE : PL_BACKEND_FUTEX;
+	return 0;
 }
 
 /* Checks that what the configuration asks for works, for all workers. */
@@ -82,7 +74,7 @@ static int check_wait(const struct pl__rt *rt)
 {
 	const char *lacks = NULL;
 
-	if (rt->wait == PL_WAIT_PARK && !rt->lots.can_poll)
+	if (rt->wait == PL_WAIT_PARK && !rt->main.lots.can_poll)
 		lacks = "park: no /dev/parklot that polls is in use";
 	if (rt->wait == PL_WAIT_FUTEX &&
 	    (rt->io == PL_IO_POLL || !pl__ring_uring_has_futex()))
@@ -92,12 +84,12 @@ static int check_wait(const struct pl__rt *rt)
 	return lacks ? -EOPNOTSUPP : 0;
 }
 
-/* For as many workers as there may be, and their locations. */
+/* For as many workers as all groups may have; pages come as these start. */
 static int slots_init(struct pl__rt *rt)
 {
 	int ret;
 
-	rt->workers = pl__alloc(rt->cfg.max_workers * sizeof(*rt->workers));
+	rt->workers = pl__alloc(PL__WORKERS_MAX * sizeof(*rt->workers));
 	if (!rt->workers)
 		return -ENOMEM;
 	ret = pl__locations_start();
@@ -113,19 +105,14 @@ static void slots_fini(struct pl__rt *rt)
 	rt->workers = NULL;
 }
 
-static int start_workers(struct pl__rt *rt)
+static void groups_fini(struct pl__rt *rt)
 {
-	uint32_t i;
-	int ret;
+	uint32_t nr = load_relaxed(&rt->nr_groups);
 
-	for (i = 0; i < rt->cfg.min_workers; i++) {
-		ret = pl__worker_start(false);
-		if (ret && !i)
-			return ret;
-		if (ret)
-			break;
-	}
-	return 0;
+	store_relaxed(&rt->nr_groups, 0);
+	while (nr)
+		pl__group_fini(rt->groups[--nr]);
+	rt->backend = PL_BACKEND_AUTO;
 }
 
 static int configure(struct pl__rt *rt, const struct pl_config *cfg)
@@ -158,7 +145,6 @@ static void tasks_start(uint32_t nr_workers)
 {
 	pl__task_limit_start();
 	pl__tasks_start(nr_workers);
-	pl__inboxes_start(nr_workers);
 }
 
 static int runtime_start(struct pl__rt *rt, const struct pl_config *cfg)
@@ -172,7 +158,6 @@ static int runtime_start(struct pl__rt *rt, const struct pl_config *cfg)
 	if (ret)
 		return ret;
 	pl__cxx_init();
-	store_relaxed(&rt->target, rt->cfg.nr_workers);
 	rt->stall_ns = rt->cfg.stall_ns;
 	tasks_start(rt->cfg.nr_workers);
 	ret = slots_init(rt);
@@ -181,19 +166,18 @@ static int runtime_start(struct pl__rt *rt, const struct pl_config *cfg)
 	ret = pl__stacks_init(&rt->stacks, rt->cfg.stack_size);
 	if (ret)
 		goto err_slots;
-	ret = open_lots(rt);
+	ret = main_init(rt);
 	if (ret)
 		goto err_stacks;
 	ret = check_wait(rt);
 	if (ret)
-		goto err_lots;
-	pl__elastic_start(rt->has_sysmon && !rt->cfg.fixed_workers);
+		goto err_main;
 	/* Before the first thread: else sysmon's first look would wait. */
 	pl__fd_grow_table();
 	ret = pl__timers_start(&rt->timers, rt->cfg.nr_timer_buckets,
 			       rt->cfg.worker_start, rt->cfg.worker_start_arg);
 	if (ret)
-		goto err_lots;
+		goto err_main;
 	pl__wait_start(rt->timers);
 	pl__worker_run = pl__worker_loop;
 	pl__kept_start();
@@ -203,7 +187,7 @@ static int runtime_start(struct pl__rt *rt, const struct pl_config *cfg)
 	ret = pl__dump_signal_start((int)rt->cfg.dump_signal);
 	if (ret)
 		goto err_sysmon;
-	ret = start_workers(rt);
+	ret = pl__group_start(&rt->main);
 	if (ret)
 		goto err_dump_signal;
 	pl__stat_export_start(pl__now_ns());
@@ -215,9 +199,8 @@ err_sysmon:
 	pl__sysmon_stop();
 err_timers:
 	pl__timers_stop(rt->timers);
-err_lots:
-	pl__lots_fini(&rt->lots);
-	rt->backend = PL_BACKEND_AUTO;
+err_main:
+	groups_fini(rt);
 err_stacks:
 	pl__stacks_fini(&rt->stacks);
 err_slots:
@@ -275,24 +258,24 @@ enum pl_backend pl_runtime_backend(void)
 
 /* ---- target concurrency ---- */
 
-static int set_workers(uint32_t nr)
+static int set_workers(struct pl__group *g, uint32_t nr)
 {
 	uint32_t old;
 
 	if (!nr)
-		nr = pl__config_target(pl__rt.cfg.max_workers);
-	if (nr > pl__rt.cfg.max_workers)
+		nr = pl__config_target(g->max_workers);
+	if (nr > g->max_workers)
 		return -EINVAL;
-	old = atomic_exchange(&pl__rt.target, nr);
-	pl__elastic_follow();
+	old = atomic_exchange(&g->target, nr);
+	pl__elastic_follow(g);
 	/*
 	 * A higher target: notifies workers that are idle or not started yet.
 	 */
 	pl__full_barrier();
-	pl__notify_if_work();
+	pl__notify_if_work(g);
 	/* A lower target: wakes surplus workers that park without a timeout. */
-	if (nr < old && pl__is_end_due())
-		pl__notify_all();
+	if (nr < old && pl__is_end_due(g))
+		pl__notify_all(g);
 	return 0;
 }
 
@@ -301,11 +284,11 @@ int pl_runtime_set_workers(uint32_t nr)
 	int ret;
 
 	if (pl__self())
-		return set_workers(nr);
+		return set_workers(&pl__rt.main, nr);
 	ret = pl__runtime_enter();
 	if (ret)
 		return ret;
-	ret = set_workers(nr);
+	ret = set_workers(&pl__rt.main, nr);
 	pl__rt_exit();
 	return ret;
 }
@@ -370,6 +353,7 @@ static bool wait_outside(uint64_t deadline_ns)
  */
 static bool finish(struct pl__rt *rt, uint64_t deadline_ns)
 {
+	struct pl__group *g;
 	uint32_t i;
 
 	pl__wait_cancel_all();
@@ -385,35 +369,25 @@ static bool finish(struct pl__rt *rt, uint64_t deadline_ns)
 	}
 	pl__dump_signal_stop();
 	pl__sysmon_stop();
-	pl__lots_stop(&rt->lots);
-	pl__worker_join_all();
+	pl__for_each_group(g, i)
+		pl__lots_stop(&g->lots);
+	pl__for_each_group(g, i)
+		pl__worker_join_all(g);
+	pl__worker_join_ended();
 	pl__sysmon_sleep_fini();
 	pl__stat_keep();
 
-	pl__worker_free_all();
+	pl__for_each_group(g, i)
+		pl__worker_free_all(g);
+	store_relaxed(&rt->nr_started, 0);
 	pl__timers_stop(rt->timers);
 	rt->timers = NULL;
-	pl__lots_fini(&rt->lots);
+	groups_fini(rt);
 	pl__stacks_fini(&rt->stacks);
 	slots_fini(rt);
-	rt->backend = PL_BACKEND_AUTO;
-	store_relaxed(&rt->nr_idle, 0);
-	store_relaxed(&rt->nr_searching, 0);
-	store_relaxed(&rt->is_search_left, false);
 	store_relaxed(&rt->nr_late_searches, 0);
-	store_relaxed(&rt->nr_blocked, 0);
-	store_relaxed(&rt->nr_seen, 0);
-	store_relaxed(&rt->nr_stalled, 0);
-	store_relaxed(&rt->nr_in_hook, 0);
-	store_relaxed(&rt->nr_crew_blocked, 0);
-	store_relaxed(&rt->nr_starting, 0);
-	store_relaxed(&rt->start_error, 0);
-	store_relaxed(&rt->aside.nr_put, 0);
-	store_relaxed(&rt->aside.nr_spares, 0);
-	store_relaxed(&rt->background.nr_late, 0);
 	for (i = 0; i < PL__NR_STRIPES; i++)
 		store_relaxed(&rt->outside[i].sampled_ns, 0);
-	store_relaxed(&rt->wakes_outside, 0);
 	pl__task_limit_stop();
 	atomic_store(&has_stopper, false);
 	atomic_store(&rt->state, PL__RT_STOPPED);
@@ -528,6 +502,7 @@ static void disown(const void *p)
 static void close_all(struct pl__rt *rt)
 {
 	uint32_t nr = load_relaxed(&rt->nr_started), i;
+	struct pl__group *g;
 	struct pl__ring *ring;
 	int fd;
 
@@ -540,19 +515,24 @@ static void close_all(struct pl__rt *rt)
 		if (fd >= 0)
 			pl__close(fd);
 	}
-	pl__lots_abandon(&rt->lots);
+	pl__for_each_group(g, i)
+		pl__lots_abandon(&g->lots);
 }
 
 static void runtime_atfork_child(void)
 {
 	struct pl__slab tasks = pl__rt.tasks;
 	bool has_tasks = pl__rt.has_tasks;
-	uint32_t first_slot = pl__rt.first_slot;
+	uint32_t first_slot = pl__rt.first_slot, i;
+	struct pl__group *g;
 
 	close_all(&pl__rt);
 	disown(pl__rt.workers);
-	disown(pl__rt.locations);
-	disown(pl__rt.lots.lot);
+	pl__for_each_group(g, i) {
+		disown(g->workers);
+		disown(g->locations);
+		disown(g->lots.lot);
+	}
 	disown(pl__rt.timers);
 	disown(pl__rt.stacks.pools);
 	state_lock = (struct pl__lock){ 0 };

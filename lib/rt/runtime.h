@@ -14,6 +14,21 @@
  */
 int pl__runtime_enter(void);
 
+/* ---- group.c: groups of workers ---- */
+
+/*
+ * Sets @g, of which only index, name and numbers of workers are set, up: with
+ * all but workers.  Its lots are in @backend, or AUTO.  0, -ENODEV, -ENOMEM or
+ * another error of the device.
+ */
+int pl__group_init(struct pl__group *g, uint32_t nr_workers,
+		   enum pl_backend backend);
+/* The group has no worker, or none any more. */
+void pl__group_fini(struct pl__group *g);
+
+/* Starts its first workers; 0, or an error if not even one could be started. */
+int pl__group_start(struct pl__group *g);
+
 /*
  * ---- spawn.c: a spawn in two steps, for a caller that must not fail any more
  * after it has published what the task is for ----

@@ -206,7 +206,7 @@ static __pl_always_inline int spawn_admitted(struct pl__worker *w,
 		return 0;
 	}
 	counter_inc(&w->stat.signals);
-	pl__notify_one();
+	pl__notify_one(w->group);
 	return 0;
 }
 
@@ -270,7 +270,7 @@ static int spawn_outside(pl_task_t *out, const struct spawn_args *o, void *arg)
 		return 0;
 	if (load_relaxed(&pl__stripe()->spawned) % PL__SAMPLE_OUTSIDE == 1)
 		pl__spawn_sample(t);
-	pl__ready_quietly(t);
+	pl__ready_quietly(NULL, t);
 	return 0;
 }
 
@@ -289,7 +289,7 @@ static int spawn_entered(pl_task_t *out, size_t nr, const struct spawn_args *o,
 	if (o->flags & PL_SPAWN_NOSIGNAL)
 		pl__self_add_unsignalled((uint32_t)i);
 	else if (i)
-		pl__notify_many((uint32_t)i);
+		pl__notify_many(&pl__rt.main, (uint32_t)i);
 	return i ? (int)i : ret;
 }
 
@@ -364,13 +364,13 @@ int pl_flush(void)
 		w->nr_unsignalled = 0;
 		if (nr) {
 			counter_inc(&w->stat.signals);
-			pl__notify_many(nr);
+			pl__notify_many(w->group, nr);
 		}
 		return (int)nr;
 	}
 	nr = pl__self_take_unsignalled();
 	if (nr && pl__rt_enter()) {
-		pl__notify_many(nr);
+		pl__notify_many(&pl__rt.main, nr);
 		pl__rt_exit();
 	}
 	return (int)nr;
@@ -539,7 +539,7 @@ int pl__task_limit_enter(bool may_wait, uint64_t deadline_ns)
 	/* What the caller has spawned quietly may have to end first. */
 	pl_flush();
 	if (!pl__self())
-		pl__notify_one();
+		pl__notify_one(&pl__rt.main);
 	atomic_fetch_add(&l->nr_waited, 1);
 	/* [limit-a] pairs with [limit-b] in pl__task_limit_leave(). */
 	atomic_fetch_add(&l->nr_waiting, 1);

@@ -14,13 +14,15 @@
 void pl__ready_chain(struct pl__link *newest, struct pl__link *oldest)
 {
 	pl__ready_chain_quietly(newest, oldest);
-	pl__notify_one();
+	pl__notify_one(&pl__rt.main);
 }
 
 void pl__ready(struct pl__task *t)
 {
-	pl__ready_quietly(t);
-	pl__notify_one();
+	struct pl__worker *w = pl__self();
+
+	pl__ready_quietly(w, t);
+	pl__notify_one(pl__own_group(w));
 }
 
 /* ---- what next ---- */
@@ -47,7 +49,7 @@ static __pl_always_inline void look_around(struct pl__worker *w, bool has_task)
 	if (w->event_mask != PL__NO_EVENTS)
 		w->event_mask = pl__event_mask_of(w);
 	if (several || (nr && pl__has_more_than_next(w)))
-		pl__notify_one();
+		pl__notify_one(w->group);
 }
 
 /*
@@ -59,10 +61,10 @@ static __pl_noinline struct pl__task *next_of_others(struct pl__worker *w)
 	struct pl__task *t = pl__aside_take_overdue(w);
 
 	if (!t)
-		t = pl__background_take_overdue();
+		t = pl__background_take_overdue(w->group);
 	if (t)
 		return t;
-	if (pl__background_is_held())
+	if (pl__background_is_held(w->group))
 		pl__sysmon_notify_compute();
 	return pl__steal_from_stalled(w);
 }
@@ -73,7 +75,7 @@ static struct pl__task *next_of_others_first(struct pl__worker *w)
 	struct pl__task *t = next_of_others(w);
 
 	if (t && pl__nr_queued(w))
-		pl__notify_one();
+		pl__notify_one(w->group);
 	return t;
 }
 
@@ -83,7 +85,7 @@ static void flush_unsignalled(struct pl__worker *w)
 
 	w->nr_unsignalled = 0;
 	counter_inc(&w->stat.signals);
-	pl__notify_many(nr);
+	pl__notify_many(w->group, nr);
 }
 
 /* What sysmon saw of the task that the worker leaves, or nothing. */
@@ -161,7 +163,7 @@ static bool is_surplus_now(struct pl__worker *w)
 {
 	if (pl__is_spare(w)) {
 		pl__spare_judge(w);
-		if (!pl__is_running(w) && !pl__is_short())
+		if (!pl__is_running(w) && !pl__is_short(w->group))
 			return true;
 	}
 	back_from_block(w);
@@ -214,7 +216,7 @@ struct pl__task *pl__next(struct pl__worker *w)
 {
 	if (unlikely(w->nr_unsignalled))
 		flush_unsignalled(w);
-	if (unlikely(pl__has_surplus_workers()))
+	if (unlikely(pl__has_surplus_workers(w->group)))
 		return next_beside_others(w);
 	return next_ready(w);
 }
@@ -251,13 +253,13 @@ struct pl__task *pl__next_stolen(struct pl__worker *w, bool has_time)
 	return t;
 }
 
-struct pl__task *pl__next_background(void)
+struct pl__task *pl__next_background(struct pl__group *g)
 {
-	struct pl__task *t = pl__background_take();
+	struct pl__task *t = pl__background_take(g);
 
 	if (t)
 		take_between_ticks(pl__self());
-	else if (pl__background_is_held())
+	else if (pl__background_is_held(g))
 		pl__sysmon_notify_compute();
 	return t;
 }
@@ -331,8 +333,10 @@ void pl__run(struct pl__worker *w, struct pl__task *t)
 
 static void ready_after(void *arg)
 {
-	pl__ready_quietly_by(pl__self(), arg);
-	pl__notify_one();
+	struct pl__worker *w = pl__self();
+
+	pl__ready_quietly_by(w, arg);
+	pl__notify_one(w->group);
 }
 
 static void ready_unsignalled_after(void *arg)
@@ -363,9 +367,10 @@ static __pl_noinline void put_events_ahead(struct pl__worker *w)
 }
 
 /* Its worker has nothing else, but is to have, if anything comes. */
-static bool is_to_be_set_aside(struct pl__task *t)
+static bool is_to_be_set_aside(struct pl__worker *w, struct pl__task *t)
 {
-	return unlikely(pl__has_surplus_workers()) && pl__can_have_spares() &&
+	return unlikely(pl__has_surplus_workers(w->group)) &&
+	       pl__can_have_spares(w->group) &&
 	       pl__forecast(t) != PL__RUN_SHORT;
 }
 
@@ -384,7 +389,7 @@ void pl_yield(void)
 		return;
 	}
 	if (pl__inbox_drain(w, w->inbox))
-		pl__notify_one();
+		pl__notify_one(w->group);
 	w->nr_ahead_of_yield = pl__deque_len(&w->deque);
 	if (unlikely(w->event_mask != PL__NO_EVENTS))
 		put_events_ahead(w);
@@ -398,10 +403,10 @@ void pl_yield(void)
 	if (!next && may_take_more(w)) {
 		next = pl__next_stolen(w, false);
 		if (!next && pl__is_background(t))
-			next = pl__next_background();
+			next = pl__next_background(w->group);
 		if (next && !pl__task_prepare(w, next))
 			next = NULL;
-		if (!next && may_take_more(w) && !is_to_be_set_aside(t))
+		if (!next && may_take_more(w) && !is_to_be_set_aside(w, t))
 			return;
 	}
 	pl__leave(w, t, next, ready_after, t);

@@ -51,7 +51,7 @@ struct pl__task *pl__next_stolen(struct pl__worker *w, bool has_time);
  * The oldest background task; where none may run sysmon is to see to it that
  * one does.  NULL: none.
  */
-struct pl__task *pl__next_background(void);
+struct pl__task *pl__next_background(struct pl__group *g);
 
 /*
  * The loop runs @t, which is prepared, until a task switches back to the loop.
@@ -244,9 +244,9 @@ void pl__ring_reap_orphan(struct pl__worker *w, struct pl__worker *victim);
  * If none has been taken for a while, the workers that run others take one.
  */
 
-static inline bool pl__can_have_spares(void)
+static inline bool pl__can_have_spares(struct pl__group *g)
 {
-	return pl__rt.cfg.max_workers > load_relaxed(&pl__rt.target);
+	return g->max_workers > load_relaxed(&g->target);
 }
 
 /*

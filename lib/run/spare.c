@@ -107,21 +107,22 @@ static bool has_nothing_else(struct pl__worker *w)
 	return !pl__is_spare(w) && !w->nr_unsignalled &&
 	       pl__deque_empty(&w->deque) && pl__deque_empty(&w->events) &&
 	       !pl__has_io(w) &&
-	       !pl__work_anywhere();
+	       !pl__work_anywhere(w->group);
 }
 
+/* By worker @w of its group or, NULL, by another thread. */
 static void aside_queue(struct pl__worker *w, struct pl__task *t,
 			enum pl__run run)
 {
 	pl__aside_push(t, run);
 	if (run == PL__RUN_COMPUTES)
 		pl__sysmon_notify_compute();
-	pl__aside_notify(w);
+	pl__aside_notify(pl__group_of(t), w);
 }
 
 bool pl__aside_spawn(struct pl__worker *w, struct pl__task *t)
 {
-	if (!pl__can_have_spares())
+	if (!pl__can_have_spares(pl__group_of(t)))
 		return false;
 	t->score = pl__forecast_blocks();
 	store_relaxed(&pl__forecast_has_any, true);
@@ -133,17 +134,19 @@ bool pl__aside_spawn(struct pl__worker *w, struct pl__task *t)
 static bool run_as_spare(struct pl__worker *w, struct pl__task *t,
 			 enum pl__run run)
 {
+	struct pl__group *g = w->group;
+
 	if (run == PL__RUN_COMPUTES) {
-		if (!pl__nr_may_compute())
+		if (!pl__nr_may_compute(g))
 			return false;
-		atomic_fetch_add(&pl__rt.nr_stalled, 1);
+		atomic_fetch_add(&g->nr_stalled, 1);
 	}
 	spare_begin_to_block(w);
 	if (run == PL__RUN_COMPUTES)
 		pl__duty(w, PL__COMPUTES);
 	spare_note(w, t);
 	pl__full_barrier();
-	pl__notify_if_work();
+	pl__notify_if_work(g);
 	return true;
 }
 
@@ -152,7 +155,7 @@ bool pl__aside_put(struct pl__worker *w, struct pl__task *t)
 {
 	enum pl__run run = pl__forecast(t);
 
-	if (run == PL__RUN_SHORT || !pl__can_have_spares() ||
+	if (run == PL__RUN_SHORT || !pl__can_have_spares(w->group) ||
 	    (has_nothing_else(w) && run_as_spare(w, t, run)) ||
 	    (run == PL__RUN_COMPUTES && pl__is_background(t)))
 		return false;
@@ -162,6 +165,7 @@ bool pl__aside_put(struct pl__worker *w, struct pl__task *t)
 
 struct pl__task *pl__aside_take(struct pl__worker *w)
 {
+	struct pl__group *g = w->group;
 	bool was_spare = pl__is_spare(w);
 	enum pl__run run = PL__RUN_BLOCKS;
 	struct pl__task *t;
@@ -169,16 +173,16 @@ struct pl__task *pl__aside_take(struct pl__worker *w)
 	/* So that it may take the next one that computes. */
 	if (was_spare)
 		pl__spare_lets_compute(w);
-	if (!pl__aside_nr())
+	if (!pl__aside_nr(g))
 		return NULL;
 	if (!was_spare && pl__stands_in_last(w)) {
-		pl__aside_notify(w);
+		pl__aside_notify(g, w);
 		if (pl__aside_is_left(w))
 			return NULL;
 	}
 	if (!was_spare)
 		spare_begin_to_block(w);
-	t = pl__aside_pop(w->spare_was_short, &run);
+	t = pl__aside_pop(g, w->spare_was_short, &run);
 	if (t) {
 		store_relaxed(&w->tick, load_relaxed(&w->tick) + 1);
 		if (run == PL__RUN_COMPUTES)
@@ -188,9 +192,9 @@ struct pl__task *pl__aside_take(struct pl__worker *w)
 		pl__duty(w, PL__IS_THROUGH);
 	}
 	/* Others may have left a task to this worker while it ran. */
-	if (!was_spare || pl__aside_nr()) {
+	if (!was_spare || pl__aside_nr(g)) {
 		pl__full_barrier();
-		pl__notify_if_work();
+		pl__notify_if_work(g);
 	}
 	return t;
 }
@@ -198,10 +202,12 @@ struct pl__task *pl__aside_take(struct pl__worker *w)
 /* One that computes does not count as stalled here. */
 struct pl__task *pl__aside_take_overdue(struct pl__worker *w)
 {
-	if (!pl__aside_nr() || load_relaxed(&pl__rt.nr_idle) ||
-	    pl__nr_arriving())
+	struct pl__group *g = w->group;
+
+	if (!pl__aside_nr(g) || load_relaxed(&g->nr_idle) ||
+	    pl__nr_arriving(g))
 		return NULL;
-	w->overdue = pl__aside_pop_overdue();
+	w->overdue = pl__aside_pop_overdue(g);
 	return w->overdue;
 }
 
@@ -217,9 +223,9 @@ static void blocking_notify(struct pl__worker *w)
 
 	w->nr_unsignalled = 0;
 	if (nr > 1)
-		pl__notify_many(nr);
+		pl__notify_many(w->group, nr);
 	pl__full_barrier();
-	pl__notify_if_work();
+	pl__notify_if_work(w->group);
 }
 
 /*

@@ -24,9 +24,10 @@
 #define STEAL_DEFER_NS	1500
 #define NR_LONES	16
 
-static struct pl__worker *worker_of(uint32_t i)
+/* Of the same group. */
+static struct pl__worker *worker_of(struct pl__worker *w, uint32_t i)
 {
-	return pl__rt.workers[i];
+	return w->group->workers[i];
 }
 
 static uint32_t steal_next_random(struct pl__worker *w)
@@ -74,7 +75,7 @@ static void steal_more(struct pl__worker *w, struct pl__worker *victim)
 		return;
 	counter_add(&w->stat.steals, nr);
 	w->has_left_half = w->is_searching;
-	pl__notify_one();
+	pl__notify_one(w->group);
 }
 
 size_t pl__nr_found(struct pl__worker *w)
@@ -112,7 +113,8 @@ static void note_lone(struct lones *l, struct pl__worker *victim)
 static bool is_left_to_owner(struct lones *l, struct pl__worker *victim)
 {
 	if (!l || !l->has_time || pl__deque_len(&victim->deque) != 1 ||
-	    pl__nr_blocked() || load_relaxed(&pl__rt.nr_stalled))
+	    pl__nr_blocked(victim->group) ||
+	    load_relaxed(&victim->group->nr_stalled))
 		return false;
 	if (l->nr < NR_LONES)
 		note_lone(l, victim);
@@ -208,16 +210,16 @@ static struct pl__task *steal_near_first(struct pl__worker *w,
 	struct pl__victims v;
 	uint32_t i;
 
-	pl__victims_begin(&v, w->index, pl__location_note(w), nr,
+	pl__victims_begin(&v, w, pl__location_note(w), nr,
 			  steal_next_random(w));
 	while (!t && (i = pl__victims_next(&v)) != PL__NO_VICTIM)
-		t = steal_from(w, worker_of(i), l);
+		t = steal_from(w, worker_of(w, i), l);
 	return t;
 }
 
 static struct pl__task *steal_from_any(struct pl__worker *w, struct lones *l)
 {
-	uint32_t nr = load_acquire(&pl__rt.nr_started), i, left;
+	uint32_t nr = load_acquire(&w->group->nr_started), i, left;
 	struct pl__task *t = NULL;
 	struct pl__worker *victim;
 
@@ -228,7 +230,7 @@ static struct pl__task *steal_from_any(struct pl__worker *w, struct lones *l)
 		return steal_near_first(w, l, nr);
 	i = steal_next_random(w) % nr;
 	for (left = nr; left && !t; left--) {
-		victim = worker_of(i);
+		victim = worker_of(w, i);
 		i = i + 1 < nr ? i + 1 : 0;
 		t = victim == w ? NULL : steal_from(w, victim, l);
 	}
@@ -247,7 +249,8 @@ struct pl__task *pl__steal(struct pl__worker *w, bool has_time)
 	lones.has_time = has_time;
 	lones.nr = 0;
 	t = steal_from_any(w, &lones);
-	if (!t && load_relaxed(&pl__rt.nr_started) > 1 && pl__kept_steal(w)) {
+	if (!t && load_relaxed(&w->group->nr_started) > 1 &&
+	    pl__kept_steal(w)) {
 		w->has_left_half = false;
 		t = pl__next_event(w);
 	}
@@ -268,15 +271,15 @@ static uint64_t nr_moves(struct pl__worker *w)
 /* Reads only the victim's counts, one cache line, unless they stand still. */
 struct pl__task *pl__steal_from_stalled(struct pl__worker *w)
 {
-	uint32_t nr = load_acquire(&pl__rt.nr_started), i = w->next_stalled;
-	struct pl__worker *v = worker_of(i);
+	uint32_t nr = load_acquire(&w->group->nr_started), i = w->next_stalled;
+	struct pl__worker *v = worker_of(w, i);
 	bool is_stalled = v != w && nr_moves(v) == w->stalled_moves;
 
 	i = i + 1 < nr ? i + 1 : 0;
 	if (i == w->index)
 		i = i + 1 < nr ? i + 1 : 0;
 	w->next_stalled = i;
-	w->stalled_moves = nr_moves(worker_of(i));
+	w->stalled_moves = nr_moves(worker_of(w, i));
 	return is_stalled ? steal_from(w, v, NULL) : NULL;
 }
 

@@ -116,7 +116,7 @@ static struct pl__task *next_after(struct pl__worker *w,
 	if (!joiner)
 		return pl__next(w);
 	if (w->nr_unsignalled || w->nr_ahead_of_yield ||
-	    !(tick & w->event_mask) || pl__has_surplus_workers() ||
+	    !(tick & w->event_mask) || pl__has_surplus_workers(w->group) ||
 	    pl__is_background(joiner)) {
 		pl__ready(joiner);
 		return pl__next(w);

@@ -51,9 +51,9 @@ static void leave_tasks(struct pl__worker *w)
 	}
 	if (!newest)
 		return;
-	pl__inbox_push_list(pl__inbox_for_all(), newest, oldest);
+	pl__inbox_push_list(pl__inbox_for_all(w->group), newest, oldest);
 	/* sysmon may have gone to sleep while it saw none of them. */
-	pl__notify_one();
+	pl__notify_one(w->group);
 }
 
 /* Where it would park otherwise. */
@@ -61,9 +61,9 @@ static struct pl__task *worker_take_background(struct pl__worker *w)
 {
 	struct pl__task *t = NULL;
 
-	while (pl__background_nr() && !pl__is_spare(w) &&
+	while (pl__background_nr(w->group) && !pl__is_spare(w) &&
 	       !pl__is_surplus(w)) {
-		t = pl__next_background();
+		t = pl__next_background(w->group);
 		if (!t || !pl__aside_put(w, t))
 			break;
 		t = NULL;
@@ -77,7 +77,7 @@ static struct pl__task *worker_find_task(struct pl__worker *w)
 	size_t nr_more;
 
 	/* Where none is surplus pl__next() does not ask for spares. */
-	if (unlikely(pl__is_spare(w)) && !pl__has_surplus_workers()) {
+	if (unlikely(pl__is_spare(w)) && !pl__has_surplus_workers(w->group)) {
 		pl__spare_judge(w);
 		pl__duty(w, PL__IS_THROUGH);
 	}
@@ -94,7 +94,7 @@ static struct pl__task *worker_find_task(struct pl__worker *w)
 	if (t && w->is_searching) {
 		nr_more = pl__nr_found(w);
 		pl__stop_searching(w);
-		pl__notify_found(nr_more);
+		pl__notify_found(w->group, nr_more);
 	}
 	return t;
 }
@@ -110,15 +110,17 @@ static struct pl__task *worker_find_task(struct pl__worker *w)
  */
 static bool may_spin(struct pl__worker *w)
 {
+	struct pl__group *g = w->group;
+
 	if (!w->spin_ns || w->ring || pl__is_spare(w) ||
-	    pl__nr_running() + load_relaxed(&pl__rt.nr_stalled) >
+	    pl__nr_running(g) + load_relaxed(&g->nr_stalled) >
 	    pl__rt.nr_cpus ||
 	    pl__is_surplus(w))
 		return false;
 	/* Of several that were woken at once, one spins. */
 	if (w->is_searching)
-		return load_relaxed(&pl__rt.nr_searching) <= 1;
-	w->is_searching = pl__search_begin();
+		return load_relaxed(&g->nr_searching) <= 1;
+	w->is_searching = pl__search_begin(g);
 	return w->is_searching;
 }
 
@@ -133,12 +135,12 @@ static struct pl__task *worker_spin(struct pl__worker *w)
 	for (end = now + w->spin_ns; now < end;) {
 		for (look = now + LOOK_NS; now < look; now = pl__now_ns())
 			pl__cpu_relax();
-		if (pl__work_anywhere() || pl__kept_ns(w) <= now) {
+		if (pl__work_anywhere(w->group) || pl__kept_ns(w) <= now) {
 			t = worker_find_task(w);
 			if (t)
 				return t;
 		}
-		if (pl__lot_is_stopped(pl__lot_peek(&pl__rt.lots, w->lot)))
+		if (pl__lot_is_stopped(pl__lot_peek(&w->group->lots, w->lot)))
 			break;
 	}
 	return NULL;
@@ -152,7 +154,7 @@ static struct pl__task *worker_spin(struct pl__worker *w)
 static void worker_started(struct pl__worker *w)
 {
 	w->is_starting = false;
-	atomic_fetch_sub(&pl__rt.nr_starting, 1);
+	atomic_fetch_sub(&w->group->nr_starting, 1);
 }
 
 static void worker_started_to_run(struct pl__worker *w)
@@ -161,15 +163,17 @@ static void worker_started_to_run(struct pl__worker *w)
 	/* [aside-a] pairs with [aside-b] in pl__aside_notify(). */
 	pl__full_barrier();
 	PL_INJECT("aside-a");
-	if (unlikely(pl__aside_nr()))
-		pl__notify_if_work();
+	if (unlikely(pl__aside_nr(w->group)))
+		pl__notify_if_work(w->group);
 }
 
 /* It is woken to be a spare if the target runs, and never counts as running. */
 static void idle_no_more(struct pl__worker *w)
 {
-	if (unlikely(pl__aside_nr()) && pl__has_surplus_workers() &&
-	    !pl__is_short() && !pl__stands_in_last(w)) {
+	struct pl__group *g = w->group;
+
+	if (unlikely(pl__aside_nr(g)) && pl__has_surplus_workers(g) &&
+	    !pl__is_short(g) && !pl__stands_in_last(w)) {
 		pl__worker_stands_in(w);
 		pl__kept_give_up(w);
 	} else {
@@ -180,7 +184,7 @@ static void idle_no_more(struct pl__worker *w)
 /* False: the runtime stops, or the worker has ended. */
 static bool idle(struct pl__worker *w)
 {
-	uint32_t seq = pl__lot_peek(&pl__rt.lots, w->lot);
+	uint32_t seq = pl__lot_peek(&w->group->lots, w->lot);
 
 	if (pl__lot_is_stopped(seq))
 		return false;
@@ -282,7 +286,7 @@ static void enter_hook(struct pl__worker *w)
 		pl__stop_searching(w);
 	pl__duty(w, PL__ENTERS_HOOK);
 	pl__full_barrier();
-	pl__notify_if_work();
+	pl__notify_if_work(w->group);
 }
 
 static void run_again(struct pl__worker *w, bool as_spare)
@@ -339,7 +343,7 @@ static void learn_to_spin(struct pl__worker *w, bool was_woken,
  */
 static bool park_in_ring(struct pl__worker *w, uint32_t seq)
 {
-	struct pl__lots *lots = &pl__rt.lots;
+	struct pl__lots *lots = &w->group->lots;
 
 	if (!pl__lot_list(lots, w->lot, &w->park, pl__ring_bell(w->ring), seq))
 		return false;
@@ -367,7 +371,7 @@ static bool worker_park_polling(struct pl__worker *w, uint32_t seq)
 
 	if (fd < 0)
 		return false;
-	reason = pl__lot_park_polling(&pl__rt.lots, w->lot, fd, deadline_ns,
+	reason = pl__lot_park_polling(&w->group->lots, w->lot, fd, deadline_ns,
 				      seq);
 	pl__ring_polled(w->ring, reason == PL__LOT_POLLED ||
 				 reason == PL__LOT_LATE);
@@ -377,12 +381,13 @@ static bool worker_park_polling(struct pl__worker *w, uint32_t seq)
 /* A surplus worker parks for the idle timeout at most, then checks again. */
 static bool park_in_lot(struct pl__worker *w, uint32_t seq, bool *is_late)
 {
+	struct pl__group *g = w->group;
 	uint64_t end_ns = UINT64_MAX, kept_ns = pl__kept_until(w);
 	enum pl__lot_reason reason;
 
-	if (unlikely(pl__has_surplus_workers()) && pl__is_end_due())
+	if (unlikely(pl__has_surplus_workers(g)) && pl__is_end_due(g))
 		end_ns = pl__now_ns() + load_relaxed(&pl__idle_timeout_ns);
-	reason = pl__lot_park(&pl__rt.lots, w->lot, &w->park,
+	reason = pl__lot_park(&g->lots, w->lot, &w->park,
 			      end_ns < kept_ns ? end_ns : kept_ns, seq);
 	*is_late = reason == PL__LOT_LATE && end_ns <= kept_ns;
 	return reason == PL__LOT_WOKEN;
@@ -394,11 +399,12 @@ static bool worker_park(struct pl__worker *w, uint32_t seq)
 	uint64_t since = pl__rt.spin_ns_max ? pl__now_ns() : 0;
 	bool woken, is_late = false;
 
-	while (unlikely(load_relaxed(&pl__rt.nr_notifying_all)))
+	while (unlikely(load_relaxed(&w->group->nr_notifying_all)))
 		pl__sched_yield();
 	counter_inc(&w->stat.parks);
 	PL_PROBE1(park, w->index);
-	w->park.is_last = pl__has_surplus_workers() && pl__stands_in_last(w);
+	w->park.is_last = pl__has_surplus_workers(w->group) &&
+			  pl__stands_in_last(w);
 	if (pl__has_io(w))
 		woken = pl__ring_way(w->ring) == PL_WAIT_PARK ?
 			worker_park_polling(w, seq) : park_in_ring(w, seq);
@@ -416,16 +422,16 @@ static bool worker_park(struct pl__worker *w, uint32_t seq)
  * was notified but is surplus leaves the tasks to the others; so it wakes
  * sysmon, as they may be blocked.
  */
-static bool is_enough_running(bool was_notified)
+static bool is_enough_running(struct pl__group *g, bool was_notified)
 {
-	return unlikely(pl__has_surplus_workers()) && !pl__is_short() &&
-	       !(was_notified && pl__sysmon_notify() && pl__is_short());
+	return unlikely(pl__has_surplus_workers(g)) && !pl__is_short(g) &&
+	       !(was_notified && pl__sysmon_notify(g) && pl__is_short(g));
 }
 
 /* But for what is set aside. */
-static bool is_nothing_to_do(void)
+static bool is_nothing_to_do(struct pl__group *g)
 {
-	return !pl__work_queued() && !pl__sysmon_clear_backlog();
+	return !pl__work_queued(g) && !pl__sysmon_clear_backlog(g);
 }
 
 /*
@@ -437,6 +443,7 @@ static bool is_nothing_to_do(void)
  */
 bool pl__worker_look_and_park(struct pl__worker *w, uint32_t seq)
 {
+	struct pl__group *g = w->group;
 	bool was_searching = w->is_searching;
 
 	if (was_searching)
@@ -445,11 +452,11 @@ bool pl__worker_look_and_park(struct pl__worker *w, uint32_t seq)
 	PL_INJECT("idle-a");
 	/* [aside-a] pairs with [aside-b] in pl__aside_notify(). */
 	PL_INJECT("aside-a");
-	if ((!pl__aside_nr() || pl__aside_is_left(w)) &&
-	    (is_enough_running(was_searching) || is_nothing_to_do()))
+	if ((!pl__aside_nr(g) || pl__aside_is_left(w)) &&
+	    (is_enough_running(w->group, was_searching) || is_nothing_to_do(g)))
 		return worker_park(w, seq);
 	if (was_searching)
-		w->is_searching = pl__search_begin();
+		w->is_searching = pl__search_begin(g);
 	return false;
 }
 
@@ -494,7 +501,7 @@ bool pl__sleep(struct pl__worker *w, struct pl__parker *s,
 	is_spare = pl__is_spare(w);
 	pl__duty(w, PL__GOES_TO_SLEEP);
 	pl__full_barrier();
-	pl__notify_if_work();
+	pl__notify_if_work(w->group);
 	woken = sleep_on_loop(w, s, deadline_ns);
 	run_again(w, is_spare);
 	return woken;

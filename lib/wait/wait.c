@@ -49,15 +49,15 @@ static void dequeue_waiter(struct pl__wait_entry *wt, int reason)
 }
 
 /* Outside of the bucket's lock: the waiter runs from here on. */
-static void wake_waiter(struct pl__wait_entry *wt)
+static void wake_waiter(struct pl__worker *w, struct pl__wait_entry *wt)
 {
 	if (wt->is_thread)
 		pl__parker_unpark(&wt->parker);
 	else
-		pl__ready_quietly(task_of(wt));
+		pl__ready_quietly(w, task_of(wt));
 }
 
-static uint32_t wake_all_taken(struct pl__list *taken)
+static uint32_t wake_all_taken(struct pl__worker *w, struct pl__list *taken)
 {
 	struct pl__wait_entry *wt;
 	uint32_t nr = 0, nr_tasks = 0;
@@ -66,11 +66,11 @@ static uint32_t wake_all_taken(struct pl__list *taken)
 		wt = list_entry(taken->next, struct pl__wait_entry, list);
 		list_del_init(&wt->list);
 		nr_tasks += !wt->is_thread;
-		wake_waiter(wt);
+		wake_waiter(w, wt);
 		nr++;
 	}
 	if (nr_tasks)
-		pl__notify_one();
+		pl__notify_one(pl__own_group(w));
 	return nr;
 }
 
@@ -115,12 +115,13 @@ static struct pl__wait_entry *take_one(struct pl__bucket *b,
  */
 static uint32_t wake_one(struct pl__wait_entry *wt)
 {
-	bool outside = !pl__self() && pl__rt_enter();
+	struct pl__worker *w = pl__self();
+	bool outside = !w && pl__rt_enter();
 	bool is_task = !wt->is_thread;
 
-	wake_waiter(wt);
+	wake_waiter(w, wt);
 	if (is_task)
-		pl__notify_one();
+		pl__notify_one(pl__own_group(w));
 	if (outside)
 		pl__rt_exit();
 	return 1;
@@ -129,8 +130,9 @@ static uint32_t wake_one(struct pl__wait_entry *wt)
 /* The same for more than one. */
 static uint32_t wake_taken(struct pl__list *taken)
 {
-	bool outside = !pl__self() && pl__rt_enter();
-	uint32_t nr = wake_all_taken(taken);
+	struct pl__worker *w = pl__self();
+	bool outside = !w && pl__rt_enter();
+	uint32_t nr = wake_all_taken(w, taken);
 
 	if (outside)
 		pl__rt_exit();
@@ -170,13 +172,16 @@ void pl__wake_owner(_Atomic uint32_t *word, uint32_t unowned)
 
 static void wake_by_event(struct pl__wait_entry *wt, bool quiet)
 {
+	struct pl__worker *w;
+
 	if (wt->is_thread) {
 		pl__parker_unpark(&wt->parker);
 		return;
 	}
-	pl__ready_event(task_of(wt));
+	w = pl__self();
+	pl__ready_event(w, task_of(wt));
 	if (!quiet)
-		pl__notify_one();
+		pl__notify_one(pl__own_group(w));
 }
 
 void pl__wake_by_event(_Atomic uint32_t *word, bool quiet)
@@ -395,7 +400,7 @@ static void time_out_kept(void *arg)
 	struct pl__task *t = take_timed_out(arg);
 
 	if (t)
-		pl__ready_event(t);
+		pl__ready_event(pl__self(), t);
 }
 
 /* The runtime does not stop before its timer thread: no need to enter it. */

@@ -110,19 +110,19 @@ static void stalled_look_at(struct pl__worker *w, uint64_t now,
 		w->sysmon.relief_since_ns = 0;
 }
 
-static bool can_relieve(void)
+static bool can_relieve(struct pl__group *g)
 {
-	return load_relaxed(&pl__rt.nr_idle) ||
-	       load_relaxed(&pl__rt.nr_alive) < pl__rt.cfg.max_workers;
+	return load_relaxed(&g->nr_idle) ||
+	       load_relaxed(&g->nr_alive) < g->max_workers;
 }
 
-static uint32_t stalled_mark_all(uint64_t now)
+static uint32_t stalled_mark_all(struct pl__group *g, uint64_t now)
 {
-	uint32_t nr = load_acquire(&pl__rt.nr_started), i, nr_marked = 0;
+	uint32_t nr = load_acquire(&g->nr_started), i, nr_marked = 0;
 	struct pl__worker *w;
 
-	for (i = 0; i < nr && can_relieve() && pl__nr_may_compute(); i++) {
-		w = pl__rt.workers[i];
+	for (i = 0; i < nr && can_relieve(g) && pl__nr_may_compute(g); i++) {
+		w = g->workers[i];
 		if (!w->sysmon.is_long || !stalled_mark(w))
 			continue;
 		note_stalled(w, now);
@@ -131,20 +131,20 @@ static uint32_t stalled_mark_all(uint64_t now)
 	return nr_marked;
 }
 
-uint32_t pl__stalled_scan(uint64_t now, bool has_work)
+uint32_t pl__stalled_scan(struct pl__group *g, uint64_t now, bool has_work)
 {
-	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
+	uint32_t nr = load_acquire(&g->nr_started), i;
 	struct stalled_look look = { 0, 0 };
 	bool is_short;
 
 	for (i = 0; i < nr; i++)
-		stalled_look_at(pl__rt.workers[i], now, &look);
+		stalled_look_at(g->workers[i], now, &look);
 	/* A worker that starts is a relief that is under way. */
 	is_short = has_work && look.nr_long &&
-		   look.nr_going < load_relaxed(&pl__rt.active) &&
-		   !load_relaxed(&pl__rt.nr_starting);
-	pl__relief_look(now, is_short);
-	return is_short ? stalled_mark_all(now) : 0;
+		   look.nr_going < load_relaxed(&g->active) &&
+		   !load_relaxed(&g->nr_starting);
+	pl__relief_look(g, now, is_short);
+	return is_short ? stalled_mark_all(g, now) : 0;
 }
 
 static bool is_in_task(struct pl__worker *w)
@@ -213,32 +213,32 @@ static bool orphan_ring_look_at(struct pl__worker *w, uint64_t now)
 			       PL__ORPHAN_READY) != PL__ORPHAN_READY;
 }
 
-uint32_t pl__orphan_ring_scan(uint64_t now)
+uint32_t pl__orphan_ring_scan(struct pl__group *g, uint64_t now)
 {
-	uint32_t nr = load_acquire(&pl__rt.nr_started), i, nr_ready = 0;
+	uint32_t nr = load_acquire(&g->nr_started), i, nr_ready = 0;
 
 	for (i = 0; i < nr; i++)
-		nr_ready += orphan_ring_look_at(pl__rt.workers[i], now);
+		nr_ready += orphan_ring_look_at(g->workers[i], now);
 	return nr_ready;
 }
 
-bool pl__orphan_ring_is_due(void)
+bool pl__orphan_ring_is_due(struct pl__group *g)
 {
-	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
+	uint32_t nr = load_acquire(&g->nr_started), i;
 
 	for (i = 0; i < nr; i++)
-		if (is_at_risk(pl__rt.workers[i]) &&
-		    has_more(pl__rt.workers[i]))
+		if (is_at_risk(g->workers[i]) &&
+		    has_more(g->workers[i]))
 			return true;
 	return false;
 }
 
-bool pl__orphan_ring_may_be_due(void)
+bool pl__orphan_ring_may_be_due(struct pl__group *g)
 {
-	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
+	uint32_t nr = load_acquire(&g->nr_started), i;
 
 	for (i = 0; i < nr; i++)
-		if (is_busy(pl__rt.workers[i]))
+		if (is_busy(g->workers[i]))
 			return true;
 	return false;
 }

@@ -79,8 +79,6 @@
 static struct {
 	pthread_t		thread;		/* R */
 	uint64_t		woken_ns; /* W: views from before are void */
-	/* W: the crew's, at the last look */
-	uint32_t		nr_crew_blocked;
 	/* W: at this look some worker that runs waits for memory */
 	bool			has_memory_waits;
 } sysmon;
@@ -133,7 +131,7 @@ static bool is_back(struct pl__worker *w, uint64_t now)
 	int tid = load_relaxed(&w->tid);
 
 	if (!tid || ns < BLOCKED_NS ||
-	    ns < LOOK_EACH_NS * load_relaxed(&pl__rt.nr_started))
+	    ns < LOOK_EACH_NS * load_relaxed(&w->group->nr_started))
 		return false;
 	cpu_ns = pl__tid_cpu_ns(tid);
 	used_ns = cpu_ns - s->cpu_ns;
@@ -218,7 +216,7 @@ static bool look_at_member(struct pl__worker *w, uint64_t now)
 		pl__take_back(w);
 	if (!pl__is_running(w) ||
 	    load_relaxed(&w->sysmon.learned) == PL__RUN_BLOCKS ||
-	    !pl__crew_nr_blocked(&pl__rt.lots))
+	    !pl__crew_nr_blocked(&w->group->lots))
 		return false;
 	w->sysmon.may_be_blocked = looks_blocked(w, now);
 	return !w->sysmon.may_be_blocked;
@@ -275,17 +273,17 @@ static uint64_t blocked_ns(struct pl__worker *w, bool is_any_going)
 }
 
 /* How many workers have now been blocked for so long that others are to run. */
-static uint32_t sysmon_look_at_all(uint64_t now)
+static uint32_t sysmon_look_at_all(struct pl__group *g, uint64_t now)
 {
-	uint32_t nr = load_acquire(&pl__rt.nr_started), i, nr_going = 0;
+	uint32_t nr = load_acquire(&g->nr_started), i, nr_going = 0;
 	uint32_t nr_marked = 0;
 	struct pl__worker *w;
 
 	sysmon.has_memory_waits = false;
 	for (i = 0; i < nr; i++)
-		nr_going += sysmon_look_at(pl__rt.workers[i], now);
+		nr_going += sysmon_look_at(g->workers[i], now);
 	for (i = 0; i < nr; i++) {
-		w = pl__rt.workers[i];
+		w = g->workers[i];
 		if (w->sysmon.may_be_blocked &&
 		    now - w->sysmon.since_ns >= blocked_ns(w, nr_going))
 			nr_marked += found_blocked(w);
@@ -295,10 +293,25 @@ static uint32_t sysmon_look_at_all(uint64_t now)
 
 /* ---- the thread ---- */
 
+/* Tasks wait, or would if their worker stalled now. */
+static bool is_any_due(void)
+{
+	struct pl__group *g;
+	uint32_t i;
+
+	pl__for_each_group(g, i)
+		if (pl__work_anywhere(g) || pl__orphan_ring_is_due(g) ||
+		    pl__relief_is_due(g))
+			return true;
+	return false;
+}
+
 /* Sleeps until a task is queued without a notification, or a worker has I/O. */
 static void sleep_long(uint64_t now)
 {
 	uint64_t deadline_ns = pl__pace_last_look(now);
+	struct pl__group *g;
+	uint32_t i;
 
 	/* [sysmon-a] pairs with [sysmon-b] in pl__sysmon_notify(). */
 	if (pl__sysmon_set_state(PL__SYSMON_ASLEEP) == PL__SYSMON_OVER)
@@ -309,18 +322,18 @@ static void sleep_long(uint64_t now)
 	PL_INJECT("compute-a");
 	PL_INJECT("kept-a");
 	/* [kept-a] pairs with [kept-b] in kept.c. */
-	pl__kept_tell();
+	pl__for_each_group(g, i)
+		pl__kept_tell(g);
 	/*
 	 * [orphan-a] pairs with [orphan-b] in pl__sysmon_notify_io(),
 	 * [compute-a] with [compute-b] in pl__sysmon_notify_compute().
 	 */
-	while (!pl__work_anywhere() && !pl__orphan_ring_is_due() &&
-	       !pl__relief_is_due() &&
+	while (!is_any_due() &&
 	       load_relaxed(&pl__rt.sysmon) == PL__SYSMON_ASLEEP &&
 	       !pl__sysmon_sleep(PL__SYSMON_ASLEEP, deadline_ns) &&
 	       pl__now_ns() < deadline_ns)
 		;
-	if (pl__work_anywhere())
+	if (pl__work_in_any())
 		pl__sysmon_set_awake();
 	else
 		pl__sysmon_set_no_backlog();
@@ -344,13 +357,13 @@ static void sleep_short(uint64_t cpu_ns, bool has_work)
 }
 
 /* Starts a worker in reserve, so that the next notification finds it parked. */
-static void keep_reserve(void)
+static void keep_reserve(struct pl__group *g)
 {
-	if ((load_relaxed(&pl__rt.nr_seen) ||
-	     load_relaxed(&pl__rt.nr_crew_blocked)) &&
-	    !load_relaxed(&pl__rt.nr_idle) &&
-	    !load_relaxed(&pl__rt.nr_starting))
-		pl__worker_start(false);
+	if ((load_relaxed(&g->nr_seen) ||
+	     load_relaxed(&g->nr_crew_blocked)) &&
+	    !load_relaxed(&g->nr_idle) &&
+	    !load_relaxed(&g->nr_starting))
+		pl__worker_start(g, false);
 }
 
 /*
@@ -358,58 +371,71 @@ static void keep_reserve(void)
  * counts the workers that were blocked at two looks in a row, and a worker is
  * started for these; counting at one look would start one for each page fault.
  */
-static bool look_at_crew(bool has_work)
+static bool look_at_crew(struct pl__group *g, bool has_work)
 {
-	uint32_t now = pl__crew_nr_blocked(&pl__rt.lots), nr = now;
+	uint32_t now = pl__crew_nr_blocked(&g->lots), nr = now;
 	bool has_news;
 
-	if (nr > sysmon.nr_crew_blocked)
-		nr = sysmon.nr_crew_blocked;
-	sysmon.nr_crew_blocked = now;
-	has_news = nr > load_relaxed(&pl__rt.nr_crew_blocked);
-	store_relaxed(&pl__rt.nr_crew_blocked, nr);
+	if (nr > g->crew_blocked)
+		nr = g->crew_blocked;
+	g->crew_blocked = now;
+	has_news = nr > load_relaxed(&g->nr_crew_blocked);
+	store_relaxed(&g->nr_crew_blocked, nr);
 	/* Where too few run, submitters notify workers themselves. */
-	if (has_work && !pl__is_short())
-		pl__sysmon_notify_slow();
+	if (has_work && !pl__is_short(g))
+		pl__sysmon_notify_slow(g);
 	if (has_news)
 		counter_inc(&pl__rt.nr_blocks);
 	return has_news || now > nr;
 }
 
-/* A worker with I/O in flight may run again at any time, and stall. */
-static bool has_none_to_look_at(void)
+/* What a look found, of all groups. */
+struct look {
+	bool		has_work;
+	bool		has_news;	/* others are to follow soon */
+	/* a worker runs; or has I/O in flight, so that it may, and stall */
+	bool		has_workers;
+};
+
+static void look_at_group(struct pl__group *g, uint64_t now, struct look *l)
 {
-	return !pl__nr_running() && !pl__orphan_ring_may_be_due();
+	uint32_t nr_marked = sysmon_look_at_all(g, now) +
+			     pl__orphan_ring_scan(g, now);
+	bool has_work;
+
+	pl__kept_look(g);
+	has_work = pl__work_anywhere(g);
+	nr_marked += pl__stalled_scan(g, now, has_work);
+	if (has_work)
+		pl__search_check(g, now);
+	nr_marked += pl__elastic_look(g, now, has_work);
+	l->has_news |= look_at_crew(g, has_work) || nr_marked;
+	if (nr_marked || pl__crew_nr_blocked(&g->lots))
+		pl__notify_missing(g);
+	keep_reserve(g);
+	pl__sysmon_report(g, now, has_work);
+	l->has_work |= has_work;
+	l->has_workers |= pl__nr_running(g) || pl__orphan_ring_may_be_due(g);
 }
 
 static void sysmon_look(void)
 {
 	uint64_t now = pl__now_ns(), cpu_ns = own_cpu_ns();
-	bool may_sleep, has_work;
-	uint32_t nr_marked =
-		sysmon_look_at_all(now) + pl__orphan_ring_scan(now);
+	struct look l = { .has_work = false };
+	struct pl__group *g;
+	uint32_t i;
 
 	pl__locations_follow(now);
-	pl__kept_look();
-	has_work = pl__work_anywhere();
-	nr_marked += pl__stalled_scan(now, has_work);
-	if (has_work) {
+	pl__for_each_group(g, i)
+		look_at_group(g, now, &l);
+	if (l.has_work)
 		pl__pace_renew();
-		pl__search_check(now);
-	}
-	nr_marked += pl__elastic_look(now, has_work);
-	if (look_at_crew(has_work) || nr_marked)
+	if (l.has_news)
 		pl__pace_hurry();
-	if (nr_marked || pl__crew_nr_blocked(&pl__rt.lots))
-		pl__notify_missing();
-	keep_reserve();
-	pl__sysmon_report(now, has_work);
-	may_sleep = pl__pace_may_sleep(has_none_to_look_at());
-	if (may_sleep && !has_work && !pl__orphan_ring_is_due() &&
-	    !pl__relief_is_due())
+	if (pl__pace_may_sleep(!l.has_workers) && !is_any_due())
 		sleep_long(now);
 	else
-		sleep_short(cpu_ns, has_work);
+		sleep_short(cpu_ns, l.has_work);
 }
 
 static void *sysmon_main(void *arg)
@@ -425,10 +451,9 @@ static void *sysmon_main(void *arg)
 int pl__sysmon_start(void)
 {
 	sysmon.woken_ns = pl__now_ns();
-	sysmon.nr_crew_blocked = 0;
 	pl__pace_start();
-	pl__sysmon_report_reset();
-	pl__relief_reset();
+	store_relaxed(&pl__rt.nr_stalls, 0);
+	store_relaxed(&pl__rt.nr_stalls_over, 0);
 	pl__forecast_reset();
 	store_relaxed(&pl__rt.nr_blocks, 0);
 	store_relaxed(&pl__rt.nr_all_blocked, 0);

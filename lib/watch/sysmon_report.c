@@ -18,14 +18,6 @@
 
 #define ALL_BLOCKED_NS	(100 * 1000 * 1000ULL)	/* before it is reported */
 
-/* Written by sysmon's thread, and while no sysmon runs. */
-static struct {
-	uint64_t		since_ns; /* too many since then; 0: not so */
-	/* nr_all_blocked has gone up since since_ns */
-	bool			is_counted;
-	bool			has_printed;
-} report;
-
 /*
  * The task may end while this thread reads its stack, which has the name, and
  * the stack may be given back: then the result is not used.
@@ -72,14 +64,14 @@ static void add_name(struct names *n, const char *name)
 	n->count[i]++;
 }
 
-static void count_names(struct names *n)
+static void count_names(struct pl__group *g, struct names *n)
 {
-	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
+	uint32_t nr = load_acquire(&g->nr_started), i;
 	struct pl__worker *w;
 	char name[16];
 
 	for (i = 0; i < nr; i++) {
-		w = pl__rt.workers[i];
+		w = g->workers[i];
 		if (!pl__is_stalled(w) && name_of_task(w, name))
 			add_name(n, *name ? name : "(unnamed)");
 	}
@@ -89,14 +81,14 @@ static void count_names(struct names *n)
  * False: stderr takes nothing now, perhaps since all workers wait for just
  * that.
  */
-static bool report_print(void)
+static bool report_print(struct pl__group *g)
 {
 	struct names n = { .nr = 0 };
-	int err = -load_relaxed(&pl__rt.start_error);
+	int err = -load_relaxed(&g->start_error);
 	char text[NR_NAMES * 32 + 192];
 	size_t len, i;
 
-	count_names(&n);
+	count_names(g, &n);
 	if (err)
 		len = (size_t)snprintf(text, sizeof(text),
 				       "parklot: no worker can be started (%.60s): ready tasks wait, and workers are blocked in calls of:",
@@ -104,7 +96,7 @@ static bool report_print(void)
 	else
 		len = (size_t)snprintf(text, sizeof(text),
 				       "parklot: max_workers, %u, are too few: ready tasks wait, and workers are blocked in calls of:",
-				       pl__rt.cfg.max_workers);
+				       g->max_workers);
 	for (i = 0; i < n.nr; i++)
 		len += (size_t)snprintf(text + len, sizeof(text) - len,
 					"%s %u %s", i ? "," : "", n.count[i],
@@ -116,43 +108,36 @@ static bool report_print(void)
 	return pl__fd_try_write(2, text, len) != -EAGAIN;
 }
 
-static bool are_too_many_blocked(void)
+static bool are_too_many_blocked(struct pl__group *g)
 {
-	return (!pl__nr_running() || pl__aside_nr()) &&
-	       !load_relaxed(&pl__rt.nr_idle) &&
-	       pl__nr_blocked() && !load_relaxed(&pl__rt.nr_in_hook) &&
-	       (load_relaxed(&pl__rt.nr_alive) == pl__rt.cfg.max_workers ||
-		load_relaxed(&pl__rt.start_error));
+	return (!pl__nr_running(g) || pl__aside_nr(g)) &&
+	       !load_relaxed(&g->nr_idle) &&
+	       pl__nr_blocked(g) && !load_relaxed(&g->nr_in_hook) &&
+	       (load_relaxed(&g->nr_alive) == g->max_workers ||
+		load_relaxed(&g->start_error));
 }
 
 /*
  * Called where tasks wait, but no worker is left to notify for them.  Of short
  * calls, each look finds others; tasks wait for workers all the same.
  */
-void pl__sysmon_report(uint64_t now, bool has_work)
+void pl__sysmon_report(struct pl__group *g, uint64_t now, bool has_work)
 {
-	if (!has_work || !are_too_many_blocked()) {
-		report.since_ns = 0;
-		report.is_counted = false;
+	if (!has_work || !are_too_many_blocked(g)) {
+		g->report.since_ns = 0;
+		g->report.is_counted = false;
 		return;
 	}
-	if (!report.since_ns)
-		report.since_ns = now;
-	if (now - report.since_ns < ALL_BLOCKED_NS)
+	if (!g->report.since_ns)
+		g->report.since_ns = now;
+	if (now - g->report.since_ns < ALL_BLOCKED_NS)
 		return;
-	if (!report.has_printed)
-		report.has_printed = report_print();
+	if (!g->report.has_printed)
+		g->report.has_printed = report_print(g);
 	/*
 	 * Counts afterwards: a program that sees the count may end the block.
 	 */
-	if (!report.is_counted)
+	if (!g->report.is_counted)
 		counter_inc(&pl__rt.nr_all_blocked);
-	report.is_counted = true;
-}
-
-void pl__sysmon_report_reset(void)
-{
-	report.since_ns = 0;
-	report.is_counted = false;
-	report.has_printed = false;
+	g->report.is_counted = true;
 }

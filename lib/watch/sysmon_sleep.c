@@ -15,13 +15,22 @@
 /* Interval if sysmon has no descriptor or no memory to wait for rings with. */
 #define BLIND_NS	(5 * 1000 * 1000ULL)
 
-/* One more than workers.  W: sysmon's thread, and the thread that stops it. */
+/* W: sysmon's thread, and the thread that stops it. */
 static struct pollfd *fds;
+static uint32_t nr_fds_most;
 
+/* One more than workers. */
 static bool can_poll(void)
 {
+	uint32_t nr = load_acquire(&pl__rt.nr_started) + 1;
+
+	if (nr > nr_fds_most) {
+		pl__free(fds);
+		nr_fds_most = 2 * nr;
+		fds = pl__alloc(nr_fds_most * sizeof(*fds));
+	}
 	if (!fds)
-		fds = pl__alloc((pl__rt.cfg.max_workers + 1) * sizeof(*fds));
+		nr_fds_most = 0;
 	return fds && pl__sysmon_bell() >= 0;
 }
 
@@ -34,6 +43,9 @@ static uint32_t fill_in(uint64_t now, uint64_t *deadline_ns)
 	uint32_t nr = load_acquire(&pl__rt.nr_started), i, n = 0;
 	struct pl__worker *w;
 
+	/* More may have been started since there was room. */
+	if (nr > nr_fds_most - 1)
+		nr = nr_fds_most - 1;
 	for (i = 0; i < nr; i++) {
 		w = pl__rt.workers[i];
 		if (load_relaxed(&w->ring_state) != PL__ORPHANED)
@@ -154,6 +166,7 @@ void pl__sysmon_sleep_fini(void)
 	pl__sysmon_bell_close();
 	pl__free(fds);
 	fds = NULL;
+	nr_fds_most = 0;
 }
 
 /* A child of fork() has no sysmon that polls. */
@@ -216,6 +229,8 @@ bool pl__pace_may_sleep(bool has_none_to_look_at)
 uint64_t pl__pace_next(uint64_t spent_ns, bool has_work)
 {
 	uint64_t least = spent_ns * LOOK_COSTS, ns;
+	struct pl__group *g;
+	uint32_t i;
 
 	if (pace.interval_ns < least)
 		pace.interval_ns = least;
@@ -223,7 +238,9 @@ uint64_t pl__pace_next(uint64_t spent_ns, bool has_work)
 		pace.interval_ns = LOOK_LAST_NS;
 	if (least > LOOK_LAST_NS)
 		least = LOOK_LAST_NS;
-	ns = pl__elastic_interval(pace.interval_ns, has_work);
+	ns = pace.interval_ns;
+	pl__for_each_group(g, i)
+		ns = pl__elastic_interval(g, ns, has_work);
 	pace.interval_ns *= 2;
 	if (pace.is_lively && ns > LIVELY_NS)
 		ns = LIVELY_NS;
@@ -235,9 +252,21 @@ void pl__pace_renew(void)
 	pace.nr_last_looks = 0;
 }
 
+/* A worker counts as blocked, as sysmon saw. */
+static bool is_any_seen(void)
+{
+	struct pl__group *g;
+	uint32_t i;
+
+	pl__for_each_group(g, i)
+		if (load_relaxed(&g->nr_seen))
+			return true;
+	return false;
+}
+
 uint64_t pl__pace_last_look(uint64_t now)
 {
-	if (!load_relaxed(&pl__rt.nr_seen) || pace.nr_last_looks == LAST_LOOKS)
+	if (!is_any_seen() || pace.nr_last_looks == LAST_LOOKS)
 		return UINT64_MAX;
 	return now + (LOOK_LAST_NS << pace.nr_last_looks++);
 }

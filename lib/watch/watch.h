@@ -117,29 +117,26 @@ uint32_t pl__since_ran_ms(struct pl__worker *w, uint64_t cpu_ns,
  * sysmon: marks stalled workers; returns how many.  @has_work: tasks wait that
  * a worker may take.
  */
-uint32_t pl__stalled_scan(uint64_t now, bool has_work);
+uint32_t pl__stalled_scan(struct pl__group *g, uint64_t now, bool has_work);
 
 /* ---- the rings of stalled workers, see run.h ---- */
 
 /* Called by sysmon; returns how many rings became ready. */
-uint32_t pl__orphan_ring_scan(uint64_t now);
+uint32_t pl__orphan_ring_scan(struct pl__group *g, uint64_t now);
 
 /*
  * True: a worker with requests in flight runs tasks, so it may stall at any
  * time.
  */
-bool pl__orphan_ring_is_due(void);
+bool pl__orphan_ring_is_due(struct pl__group *g);
 /* True: a worker has requests in flight, and may run tasks again. */
-bool pl__orphan_ring_may_be_due(void);
+bool pl__orphan_ring_may_be_due(struct pl__group *g);
 
 /* ---- sysmon_report.c: max_workers are blocked while tasks wait ---- */
-
-/* Called as sysmon starts: forgets the last report. */
-void pl__sysmon_report_reset(void);
 
 /*
  * Called by sysmon: counts, and prints once, that no worker is left to notify.
  */
-void pl__sysmon_report(uint64_t now, bool has_work);
+void pl__sysmon_report(struct pl__group *g, uint64_t now, bool has_work);
 
 #endif /* PL_WATCH_H */

@@ -10,7 +10,7 @@
 /* All are listed, so that the next signal wakes one of them. */
 static inline bool is_all_listed(void)
 {
-	const struct pl__lots *lots = &pl__rt.lots;
+	const struct pl__lots *lots = &pl__rt.main.lots;
 	uint32_t nr = 0, i;
 
 	for (i = 0; i < lots->nr; i++) {

@@ -172,11 +172,11 @@ TEST_F(stat, wakes_by_threads_are_those_of_one_runtime)
 	uint64_t wakes;
 
 	EXPECT_TRUE(UNTIL((spawn(count, NULL),
-			   atomic_load(&pl__rt.wakes_outside) > 0)));
+			   atomic_load(&pl__rt.main.wakes_outside) > 0)));
 	EXPECT_EQ(0, pl_runtime_stop());
 	wakes = rt_stat().wakes;
 	EXPECT_LE(1, wakes);
-	EXPECT_EQ(0, atomic_load(&pl__rt.wakes_outside));
+	EXPECT_EQ(0, atomic_load(&pl__rt.main.wakes_outside));
 	EXPECT_EQ(0, pl_runtime_start(NULL));
 	EXPECT_LE(wakes, rt_stat().wakes);
 }
@@ -416,7 +416,7 @@ TEST_F(stat, late_deadlines_are_counted_by_lateness)
 	start_with(1, 1);
 	do {
 		run_in_task(sleep_behind_another, NULL);
-		w = pl__rt.workers[0];
+		w = pl__rt.main.workers[0];
 	} while (!w->nr_deadlines);
 	EXPECT_EQ(1, nr_as_long(&w->deadline_latency, 0));
 	EXPECT_EQ(1, nr_as_long(&w->deadline_latency, HELD_NS));
@@ -445,7 +445,7 @@ TEST_F(stat, completions_are_counted_by_the_wait_of_their_tasks)
 	ASSERT_EQ(1, write(fd[1], "", 1));
 	for (i = 0; i < NR_HOLDERS; i++)
 		join(t[i]);
-	w = pl__rt.workers[0];
+	w = pl__rt.main.workers[0];
 	EXPECT_EQ(NR_HOLDERS / PL__LATENCY_EVERY,
 		  nr_as_long(&w->io_latency, 0));
 	EXPECT_LE(1, nr_as_long(&w->io_latency, HELD_NS));

@@ -108,7 +108,7 @@ static void read_closed_or_y(void *arg)
  */
 static void close_and_reuse_with_event(void)
 {
-	struct pl__worker *w = pl__rt.workers[0];
+	struct pl__worker *w = pl__rt.main.workers[0];
 	int fd[2], again[2], copy;
 	pl_task_t t;
 	char c = 0;

@@ -212,7 +212,7 @@ static void make_nothing(void *arg)
 static void tell_closed(int fd)
 {
 	struct pl__ring_closed *m = pl__alloc(sizeof(*m));
-	struct pl__ring *r = load_acquire(&pl__rt.workers[0]->ring_seen);
+	struct pl__ring *r = load_acquire(&pl__rt.main.workers[0]->ring_seen);
 
 	m->ring = r;
 	m->fd = fd;

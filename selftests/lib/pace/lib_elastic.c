@@ -55,7 +55,7 @@ static void let_meet(uint32_t nr)
 /* As if a trial had won. */
 static void let_one_run(void)
 {
-	atomic_store(&pl__rt.active, 1);
+	atomic_store(&pl__rt.main.active, 1);
 }
 
 TEST_F(elastic, as_many_run_as_compute)
@@ -101,14 +101,14 @@ static bool look_at_burst(uint64_t *now, bool has_work)
 	pl_yield();
 	for (i = 0; has_work && i < 20; i++)
 		spawn(count, NULL);
-	return pl__elastic_look(*now += LOOK_NS, has_work);
+	return pl__elastic_look(&pl__rt.main, *now += LOOK_NS, has_work);
 }
 
 static void look_at_bursts(void *arg)
 {
 	uint64_t now = pl_now();
 
-	pl__elastic_start(true);
+	pl__elastic_start(&pl__rt.main, true);
 	EXPECT_EQ(0, pl_runtime_set_workers(2));
 	look_at_burst(&now, true);
 	let_one_run();
@@ -128,18 +128,18 @@ static void look_at_all(void *arg)
 {
 	uint64_t now = pl_now();
 
-	pl__elastic_start(true);
+	pl__elastic_start(&pl__rt.main, true);
 	EXPECT_EQ(0, pl_runtime_set_workers(4));
 	EXPECT_EQ(4, nr_active());
 	EXPECT_EQ(0, pl_runtime_set_workers(2));
 	EXPECT_EQ(2, nr_active());
 	EXPECT_EQ(0, changes().active_raised);
 	EXPECT_EQ(0, changes().active_lowered);
-	pl__elastic_look(now, false);
+	pl__elastic_look(&pl__rt.main, now, false);
 	let_one_run();
-	pl__elastic_look(now += 90 * NSEC_PER_MSEC, false);
+	pl__elastic_look(&pl__rt.main, now += 90 * NSEC_PER_MSEC, false);
 	EXPECT_EQ(1, nr_active());
-	pl__elastic_look(now + 110 * NSEC_PER_MSEC, false);
+	pl__elastic_look(&pl__rt.main, now + 110 * NSEC_PER_MSEC, false);
 	EXPECT_EQ(2, nr_active());
 	EXPECT_EQ(1, changes().raised_back);
 }
@@ -185,23 +185,27 @@ static void look_behind(void *arg)
 	uint64_t now = pl_now();
 	struct pl__task *t;
 
-	pl__elastic_start(true);
+	pl__elastic_start(&pl__rt.main, true);
 	EXPECT_EQ(0, pl_runtime_set_workers(2));
-	pl__elastic_look(now, false);
+	pl__elastic_look(&pl__rt.main, now, false);
 	let_one_run();
 	spawn(count, NULL);
-	EXPECT_FALSE(pl__elastic_look(now += NSEC_PER_MSEC, true));
+	EXPECT_FALSE(pl__elastic_look(&pl__rt.main, now += NSEC_PER_MSEC,
+				  true));
 	/* Another takes that, and many more. */
 	t = pl__deque_steal(&pl__self()->deque);
 	take(1000);
-	EXPECT_FALSE(pl__elastic_look(now += NSEC_PER_MSEC, true));
+	EXPECT_FALSE(pl__elastic_look(&pl__rt.main, now += NSEC_PER_MSEC,
+				  true));
 	/* Nothing waits meanwhile. */
 	compute_us(10000);
 	pl__queue_own(pl__self(), &pl__self()->deque, t);
-	EXPECT_FALSE(pl__elastic_look(now += 5 * NSEC_PER_MSEC, true));
+	EXPECT_FALSE(pl__elastic_look(&pl__rt.main, now += 5 * NSEC_PER_MSEC,
+				  true));
 	EXPECT_EQ(1, nr_active());
 	compute_us(5000);
-	EXPECT_TRUE(pl__elastic_look(now + 5 * NSEC_PER_MSEC, true));
+	EXPECT_TRUE(pl__elastic_look(&pl__rt.main, now + 5 * NSEC_PER_MSEC,
+				 true));
 	EXPECT_EQ(1, changes().raised_stuck);
 }
 
@@ -252,17 +256,17 @@ static const struct trial dear_trials[] = {
 static __attribute__((noinline, no_sanitize_thread))
 void begin_alone(void)
 {
-	pl__rt.cfg.max_workers = 4;
-	pl__elastic_start(true);
+	pl__rt.main.max_workers = 4;
+	pl__elastic_start(&pl__rt.main, true);
 	EXPECT_EQ(0, pl_runtime_set_workers(4));
-	pl__rt.cfg.max_workers = 1;
-	store_relaxed(&pl__rt.nr_alive, 4);
+	pl__rt.main.max_workers = 1;
+	store_relaxed(&pl__rt.main.nr_alive, 4);
 	store_relaxed(&pl__self()->tid, 0);
 }
 
 static void end_alone(void)
 {
-	store_relaxed(&pl__rt.nr_alive, 1);
+	store_relaxed(&pl__rt.main.nr_alive, 1);
 }
 
 /*
@@ -276,9 +280,9 @@ static void look_at_load(uint64_t *now, int taken, int waiting)
 
 	for (i = 0; i < waiting; i++)
 		spawn(count, NULL);
-	take((uint64_t)taken - (pl__nr_taken() - before));
-	pl__elastic_look(*now += LOAD_NS, waiting);
-	before = pl__nr_taken();
+	take((uint64_t)taken - (pl__nr_taken(&pl__rt.main) - before));
+	pl__elastic_look(&pl__rt.main, *now += LOAD_NS, waiting);
+	before = pl__nr_taken(&pl__rt.main);
 	while (pl__deque_len(&pl__self()->deque))
 		pl_yield();
 }
@@ -423,7 +427,7 @@ TEST_F(elastic, number_is_within_a_target_that_changes)
 	for (i = 0; i < scaled(RT_INJECT ? 100 : 1000); i++) {
 		set_target((uint32_t)next_random(&seed) % NR_WORKERS + 1);
 		for (k = 0; k < 20; k++)
-			EXPECT_GE(pl__rt.target, nr_active());
+			EXPECT_GE(pl__rt.main.target, nr_active());
 		breathe();
 	}
 	may_go = 1;
@@ -530,8 +534,8 @@ TEST_F(elastic, looks_take_an_eighth_of_the_time_at_most)
 	setenv("PARKLOT_BACKEND", "futex", 1);
 	start_with(2, 2);
 	ASSERT_EQ(0, pl_runtime_stop());
-	store_relaxed(&pl__rt.target, 2);
-	pl__elastic_start(true);
+	store_relaxed(&pl__rt.main.target, 2);
+	pl__elastic_start(&pl__rt.main, true);
 	let_one_run();
 	pl__pace_start();
 	EXPECT_GE(200 * NSEC_PER_USEC, pl__pace_next(NSEC_PER_USEC, true));

@@ -192,7 +192,7 @@ static void take_when_due(void *arg)
 
 	if (!UNTIL_BUSY(nr_asleep || nr_back))
 		return;
-	v = pl__rt.workers[index_of_sleeper];
+	v = pl__rt.main.workers[index_of_sleeper];
 	while (!nr_back && pl__kept_ns(v) >= pl_now())
 		pl__cpu_relax();
 	nr_taken += pl__kept_steal(pl__self());
@@ -438,7 +438,7 @@ static void meet_and_sleep(void *arg)
 
 static bool is_keeper_keeping(void)
 {
-	return pl__is_keeping(pl__rt.workers[index_of_sleeper]);
+	return pl__is_keeping(pl__rt.main.workers[index_of_sleeper]);
 }
 
 /* Whether the worker kept the deadline and ended before it. */
@@ -461,7 +461,7 @@ static bool end_keeper(uint64_t sleep_ns)
 	EXPECT_EQ(0, pl_runtime_set_workers(1));
 	ASSERT_TRUE(UNTIL(rt_stat().workers <= 2));
 	is_valid &= !nr_back &&
-		    !load_relaxed(&pl__rt.workers[index_of_sleeper]->tid);
+		    !load_relaxed(&pl__rt.main.workers[index_of_sleeper]->tid);
 	if (is_valid)
 		EXPECT_FALSE(is_keeper_keeping());
 	for (i = 0; i < NR_MET; i++)

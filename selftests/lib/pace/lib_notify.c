@@ -25,7 +25,7 @@ static uint64_t nr_wakes_by_caller(void)
 	struct pl__worker *w = pl__self();
 
 	return w ? atomic_load(&w->stat.wakes) :
-		   atomic_load(&pl__rt.wakes_outside);
+		   atomic_load(&pl__rt.main.wakes_outside);
 }
 
 /* How many workers the call has woken, and sysmon meanwhile. */
@@ -104,7 +104,7 @@ static void hold_worker(void *arg)
 
 static uint64_t nr_wakes(uint32_t i)
 {
-	return atomic_load(&pl__rt.workers[i]->stat.wakes);
+	return atomic_load(&pl__rt.main.workers[i]->stat.wakes);
 }
 
 /* What a worker has woken at most since @before, while it came to one task. */

@@ -75,8 +75,8 @@ static bool is_any_lot_locked(void)
 {
 	uint32_t i;
 
-	for (i = 0; i < pl__rt.lots.nr; i++)
-		if (atomic_load(&pl__rt.lots.lot[i].lock.state))
+	for (i = 0; i < pl__rt.main.lots.nr; i++)
+		if (atomic_load(&pl__rt.main.lots.lot[i].lock.state))
 			return true;
 	return false;
 }
@@ -85,15 +85,15 @@ static bool is_all_listed(void)
 {
 	uint32_t nr = 0, i;
 
-	for (i = 0; i < pl__rt.lots.nr; i++)
-		nr += atomic_load(&pl__rt.lots.lot[i].nr_parked);
+	for (i = 0; i < pl__rt.main.lots.nr; i++)
+		nr += atomic_load(&pl__rt.main.lots.lot[i].nr_parked);
 	return nr == (uint32_t)nr_workers && !is_any_lot_locked();
 }
 
 static bool is_ready_to_hold(void)
 {
 	return rt_stat().workers_parked == (uint32_t)nr_workers &&
-	       !atomic_load(&pl__rt.nr_searching) && is_all_listed();
+	       !atomic_load(&pl__rt.main.nr_searching) && is_all_listed();
 }
 
 /*
@@ -261,26 +261,26 @@ TEST_F_TIMEOUT(search, sysmon_does_not_wait_for_the_only_worker, 120)
  */
 TEST_F(search, searcher_that_runs_shows_that_the_others_are_not_late)
 {
-	static struct pl__worker w;
+	static struct pl__worker w = { .group = &pl__rt.main };
 
 	setenv("PARKLOT_WATCH", "0", 1);
 	start_with(1, 1);
 	run_in_task(count, NULL);
 	ASSERT_TRUE(UNTIL(rt_stat().workers_parked == 1 &&
-			  !atomic_load(&pl__rt.nr_searching)));
+			  !atomic_load(&pl__rt.main.nr_searching)));
 	/* Another has begun since this one read the clock. */
-	pl__search_begin_more(3);
-	store_relaxed(&pl__rt.search_ns, in_ms(3600 * 1000));
+	pl__search_begin_more(&pl__rt.main, 3);
+	store_relaxed(&pl__rt.main.search_ns, in_ms(3600 * 1000));
 	pl__stop_searching(&w);
-	EXPECT_LT(in_ms(1800 * 1000), pl__rt.search_ns);
+	EXPECT_LT(in_ms(1800 * 1000), pl__rt.main.search_ns);
 	/* Long ago. */
-	store_relaxed(&pl__rt.search_ns, 0);
+	store_relaxed(&pl__rt.main.search_ns, 0);
 	pl__stop_searching(&w);
-	EXPECT_EQ(1, (int)pl__rt.nr_searching);
-	EXPECT_LT(0, pl__rt.search_ns);
-	store_relaxed(&pl__rt.search_ns, 0);
-	pl__search_check(pl__now_ns());
-	EXPECT_EQ(0, (int)pl__rt.nr_searching);
+	EXPECT_EQ(1, (int)pl__rt.main.nr_searching);
+	EXPECT_LT(0, pl__rt.main.search_ns);
+	store_relaxed(&pl__rt.main.search_ns, 0);
+	pl__search_check(&pl__rt.main, pl__now_ns());
+	EXPECT_EQ(0, (int)pl__rt.main.nr_searching);
 	EXPECT_EQ(1, (int)pl__rt.nr_late_searches);
 }
 

@@ -18,32 +18,32 @@ static atomic_int nr_here;
 /* Most follow another one on its stack, without a switch. */
 static void take_chain(void *arg)
 {
-	uint32_t before = pl__nr_taken();
+	uint32_t before = pl__nr_taken(&pl__rt.main);
 	pl_task_t tasks[NR_CHAINED];
 	int i;
 
 	(void)arg;
 	for (i = 0; i < NR_CHAINED; i++)
 		tasks[i] = spawn(count, NULL);
-	EXPECT_EQ(before, pl__nr_taken());
+	EXPECT_EQ(before, pl__nr_taken(&pl__rt.main));
 	for (i = 0; i < NR_CHAINED; i++)
 		join(tasks[i]);
-	EXPECT_LE(NR_CHAINED, pl__nr_taken() - before);
-	EXPECT_GE(2 * NR_CHAINED, pl__nr_taken() - before);
+	EXPECT_LE(NR_CHAINED, pl__nr_taken(&pl__rt.main) - before);
+	EXPECT_GE(2 * NR_CHAINED, pl__nr_taken(&pl__rt.main) - before);
 }
 
 /* Its worker looks for others meanwhile, and parks. */
 static void sleep_often(void *arg)
 {
-	uint32_t before = pl__nr_taken();
+	uint32_t before = pl__nr_taken(&pl__rt.main);
 	int i;
 
 	(void)arg;
 	for (i = 0; i < NR_SLEEPS; i++)
 		EXPECT_EQ(0, pl_sleep(NSEC_PER_MSEC));
 	/* One that is over before it has begun does not leave the worker. */
-	EXPECT_GE(NR_SLEEPS, pl__nr_taken() - before);
-	EXPECT_LE(1, pl__nr_taken() - before);
+	EXPECT_GE(NR_SLEEPS, pl__nr_taken(&pl__rt.main) - before);
+	EXPECT_LE(1, pl__nr_taken(&pl__rt.main) - before);
 }
 
 static void meet(void *arg)
@@ -59,12 +59,12 @@ static void leave_one(void *arg)
 	uint32_t before;
 
 	(void)arg;
-	EXPECT_TRUE(UNTIL_BUSY(load_relaxed(&pl__rt.nr_idle) == 1));
-	before = pl__nr_taken();
+	EXPECT_TRUE(UNTIL_BUSY(load_relaxed(&pl__rt.main.nr_idle) == 1));
+	before = pl__nr_taken(&pl__rt.main);
 	spawn(count, NULL);
 	EXPECT_TRUE(UNTIL_BUSY(nr_ran));
-	EXPECT_LE(1, pl__nr_taken() - before);
-	EXPECT_GE(2, pl__nr_taken() - before);
+	EXPECT_LE(1, pl__nr_taken(&pl__rt.main) - before);
+	EXPECT_GE(2, pl__nr_taken(&pl__rt.main) - before);
 }
 
 TEST_F(taken, each_task_that_runs_counts)

@@ -344,24 +344,24 @@ static void expect_counted(uint32_t duty)
 	bool is_blocked = is_seen || duty == PL__SLEEPS ||
 			  duty == PL__IN_START_HOOK;
 
-	EXPECT_EQ(duty == PL__IDLE, pl__rt.nr_idle);
-	EXPECT_EQ(is_blocked, pl__rt.nr_blocked);
-	EXPECT_EQ(is_seen, pl__rt.nr_seen);
-	EXPECT_EQ(duty == PL__IN_START_HOOK, pl__rt.nr_in_hook);
+	EXPECT_EQ(duty == PL__IDLE, pl__rt.main.nr_idle);
+	EXPECT_EQ(is_blocked, pl__rt.main.nr_blocked);
+	EXPECT_EQ(is_seen, pl__rt.main.nr_seen);
+	EXPECT_EQ(duty == PL__IN_START_HOOK, pl__rt.main.nr_in_hook);
 	EXPECT_EQ(duty == PL__STALLED || duty == PL__SPARE_STALLED,
-		  pl__rt.nr_stalled);
+		  pl__rt.main.nr_stalled);
 }
 
 TEST_F(state, worker_is_counted_by_what_it_does)
 {
-	static struct pl__worker w;
+	static struct pl__worker w = { .group = &pl__rt.main };
 	uint32_t before;
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(steps); i++) {
 		before = w.duty;
 		/* Who takes what is set aside counts it, under a lock. */
-		pl__rt.nr_stalled += steps[i].event == PL__COMPUTES;
+		pl__rt.main.nr_stalled += steps[i].event == PL__COMPUTES;
 		EXPECT_EQ(before, pl__duty(&w, steps[i].event));
 		EXPECT_EQ(steps[i].duty, w.duty);
 		expect_counted(w.duty);
@@ -374,7 +374,7 @@ TEST_F(state, late_look_changes_nothing)
 	static const uint8_t seen[] = {
 		PL__IS_BACK, PL__SEEN_ASLEEP, PL__SEEN_LONG
 	};
-	static struct pl__worker w;
+	static struct pl__worker w = { .group = &pl__rt.main };
 	size_t i;
 
 	EXPECT_EQ(PL__GONE, pl__duty(&w, PL__STARTS));

@@ -220,8 +220,8 @@ static uint32_t nr_looks(void)
 {
 	uint32_t nr = 0, i;
 
-	for (i = 0; i < atomic_load(&pl__rt.nr_started); i++)
-		nr += atomic_load(&pl__rt.workers[i]->tick);
+	for (i = 0; i < atomic_load(&pl__rt.main.nr_started); i++)
+		nr += atomic_load(&pl__rt.main.workers[i]->tick);
 	return nr;
 }
 

@@ -264,7 +264,7 @@ static bool prepare_tick(uint32_t tick)
 {
 	struct pl__worker *w = pl__self();
 
-	if (w->index || load_relaxed(&pl__rt.nr_idle) != 1)
+	if (w->index || load_relaxed(&pl__rt.main.nr_idle) != 1)
 		return false;
 	store_relaxed(&w->tick, tick);
 	has_begun = 1;
@@ -303,7 +303,7 @@ static void stall(void *arg)
 	EXPECT_TRUE(UNTIL_BUSY(is_to_queue));
 	ASSERT_EQ(0, pl__spawn_reserve(&t, run_until_read, NULL, NULL));
 	counter_inc(&w->stat.spawned);
-	pl__ready_quietly(t);
+	pl__ready_quietly(w, t);
 	is_queued = 1;
 	EXPECT_TRUE(UNTIL_BUSY(has_read));
 }

@@ -19,7 +19,7 @@ static uint64_t sent_to;	/* a bit for each inbox */
 
 static void *send_one(void *arg)
 {
-	sent_to |= 1ULL << pl__self_number() % pl__rt.nr_inboxes;
+	sent_to |= 1ULL << pl__self_number() % pl__rt.main.nr_inboxes;
 	spawn(count, NULL);
 	return arg;
 }
@@ -29,7 +29,7 @@ static void start_with_many_inboxes(uint32_t nr_running)
 {
 	_Static_assert(PL__NR_INBOXES == 64, "a bit each");
 	start_with(PL__NR_INBOXES, PL__NR_INBOXES);
-	ASSERT_EQ(PL__NR_INBOXES, (int)pl__rt.nr_inboxes);
+	ASSERT_EQ(PL__NR_INBOXES, (int)pl__rt.main.nr_inboxes);
 	ASSERT_EQ(0, pl_runtime_set_workers(nr_running));
 	nr_ran = 0;
 	sent_to = 0;
@@ -91,7 +91,7 @@ static void send_many(void *arg)
 static void run_with(uint32_t nr_workers, uint32_t nr_inboxes)
 {
 	start_fixed(nr_workers, nr_workers);
-	EXPECT_EQ(nr_inboxes, pl__rt.nr_inboxes);
+	EXPECT_EQ(nr_inboxes, pl__rt.main.nr_inboxes);
 	nr_ran = 0;
 	mixed_run(16, 16, send_many, NULL);
 	EXPECT_TRUE(UNTIL(nr_ran == 32 * NR_TASKS));

@@ -59,12 +59,12 @@ static bool is_pinned_to(struct pl__worker *w, uint32_t cpu)
 /* Worker i of @nr_cpus on CPU order[i]; the others on all of them. */
 static bool is_each_pinned(uint32_t nr_cpus)
 {
-	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
+	uint32_t nr = load_acquire(&pl__rt.main.nr_started), i;
 	struct pl__cpu_set set;
 	struct pl__worker *w;
 
 	for (i = 0; i < nr; i++) {
-		w = pl__rt.workers[i];
+		w = pl__rt.main.workers[i];
 		set = affinity_of(load_relaxed(&w->tid));
 		if (i < nr_cpus ? !is_pinned_to(w, order[i]) :
 				  !is_same_set(&set, &topology.cpus))
@@ -77,10 +77,10 @@ static bool are_started(uint32_t nr)
 {
 	uint32_t i;
 
-	if (load_acquire(&pl__rt.nr_started) < nr)
+	if (load_acquire(&pl__rt.main.nr_started) < nr)
 		return false;
 	for (i = 0; i < nr; i++)
-		if (!load_relaxed(&pl__rt.workers[i]->tid))
+		if (!load_relaxed(&pl__rt.main.workers[i]->tid))
 			return false;
 	return true;
 }
@@ -113,9 +113,9 @@ TEST_F(pin, workers_are_not_pinned_by_default)
 	read_order();
 	start_with(2, 0);
 	run_in_task(nothing, NULL);
-	for (i = 0; i < load_acquire(&pl__rt.nr_started); i++) {
+	for (i = 0; i < load_acquire(&pl__rt.main.nr_started); i++) {
 		struct pl__cpu_set set =
-			affinity_of(load_relaxed(&pl__rt.workers[i]->tid));
+			affinity_of(load_relaxed(&pl__rt.main.workers[i]->tid));
 
 		EXPECT_TRUE(is_same_set(&set, &topology.cpus));
 	}
@@ -151,7 +151,7 @@ TEST_F(pin, default_target_of_a_pinned_task_is_all_cpus)
 
 	start_pinned(1);
 	run_in_task(set_default_target, NULL);
-	EXPECT_EQ(nr, load_relaxed(&pl__rt.target));
+	EXPECT_EQ(nr, load_relaxed(&pl__rt.main.target));
 	EXPECT_EQ(nr, pl__cpus_usable());
 	EXPECT_EQ(0, pl_runtime_stop());
 	EXPECT_EQ(nr, pl__cpus_usable());
@@ -212,7 +212,7 @@ static bool is_each_located(uint32_t nr_cpus)
 
 	mixed_run(64, 0, run_a_while, NULL);
 	for (i = 0; i < nr_cpus; i++)
-		if (load_relaxed(&pl__rt.locations[i]) !=
+		if (load_relaxed(&pl__rt.main.locations[i]) !=
 		    load_relaxed(&topology.location[order[i]]))
 			return false;
 	return true;

@@ -24,7 +24,7 @@ static void place_workers(void)
 
 	for (i = 0; i < NR; i++)
 		locations[i] = pl__location(i / 8 * 8, i / 4 * 4, i / 2 * 2);
-	pl__rt.locations = locations;
+	pl__rt.main.locations = locations;
 	store_relaxed(&pl__rt.levels, 0xf);
 }
 
@@ -37,17 +37,18 @@ FIXTURE_SETUP(victims)
 
 FIXTURE_TEARDOWN(victims)
 {
-	pl__rt.locations = NULL;
+	pl__rt.main.locations = NULL;
 	store_relaxed(&pl__rt.levels, 0);
 }
 
 static int visit(uint32_t thief, uint32_t first, uint32_t *visited)
 {
+	struct pl__worker w = { .group = &pl__rt.main, .index = thief };
 	struct pl__victims v;
 	uint32_t i;
 	int nr = 0;
 
-	pl__victims_begin(&v, thief, locations[thief], NR, first);
+	pl__victims_begin(&v, &w, locations[thief], NR, first);
 	while (nr < NR + 1 && (i = pl__victims_next(&v)) != PL__NO_VICTIM)
 		visited[nr++] = i;
 	return nr;
@@ -175,8 +176,9 @@ static bool is_any_located(void)
 {
 	uint32_t i;
 
-	for (i = 0; i < load_acquire(&pl__rt.nr_started); i++)
-		if (load_relaxed(&pl__rt.locations[i]) != PL__LOCATION_UNKNOWN)
+	for (i = 0; i < load_acquire(&pl__rt.main.nr_started); i++)
+		if (load_relaxed(&pl__rt.main.locations[i]) !=
+		    PL__LOCATION_UNKNOWN)
 			return true;
 	return false;
 }
@@ -209,8 +211,8 @@ static void clear_locations(void)
 {
 	uint32_t i;
 
-	for (i = 0; i < load_acquire(&pl__rt.nr_started); i++)
-		store_relaxed(&pl__rt.locations[i], PL__LOCATION_UNKNOWN);
+	for (i = 0; i < load_acquire(&pl__rt.main.nr_started); i++)
+		store_relaxed(&pl__rt.main.locations[i], PL__LOCATION_UNKNOWN);
 }
 
 TEST_TIMED(flat_machine_notes_no_location, "both ends of a race must be seen")

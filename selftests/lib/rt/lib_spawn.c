@@ -138,11 +138,11 @@ static bool is_other_parked(void)
 /* By workers: a thread counts its own when the one that it woke may run. */
 static uint64_t nr_wakes(void)
 {
-	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
+	uint32_t nr = load_acquire(&pl__rt.main.nr_started), i;
 	uint64_t sum = 0;
 
 	for (i = 0; i < nr; i++)
-		sum += load_relaxed(&pl__rt.workers[i]->stat.wakes);
+		sum += load_relaxed(&pl__rt.main.workers[i]->stat.wakes);
 	return sum;
 }
 

@@ -354,13 +354,13 @@ static void do_block(struct player *p)
  */
 static void open_block(void)
 {
-	uint32_t target = pl__rt.target, room, i;
+	uint32_t target = pl__rt.main.target, room, i;
 
 	if (target < most_workers)
 		target = most_workers;
-	has_spares = pl__rt.cfg.max_workers > target;
-	room = has_spares ? pl__rt.cfg.max_workers - target : 0;
-	if (pl__rt.target < 2 || !rt_has_sysmon())
+	has_spares = pl__rt.main.max_workers > target;
+	room = has_spares ? pl__rt.main.max_workers - target : 0;
+	if (pl__rt.main.target < 2 || !rt_has_sysmon())
 		room = 0;
 	nr_gates = 3 + target < NR_GATES ? 3 + target : NR_GATES;
 	if (nr_gates > room / 2)

@@ -96,12 +96,12 @@ static void let_crowd_out(void)
 /* Workers of which sysmon knows that they are blocked, and spares. */
 static int nr_found(void)
 {
-	uint32_t i, nr = load_acquire(&pl__rt.nr_started);
+	uint32_t i, nr = load_acquire(&pl__rt.main.nr_started);
 	struct pl__worker *w;
 	int sum = 0;
 
 	for (i = 0; i < nr; i++) {
-		w = pl__rt.workers[i];
+		w = pl__rt.main.workers[i];
 		sum += pl__is_blocked(w) ||
 		       load_relaxed(&w->sysmon.learned) == PL__RUN_BLOCKS;
 	}
@@ -181,8 +181,8 @@ static struct pl__worker *any_spare(void)
 	uint32_t i;
 
 	for (i = 0; i < rt_stat().workers; i++)
-		if (pl__is_spare(pl__rt.workers[i]))
-			return pl__rt.workers[i];
+		if (pl__is_spare(pl__rt.main.workers[i]))
+			return pl__rt.main.workers[i];
 	return NULL;
 }
 
@@ -332,15 +332,15 @@ TEST_F(crowd, workers_all_blocked_beside_a_task_set_aside_are_counted)
 /* A spare may take one between a look at the clock and one at that time. */
 TEST_F(crowd, task_is_not_overdue_though_one_was_taken_since_the_clock_was_read)
 {
-	_Atomic uint64_t *taken_ns = &pl__rt.aside.block.taken_ns;
+	_Atomic uint64_t *taken_ns = &pl__rt.main.aside.block.taken_ns;
 	static struct pl__task t;
 
 	pl__aside_push(&t, PL__RUN_BLOCKS);
 	*taken_ns = pl__now_ns() + NSEC_PER_SEC;
-	EXPECT_EQ(NULL, pl__aside_pop_overdue());
+	EXPECT_EQ(NULL, pl__aside_pop_overdue(&pl__rt.main));
 	*taken_ns = pl__now_ns() - NSEC_PER_SEC;
-	EXPECT_EQ(&t, pl__aside_pop_overdue());
-	EXPECT_EQ(NULL, pl__aside_pop_overdue());
+	EXPECT_EQ(&t, pl__aside_pop_overdue(&pl__rt.main));
+	EXPECT_EQ(NULL, pl__aside_pop_overdue(&pl__rt.main));
 }
 
 /* ---- all of them, again and again ---- */

@@ -32,8 +32,8 @@ static void block_in_crowd(void *arg)
 	for (i = 0; i < NR_BLOCKED; i++)
 		t[i] = spawn(block, NULL);
 	pl_sleep(NSEC_PER_SEC / 4);
-	for (i = 0; i < load_acquire(&pl__rt.nr_started); i++) {
-		w = pl__rt.workers[i];
+	for (i = 0; i < load_acquire(&pl__rt.main.nr_started); i++) {
+		w = pl__rt.main.workers[i];
 		if (!pl__is_spare(w))
 			continue;
 		nr_spares++;

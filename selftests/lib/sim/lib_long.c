@@ -37,8 +37,9 @@ FIXTURE_TEARDOWN(of_long)
 {
 	join_all();
 	EXPECT_GT(begin + SOON_NS, pl_now());
-	EXPECT_EQ(0, pl__rt.aside.compute.nr + pl__rt.aside.block.nr);
-	EXPECT_TRUE(UNTIL(!pl__rt.nr_stalled && !pl__nr_blocked()));
+	EXPECT_EQ(0, pl__rt.main.aside.compute.nr + pl__rt.main.aside.block.nr);
+	EXPECT_TRUE(UNTIL(!pl__rt.main.nr_stalled &&
+			  !pl__nr_blocked(&pl__rt.main)));
 	rt_end();
 }
 

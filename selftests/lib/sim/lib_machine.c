@@ -262,9 +262,9 @@ static void sleep_on_one(void *arg)
 {
 	start_fixed(1, 0);
 	join(spawn(sleep_often, NULL));
-	EXPECT_EQ(0, pl__rt.workers[0]->spin_ns);
+	EXPECT_EQ(0, pl__rt.main.workers[0]->spin_ns);
 	/* Spinning was learnt before, by signals. */
-	pl__rt.workers[0]->spin_ns = pl__rt.spin_ns_max;
+	pl__rt.main.workers[0]->spin_ns = pl__rt.spin_ns_max;
 	join(spawn(sleep_often, NULL));
 }
 

@@ -100,8 +100,8 @@ static void compute_at_once_for_long(void *arg)
 	uint64_t nr;
 
 	run_tasks(compute_at_once, NR_AT_ONCE, 4 * NSEC_PER_SEC);
-	nr = load_relaxed(&pl__rt.nr_changes[PL__LOWERED_TRIAL]);
-	EXPECT_EQ(load_relaxed(&pl__rt.nr_changes[PL__RAISED_BACK]), nr);
+	nr = load_relaxed(&pl__rt.main.nr_changes[PL__LOWERED_TRIAL]);
+	EXPECT_EQ(load_relaxed(&pl__rt.main.nr_changes[PL__RAISED_BACK]), nr);
 	EXPECT_LT(0, nr);
 	EXPECT_GE(3, nr);
 }

@@ -141,7 +141,7 @@ TEST_F(spares, routine_that_was_found_blocked_runs_on_spares)
 		EXPECT_EQ(0, pl_spawn(NULL, wait_at_gate, NULL, NULL));
 	EXPECT_TRUE(UNTIL(nr_at_gate == NR_CROWD));
 	/* A crew has others called before sysmon has found one. */
-	if (!pl__rt.lots.nr_members)
+	if (!pl__rt.main.lots.nr_members)
 		EXPECT_GE(nr_workers, nr_on_others);
 	EXPECT_EQ(0, close(gate[1]));
 }

@@ -196,7 +196,8 @@ TEST_F(hogs, background_task_spawned_while_sysmon_sleeps_runs_beside_them)
 
 static bool is_set_aside(void)
 {
-	return pl__rt.aside.compute.nr && !pl__nr_may_compute();
+	return pl__rt.main.aside.compute.nr &&
+	       !pl__nr_may_compute(&pl__rt.main);
 }
 
 /* It would have to wait for 0.8 s otherwise. */

@@ -257,7 +257,7 @@ TEST_F(orphan_ring, worker_with_a_ready_ring_parks)
 	t = spawn(compute_until_may_go, NULL);
 	ASSERT_TRUE(UNTIL(nr_begun == 1));
 	nr_parks = rt_stat().parks;
-	atomic_store(&pl__rt.workers[0]->ring_state, PL__ORPHAN_READY);
+	atomic_store(&pl__rt.main.workers[0]->ring_state, PL__ORPHAN_READY);
 	may_go = 1;
 	join(t);
 	EXPECT_TRUE(UNTIL(rt_stat().parks > nr_parks));

@@ -157,7 +157,7 @@ TEST_F(sysmon, worker_that_cannot_be_started_is_told)
 
 	give_memory_back();
 	EXPECT_TRUE(UNTIL(nr_ran == 1));
-	EXPECT_TRUE(UNTIL(!pl__rt.start_error));
+	EXPECT_TRUE(UNTIL(!pl__rt.main.start_error));
 	let_reader_go(0);
 	dup2(old_stderr, 2);
 }
@@ -420,7 +420,7 @@ TEST_F(sysmon, racing_workers_are_counted_once)
 	EXPECT_TRUE(UNTIL(is_all_parked()));
 	/* Sysmon counts first, and may find then that it was too late. */
 	EXPECT_TRUE(UNTIL(rt_stat().workers_blocked == 0));
-	EXPECT_TRUE(UNTIL(atomic_load(&pl__rt.nr_seen) == 0));
+	EXPECT_TRUE(UNTIL(atomic_load(&pl__rt.main.nr_seen) == 0));
 }
 
 /* ---- the device's crew ---- */
@@ -449,14 +449,14 @@ TEST_F(sysmon, crew_wakes_a_parked_worker)
 	cfg.nr_workers = 1;
 	cfg.min_workers = 3;
 	ASSERT_EQ(0, pl_runtime_start(&cfg));
-	ASSERT_LT(0, pl__rt.lots.nr_members);
+	ASSERT_LT(0, pl__rt.main.lots.nr_members);
 	ASSERT_EQ(0, pipe2(pipes[0], O_CLOEXEC));
 	do {
 		readers[0] = spawn(queue_and_read, pipes[0]);
 		ASSERT_TRUE(UNTIL(nr_ran == i + 1));
 		let_reader_go(0);
-	} while (!atomic_load(&pl__rt.lots.nr_called) && ++i < 1000);
-	EXPECT_LT(0, atomic_load(&pl__rt.lots.nr_called));
+	} while (!atomic_load(&pl__rt.main.lots.nr_called) && ++i < 1000);
+	EXPECT_LT(0, atomic_load(&pl__rt.main.lots.nr_called));
 	EXPECT_TRUE(UNTIL(rt_stat().workers_blocked == 0));
 }
 
@@ -471,7 +471,7 @@ TEST_F(sysmon, sysmon_does_not_run_when_disabled)
 	ASSERT_TRUE(UNTIL(nr_begun == 2));
 	spawn_tiny(10);
 	EXPECT_EQ(0, nr_threads_named("pl-sysmon"));
-	EXPECT_EQ(0, pl__rt.lots.nr_members);
+	EXPECT_EQ(0, pl__rt.main.lots.nr_members);
 	EXPECT_EQ(2, rt_stat().workers);
 	EXPECT_EQ(0, rt_stat().workers_blocked);
 	EXPECT_EQ(0, nr_ran);

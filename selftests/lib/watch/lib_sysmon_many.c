@@ -20,7 +20,7 @@ static uint32_t nr_asleep_in_task(void)
 {
 	uint32_t nr = 0, i;
 
-	for (i = 0; i < atomic_load(&pl__rt.nr_started); i++)
+	for (i = 0; i < atomic_load(&pl__rt.main.nr_started); i++)
 		nr += atomic_load(&pl__rt.workers[i]->duty) == PL__RUNS &&
 		      thread_is_asleep(atomic_load(&pl__rt.workers[i]->tid));
 	return nr;
@@ -101,15 +101,15 @@ static void queue_at_once(void (*fn)(void *arg), int nr)
 /* This thread counts as searching, so workers leave their tasks to it. */
 static void search_for_long(void)
 {
-	ASSERT_TRUE(pl__search_begin());
-	atomic_store(&pl__rt.search_ns, in_ms(3600 * 1000));
+	ASSERT_TRUE(pl__search_begin(&pl__rt.main));
+	atomic_store(&pl__rt.main.search_ns, in_ms(3600 * 1000));
 }
 
 static void end_search(void)
 {
-	pl__search_end(1);
+	pl__search_end(&pl__rt.main, 1);
 	pl__full_barrier();
-	pl__notify_if_work();
+	pl__notify_if_work(&pl__rt.main);
 }
 
 /* ---- woken ---- */
@@ -129,11 +129,12 @@ TEST_F(sysmon_many, idle_workers_are_woken_at_once)
 	uint64_t before;
 
 	start_and_block(NR_BLOCKED, NR_BLOCKED, NULL);
-	before = atomic_load(&pl__rt.wakes_outside);
+	before = atomic_load(&pl__rt.main.wakes_outside);
 	search_for_long();
 	queue_at_once(meet, 2 * NR_BLOCKED);
 	pl__sysmon_kick();
-	EXPECT_TRUE(UNTIL(atomic_load(&pl__rt.wakes_outside) >= before + 2));
+	EXPECT_TRUE(UNTIL(atomic_load(&pl__rt.main.wakes_outside) >=
+			  before + 2));
 	end_search();
 	EXPECT_TRUE(UNTIL(nr_ran == 2 * NR_BLOCKED));
 	let_all_through();
@@ -163,8 +164,9 @@ TEST_F(sysmon_many, as_many_workers_as_processors_are_started_at_once)
 	queue_at_once(count, 4 * NR_BLOCKED);
 	pl__sysmon_kick();
 	/* In the hook they do not search any more. */
-	EXPECT_TRUE(UNTIL(nr_held && atomic_load(&pl__rt.nr_searching) == 1 &&
-			  atomic_load(&pl__rt.nr_alive) ==
+	EXPECT_TRUE(UNTIL(nr_held &&
+			  atomic_load(&pl__rt.main.nr_searching) == 1 &&
+			  atomic_load(&pl__rt.main.nr_alive) ==
 				  2 * NR_BLOCKED + nr_cpus));
 	is_holding = 0;
 	end_search();
