@@ -31,6 +31,7 @@
 
 #include "parklot/base.h"
 #include "parklot/runtime.h"
+#include "parklot/group.h"
 #include "parklot/task.h"
 #include "parklot/scope.h"
 #include "parklot/key.h"

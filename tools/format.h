@@ -25,6 +25,35 @@ static void print_json_delays(const struct delays *d)
 	}
 }
 
+static void print_json_text(const char *text)
+{
+	putchar('"');
+	for (; *text; text++) {
+		if (*text == '"' || *text == '\\')
+			putchar('\\');
+		putchar(*text);
+	}
+	putchar('"');
+}
+
+/* The default group, too. */
+static void print_json_groups(const struct sample *s)
+{
+	const struct group *g;
+	uint32_t i;
+
+	fputs(",\"groups\":[", stdout);
+	for (i = 0; i < s->nr_groups; i++) {
+		g = &s->group[i];
+		printf("%s{\"group\":%u,\"name\":", i ? "," : "", i + 1);
+		print_json_text(g->name);
+		printf(",\"workers\":%" PRIu64 ",\"workers_parked\":%" PRIu64
+		       ",\"workers_blocked\":%" PRIu64 ",\"workers_active\":%" PRIu64
+		       "}", g->workers, g->parked, g->blocked, g->active);
+	}
+	putchar(']');
+}
+
 static void print_json(struct sample *s)
 {
 	uint32_t i;
@@ -40,6 +69,7 @@ static void print_json(struct sample *s)
 		printf(",\"%s\":%" PRIu64, s->value[i].name, s->value[i].now);
 	for (i = 0; i < s->nr_delays; i++)
 		print_json_delays(&s->delays[i]);
+	print_json_groups(s);
 	puts("}");
 }
 

@@ -193,8 +193,9 @@ class Task:
 
     @property
     def state(self):
-        is_background = bool(self.at["waiter"]["is_background"])
-        return self.does() + (", background" if is_background else "")
+        place = int(self.at["waiter"]["place"])
+        return self.does() + group_name(place >> 1) + \
+            (", background" if place & 1 else "")
 
     def does(self):
         if self.worker is not None:
@@ -207,6 +208,14 @@ class Task:
         if self.is_thread:
             return "runs"
         return "not started" if self.is_new else "ready"
+
+
+def group_name(index):
+    """That of a group which the program has made, as words of a sentence."""
+    if not index:
+        return ""
+    name = text(runtime()["groups"][index].dereference()["name"])
+    return ", group " + ("'%s'" % name if name else str(index + 1))
 
 
 def nr_workers(rt):

@@ -105,6 +105,20 @@ static void print_delays(struct sample *before, struct sample *s)
 	putchar('\n');
 }
 
+/* Those that the program has made, each by the number that it has there. */
+static void print_groups(const struct sample *s)
+{
+	const struct group *g;
+	uint32_t i;
+
+	for (i = 1; i < s->nr_groups; i++) {
+		g = &s->group[i];
+		printf("group %-2u %7" PRIu64 " started: %" PRIu64 " parked, %" PRIu64
+		       " blocked, %" PRIu64 " to run  %s\n", i + 1, g->workers,
+		       g->parked, g->blocked, g->active, g->name);
+	}
+}
+
 /* Sums since the beginning if there is none @before. */
 static void print_screen(struct sample *before, struct sample *s)
 {
@@ -119,6 +133,7 @@ static void print_screen(struct sample *before, struct sample *s)
 	       " parked, %" PRIu64 " blocked\n", get(s, "workers"),
 	       get(s, "workers_running"), get(s, "workers_parked"),
 	       get(s, "workers_blocked"));
+	print_groups(s);
 	if (s->is_running)
 		print_running();
 	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {

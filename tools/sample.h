@@ -28,6 +28,12 @@ struct delays {
 	uint64_t	bin[PL__LATENCY_BINS];
 };
 
+/* What a group of workers has of the sums. */
+struct group {
+	char		name[16];
+	uint64_t	workers, parked, blocked, active;
+};
+
 /* One look at all of it. */
 struct sample {
 	uint64_t	at_ns;
@@ -38,6 +44,8 @@ struct sample {
 	struct value	value[NR_ENTRIES_MAX];
 	uint32_t	nr_delays;
 	struct delays	delays[NR_DELAYS_MAX];
+	uint32_t	nr_groups;	/* the first is the default */
+	struct group	group[PL_GROUPS_MAX];
 };
 
 static struct value *value_named(struct sample *s, const char *name)
@@ -145,6 +153,22 @@ static bool add_workers(struct sample *s, uint64_t workers, uint32_t nr)
 	return true;
 }
 
+static bool look_at_group(struct group *g, uint64_t group)
+{
+	static struct sample of_group;
+
+	memset(&of_group, 0, sizeof(of_group));
+	if (!add_object(&of_group, PL__EXPORT_GROUP, group) ||
+	    !peek(g->name, group + table.group_name, sizeof(g->name)))
+		return false;
+	g->name[sizeof(g->name) - 1] = '\0';
+	g->workers = get(&of_group, "workers");
+	g->parked = get(&of_group, "workers_parked");
+	g->blocked = get(&of_group, "workers_blocked");
+	g->active = get(&of_group, "workers_active");
+	return true;
+}
+
 static bool add_groups(struct sample *s)
 {
 	uint64_t group;
@@ -152,9 +176,10 @@ static bool add_groups(struct sample *s)
 
 	if (!peek(&nr, table.rt + table.nr_groups, 4))
 		return false;
-	for (i = 0; i < nr; i++)
+	for (i = 0; i < nr && i < PL_GROUPS_MAX; i++)
 		if (!peek(&group, table.rt + table.groups + i * 8ULL, 8) ||
-		    !add_object(s, PL__EXPORT_GROUP, group))
+		    !add_object(s, PL__EXPORT_GROUP, group) ||
+		    !look_at_group(&s->group[s->nr_groups++], group))
 			return false;
 	return true;
 }

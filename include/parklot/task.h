@@ -6,6 +6,7 @@
 #define PARKLOT_TASK_H
 
 #include "base.h"
+#include "group.h"
 
 PL_BEGIN_DECLS
 
@@ -36,6 +37,8 @@ enum pl_stack {
  *         gets the smallest of the runtime's stacks that has them, or -EINVAL;
  *         0: the class decides
  * @deadline_ns: with PL_SPAWN_WAIT, until when to wait; 0: PL_FOREVER
+ * @group: the group on whose workers it runs; 0: the caller's
+ * @reserved: 0
  */
 struct pl_spawn_opts {
 	size_t		size;
@@ -44,6 +47,8 @@ struct pl_spawn_opts {
 	const char	*name;
 	size_t		stack_size;
 	uint64_t	deadline_ns;
+	pl_group_t	group;
+	uint32_t	reserved;
 };
 
 #define PL_SPAWN_OPTS_INIT	PL__SIZED(struct pl_spawn_opts)
@@ -57,8 +62,8 @@ struct pl_spawn_opts {
  *
  * With PL_SPAWN_URGENT, in a task, @fn starts now on this worker; the caller is
  * ready from then on and another worker may steal it, so that it may return
- * before the first line of @fn has run.  Outside of tasks the flag does
- * nothing.
+ * before the first line of @fn has run.  Outside of tasks, and for another
+ * group, the flag does nothing.
  *
  * With PL_SPAWN_BLOCKING the task is set aside whenever it is ready, as one
  * that blocked before, see parklot(7); a worker is notified at once.
@@ -68,16 +73,18 @@ struct pl_spawn_opts {
  * tasks are always ready, one background task runs in 10 ms all the same, see
  * parklot-scheduling(7).
  *
- * While the max_tasks of the configuration are alive the spawn is refused, or,
- * with PL_SPAWN_WAIT, waits until one has ended.  A spawn that comes meanwhile
- * may be first.  Unsignalled tasks of the caller are signalled before it waits.
+ * A task of another group is signalled at once, whatever the flags say.
+ *
+ * While the max_tasks of the configuration, or of its group, are alive the
+ * spawn is refused, or, with PL_SPAWN_WAIT, waits until one has ended.  A spawn
+ * that comes meanwhile may be first.  Unsignalled tasks of the caller are signalled before it waits.
  *
  * Context: any thread; with PL_SPAWN_WAIT it blocks.
  * Return: 0; -EAGAIN if max_tasks are alive, the task table is full, or a task
  * waits for a stack that could not be had; -ENOMEM; -ECANCELED from outside
- * tasks while the runtime stops; -EINVAL, also for two of PL_SPAWN_URGENT,
- * PL_SPAWN_BLOCKING and PL_SPAWN_BACKGROUND.  If it waits: also -ETIMEDOUT,
- * -EINTR and -ECANCELED.
+ * tasks while the runtime stops; -EINVAL, also for a group that does not exist,
+ * and for two of PL_SPAWN_URGENT, PL_SPAWN_BLOCKING and PL_SPAWN_BACKGROUND.
+ * If it waits: also -ETIMEDOUT, -EINTR and -ECANCELED.
  */
 PL_API int pl_spawn(pl_task_t *out, void (*fn)(void *arg), void *arg,
 		    const struct pl_spawn_opts *opts);

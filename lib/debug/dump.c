@@ -322,6 +322,31 @@ static void put_thread(struct pl__sigsafe_buf *text, const struct view *v)
 	put_seconds(text, ms * 1000000ULL);
 }
 
+/* By its name, or the number that it has in the program. */
+static void put_group(struct pl__sigsafe_buf *text, const struct pl__group *g)
+{
+	pl__sigsafe_put(text, "group ");
+	if (*g->name) {
+		pl__sigsafe_put(text, "'");
+		pl__sigsafe_put(text, g->name);
+		pl__sigsafe_put(text, "'");
+	} else {
+		pl__sigsafe_number(text, g->index + 1, 10);
+	}
+}
+
+static void put_place(struct pl__sigsafe_buf *text, uint32_t place)
+{
+	struct pl__group *g = pl__group_at(place >> PL__PLACE_GROUP_SHIFT);
+
+	if (g && g->index) {
+		pl__sigsafe_put(text, ", ");
+		put_group(text, g);
+	}
+	if (place & PL__PLACE_BACKGROUND)
+		pl__sigsafe_put(text, ", background");
+}
+
 static void put_state(struct pl__sigsafe_buf *text, const struct view *v)
 {
 	uint64_t state = load_relaxed(&v->t.state);
@@ -339,8 +364,8 @@ static void put_state(struct pl__sigsafe_buf *text, const struct view *v)
 	else if (v->worker < 0)
 		pl__sigsafe_put(text, v->t.stack ? " is ready" :
 						" has not started");
-	if (is_task(v) && state & PL__TASK_BACKGROUND)
-		pl__sigsafe_put(text, ", background");
+	if (is_task(v))
+		put_place(text, v->t.waiter.place);
 	if (is_task(v) &&
 	    state & (PL__TASK_CANCELLED | PL__TASK_SCOPE_CANCELLED))
 		pl__sigsafe_put(text, ", cancelled");

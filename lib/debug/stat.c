@@ -139,6 +139,8 @@ static void add_group(struct pl_stat *st, struct pl__group *g)
 	st->spares += load_relaxed(&g->aside.nr_spares);
 	st->background_late += load_relaxed(&g->background.nr_late);
 	add_changes(st, g);
+	st->spawns_refused += load_relaxed(&g->task_limit.nr_refused);
+	st->spawns_waited += load_relaxed(&g->task_limit.nr_waited);
 }
 
 static void add_runtime(struct pl_stat *st)

@@ -91,6 +91,8 @@ static const struct pl__stat_export entries[] = {
 	RT(cfg.max_tasks, max_tasks, PL__EXPORT_GAUGE),
 	RT(task_limit.nr_refused, spawns_refused, 0),
 	RT(task_limit.nr_waited, spawns_waited, 0),
+	GROUP(task_limit.nr_refused, spawns_refused, 0),
+	GROUP(task_limit.nr_waited, spawns_waited, 0),
 	RT(stacks.nr_out, stacks, PL__EXPORT_GAUGE),
 	GROUP(nr_alive, workers, PL__EXPORT_GAUGE),
 	GROUP(nr_idle, workers_parked, PL__EXPORT_GAUGE),
@@ -125,6 +127,7 @@ struct pl__stat_export_table pl__stat_export_table __attribute__((used)) = {
 	.ring_kind	= offsetof(struct pl__ring, kind),
 	.groups		= offsetof(struct pl__rt, groups),
 	.nr_groups	= offsetof(struct pl__rt, nr_groups),
+	.group_name	= offsetof(struct pl__group, name),
 };
 
 /* An Elf64_Nhdr, the owner, and the description (stat_export.h). */

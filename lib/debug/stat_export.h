@@ -73,6 +73,8 @@ struct pl__stat_export_table {
 	uint32_t	ring_kind;	/* in a ring, 4 bytes: enum pl_io */
 	uint32_t	groups;	/* in rt: the first of pointers to groups */
 	uint32_t	nr_groups;	/* in rt, 4 bytes: number of groups */
+	uint32_t	group_name; /* in a group: 16 bytes, with a 0 */
+	uint32_t	reserved;
 };
 
 /* Called at the start of the runtime. */

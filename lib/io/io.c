@@ -52,8 +52,7 @@ void pl__io_request_done(struct pl__ring_req *req, int res)
 		store_release(&r->done, 1);
 		pl__wake_by_event(&r->done, quiet);
 	} else if (pl__wait_lone_done(t)) {
-		pl__ready_event(w, t);
-		if (!quiet)
+		if (pl__ready_event(w, t) && !quiet)
 			pl__notify_one(pl__own_group(w));
 	}
 }

@@ -82,7 +82,7 @@ static struct elastic {
 	uint64_t		held_until[NR_VERDICTS];
 	uint64_t		hold_ns[NR_VERDICTS];	/* the next one */
 	struct pl__lock		lock;	/* to change the group's `active` */
-} elastics[PL__GROUPS_MAX];
+} elastics[PL_GROUPS_MAX];
 
 static uint32_t nr_active(struct elastic *e)
 {

@@ -86,6 +86,7 @@ static struct pl__worker *worker_new(struct pl__group *g, uint32_t index)
 		goto err_deque;
 	w->index = index;
 	w->group = g;
+	w->place = pl__group_place(g);
 	w->number = load_relaxed(&pl__rt.nr_started);
 	w->lot = index % g->lots.nr;
 	w->inbox = pl__inbox_of(g, index);

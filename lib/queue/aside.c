@@ -218,17 +218,6 @@ void pl__forecast_reset(void)
 	store_relaxed(&pl__forecast_has_any, false);
 }
 
-void pl__background_begin(struct pl__task *t)
-{
-	atomic_fetch_or(&t->state, PL__TASK_BACKGROUND);
-	t->waiter.is_background = true;
-}
-
-void pl__background_end(struct pl__task *t)
-{
-	t->waiter.is_background = false;
-}
-
 void pl__background_put(struct pl__task *t)
 {
 	struct pl__background *b = &pl__group_of(t)->background;

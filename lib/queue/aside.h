@@ -130,13 +130,9 @@ void pl__aside_renew_compute(struct pl__group *g);
 /* None was taken for so long: one runs though others are ready. */
 #define PL__BACKGROUND_NS	(10 * 1000 * 1000ULL)
 
-/* The new task @t is one, until it ends. */
-void pl__background_begin(struct pl__task *t);
-void pl__background_end(struct pl__task *t);
-
 static inline bool pl__is_background(const struct pl__task *t)
 {
-	return unlikely(t->waiter.is_background);
+	return unlikely(t->waiter.place & PL__PLACE_BACKGROUND);
 }
 
 /* Number of ready tasks in the queue. */

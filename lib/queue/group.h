@@ -17,6 +17,17 @@
 #include "ds/mpsc.h"
 #include "queue/worker.h"
 
+#include "parklot/group.h"
+
+/* The program's tasks, where max_tasks limits them; see rt/spawn.c. */
+struct pl__task_limit {
+	uint32_t		max;	/* R: 0: they are not limited */
+	_Atomic uint32_t	nr;	/* on it spawners wait */
+	_Atomic uint32_t	nr_waiting;	/* spawners that wait */
+	_Atomic uint64_t	nr_refused;	/* spawns that were refused */
+	_Atomic uint64_t	nr_waited;	/* spawns that waited */
+};
+
 /* Tasks that are set aside for the same reason.  L: pl__aside.lock is held. */
 struct pl__aside_queue {
 	_Atomic uint32_t	nr;	/* changed under lock; read without */
@@ -100,6 +111,7 @@ struct pl__group {
 
 	struct pl__inbox_line	inboxes[PL__NR_INBOXES];
 	_Atomic uint64_t	wakes_outside;
+	struct pl__task_limit	task_limit __pl_cacheline;
 
 	/* What follows is written by sysmon's thread, and while none runs. */
 	struct {			/* of pace.c */
@@ -120,6 +132,12 @@ struct pl__group {
 	struct pl__aside	aside __pl_cacheline;
 	struct pl__background	background __pl_cacheline;
 };
+
+/* Of its tasks that are not in the background, see task.h. */
+static inline uint16_t pl__group_place(const struct pl__group *g)
+{
+	return (uint16_t)(g->index << PL__PLACE_GROUP_SHIFT);
+}
 
 /*
  * Workers blocked by their tasks, as the crew, sysmon or the workers themselves

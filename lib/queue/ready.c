@@ -6,19 +6,11 @@
 /* ---- the queues of a worker ---- */
 
 /* The inbox can always take what a full deque cannot. */
-static __pl_noinline void queue_own_slow(struct pl__worker *w,
-					 struct pl__deque *d,
-					 struct pl__task *t)
+__pl_noinline void pl__queue_own_slow(struct pl__worker *w, struct pl__deque *d,
+				      struct pl__task *t)
 {
 	if (!pl__deque_push(d, t))
 		pl__inbox_push(w->inbox, &t->link);
-}
-
-void pl__queue_own(struct pl__worker *w, struct pl__deque *d,
-		   struct pl__task *t)
-{
-	if (unlikely(!pl__deque_try_push(d, t)))
-		queue_own_slow(w, d, t);
 }
 
 uint32_t pl__event_mask_of(struct pl__worker *w)
@@ -48,42 +40,49 @@ struct pl__task *pl__next_event(struct pl__worker *w)
 
 /* ---- a task is ready ---- */
 
+void (*pl__ready_notify)(struct pl__group *g);
+
 /*
  * A thread sends all tasks that it makes ready to one inbox, so that their
  * order is kept and the cache line stays near.
  */
+static void send_to(struct pl__group *g, struct pl__link *newest,
+		    struct pl__link *oldest)
+{
+	pl__inbox_push_list(pl__inbox_of(g, pl__self_number()), newest, oldest);
+}
+
 void pl__ready_chain_quietly(struct pl__link *newest, struct pl__link *oldest)
 {
-	pl__inbox_push_list(pl__inbox_of(&pl__rt.main, pl__self_number()),
-			    newest, oldest);
+	send_to(&pl__rt.main, newest, oldest);
 }
 
-void pl__ready_quietly_by(struct pl__worker *w, struct pl__task *t)
+void pl__ready_to_group(struct pl__task *t)
 {
 	if (pl__is_background(t))
 		pl__background_put(t);
 	else
-		pl__queue_own(w, &w->deque, t);
+		send_to(pl__group_of(t), &t->link, &t->link);
 }
 
-void pl__ready_quietly(struct pl__worker *w, struct pl__task *t)
+/* Once the task is queued, its slot may be another's. */
+__pl_noinline bool pl__ready_elsewhere(struct pl__worker *w, struct pl__task *t)
 {
-	if (pl__is_background(t))
-		pl__background_put(t);
-	else if (w)
-		pl__queue_own(w, &w->deque, t);
-	else
-		pl__ready_chain_quietly(&t->link, &t->link);
+	struct pl__group *g = pl__group_of(t);
+	bool is_own = g == pl__own_group(w);
+
+	pl__ready_to_group(t);
+	if (!is_own)
+		pl__ready_notify(g);
+	return is_own;
 }
 
-void pl__ready_event(struct pl__worker *w, struct pl__task *t)
+bool pl__ready_event(struct pl__worker *w, struct pl__task *t)
 {
-	if (pl__is_background(t))
-		pl__background_put(t);
-	else if (w)
-		pl__queue_event(w, t);
-	else
-		pl__ready_chain_quietly(&t->link, &t->link);
+	if (!w || !pl__is_placed_by(w, t))
+		return pl__ready_elsewhere(w, t);
+	pl__queue_event(w, t);
+	return true;
 }
 
 /* ---- all that is ready ---- */

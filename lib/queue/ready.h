@@ -11,7 +11,9 @@
  * their worker from others are set aside, aside.h; those of PL_SPAWN_BACKGROUND
  * wait until nothing else is ready, aside.h.
  *
- * Nothing here wakes a worker: who queues a task notifies afterwards.
+ * Nothing here wakes a worker of the caller's group: who queues a task notifies
+ * afterwards.  A task of another group goes to an inbox of that, which is
+ * notified at once: its workers do not look in the queues of the caller's.
  */
 #ifndef PL_READY_H
 #define PL_READY_H
@@ -36,31 +38,73 @@
 /* event_mask of a worker without events: each 32nd tick it looks for some */
 #define PL__NO_EVENTS	(PL__FAIR_EVERY - 1)
 
+/* Queues @t in @d, a queue of @w, the caller. */
+void pl__queue_own_slow(struct pl__worker *w, struct pl__deque *d,
+			struct pl__task *t);
+static inline void pl__queue_own(struct pl__worker *w, struct pl__deque *d,
+				 struct pl__task *t)
+{
+	if (unlikely(!pl__deque_try_push(d, t)))
+		pl__queue_own_slow(w, d, t);
+}
+
 /* Its workers run @t. */
 static inline struct pl__group *pl__group_of(const struct pl__task *t)
 {
-	(void)t;
-	return &pl__rt.main;
+	return pl__rt.groups[t->waiter.place >> PL__PLACE_GROUP_SHIFT];
+}
+
+/* The new task @t is of that group, or background, until pl__place_end(). */
+static inline void pl__place_begin(struct pl__task *t, uint16_t place)
+{
+	atomic_fetch_or(&t->state, PL__TASK_PLACED);
+	t->waiter.place = place;
+}
+
+/* The slot of @t, which does not wait any more, is as new. */
+static inline void pl__place_end(struct pl__task *t)
+{
+	t->waiter.place = 0;
+}
+
+/* Where @w, the caller, queues its own tasks, @t is to be queued. */
+static inline bool pl__is_placed_by(const struct pl__worker *w,
+				    const struct pl__task *t)
+{
+	return likely(t->waiter.place == w->place);
 }
 
 /*
- * Makes @t ready without notifying; after the last, call pl__notify_one().  The
- * caller is @w, or NULL: no worker.
+ * Makes @t ready without notifying the group of the caller, which is @w, or
+ * NULL: no worker.  False: @t is of another group, which has been notified.
+ * True: after the last of these, call pl__notify_one() for the caller's.
  */
-void pl__ready_quietly(struct pl__worker *w, struct pl__task *t);
+bool pl__ready_elsewhere(struct pl__worker *w, struct pl__task *t);
+static inline bool pl__ready_quietly_by(struct pl__worker *w,
+					struct pl__task *t)
+{
+	if (!pl__is_placed_by(w, t))
+		return pl__ready_elsewhere(w, t);
+	pl__queue_own(w, &w->deque, t);
+	return true;
+}
 
-/* As pl__ready_quietly(), by a worker. */
-void pl__ready_quietly_by(struct pl__worker *w, struct pl__task *t);
+static inline bool pl__ready_quietly(struct pl__worker *w, struct pl__task *t)
+{
+	return w ? pl__ready_quietly_by(w, t) : pl__ready_elsewhere(w, t);
+}
 
 /* As pl__ready_quietly(), of a task that an event makes ready. */
-void pl__ready_event(struct pl__worker *w, struct pl__task *t);
+bool pl__ready_event(struct pl__worker *w, struct pl__task *t);
+
+/* Makes @t ready, of any group, and notifies none. */
+void pl__ready_to_group(struct pl__task *t);
+
+/* Set before the first worker starts: pl__notify_one(). */
+extern void (*pl__ready_notify)(struct pl__group *g);
 
 /* As pl__ready_quietly(), by no worker, of a chain of links, newest first. */
 void pl__ready_chain_quietly(struct pl__link *newest, struct pl__link *oldest);
-
-/* Queues @t in @d, a queue of @w, the caller. */
-void pl__queue_own(struct pl__worker *w, struct pl__deque *d,
-		   struct pl__task *t);
 
 /* Queues @t as an event of @w, the caller. */
 void pl__queue_event(struct pl__worker *w, struct pl__task *t);

@@ -26,17 +26,9 @@ struct pl__stackless {
 	struct pl__link		*head[3];	/* L: by stack class */
 };
 
-/* The program's tasks, where max_tasks limits them; see rt/spawn.c. */
-struct pl__task_limit {
-	_Atomic uint32_t	nr;	/* on it spawners wait */
-	_Atomic uint32_t	nr_waiting;	/* spawners that wait */
-	_Atomic uint64_t	nr_refused;	/* spawns that were refused */
-	_Atomic uint64_t	nr_waited;	/* spawns that waited */
-};
-
 /* Bits of pl__rt.gates, at which a spawn looks further. */
 #define PL__GATE_STACKLESS	(1U << 0)	/* tasks wait for stacks */
-#define PL__GATE_TASK_LIMIT	(1U << 1)	/* R: there is a limit */
+#define PL__GATE_TASK_LIMIT	(1U << 1)	/* there is a limit */
 
 enum pl__sysmon_state {
 	PL__SYSMON_AWAKE,	/* or no sysmon exists: no wake needed */
@@ -68,9 +60,6 @@ struct pl__stripe {
  */
 #define PL__NR_WORKER_BUCKETS	256
 #define PL__NR_THREAD_BUCKETS	16
-
-/* Groups that there may be. */
-#define PL__GROUPS_MAX		64
 
 /* The only instance.  R: written only while the runtime starts and stops. */
 struct pl__rt {
@@ -120,7 +109,7 @@ struct pl__rt {
 	struct pl__task_limit	task_limit __pl_cacheline;
 	struct pl__group	main;	/* the default group */
 	/* [0 .. nr_groups), the first is main; added under start_lock */
-	struct pl__group	*groups[PL__GROUPS_MAX];
+	struct pl__group	*groups[PL_GROUPS_MAX];
 	_Atomic uint32_t	nr_groups;
 	struct pl__lock		start_lock; /* L: to start and end workers */
 	pthread_t		ended;		/* L: last thread; not joined */

@@ -74,9 +74,12 @@ struct pl__wait_entry {
 	bool			is_listed; /* B: it is in its bucket's list */
 	uint8_t			what;		/* O: enum pl__for */
 	uint8_t			interrupts;	/* B: those it consumed last */
-	/* O: the task's, for its wakers, see aside.h */
-	bool			is_background;
+	/* O: the task's, for its wakers: PL__PLACE_x, and its group's index */
+	uint16_t		place;
 };
+
+#define PL__PLACE_BACKGROUND	(1U << 0)	/* see aside.h */
+#define PL__PLACE_GROUP_SHIFT	1
 
 /*
  * wait_single: one task waits in a single-waiter slot until a word has changed
@@ -180,8 +183,8 @@ struct pl__ring;
 
 /* It counts against max_tasks. */
 #define PL__TASK_COUNTED	(1ULL << 6)
-/* It runs when nothing else is ready, see aside.h. */
-#define PL__TASK_BACKGROUND	(1ULL << 7)
+/* Its waiter.place is not 0. */
+#define PL__TASK_PLACED		(1ULL << 7)
 
 /*
  * Values of a task by key; the rest of the struct is in key.c.  The task calls

@@ -139,6 +139,7 @@ struct pl__worker {
 	int32_t			spawns_to_sample; /* O: see latency.h */
 	int32_t			spawns_unsampled; /* O: between samples */
 	uint64_t		sampled_ns;	/* O: the last sample */
+	uint16_t		place;		/* I: of its tasks, task.h */
 	bool			is_searching;	/* O: counted in nr_searching */
 	bool			has_left_half;	/* O: of a queue, in a search */
 	/* O: reaps its ring, and notifies afterwards */

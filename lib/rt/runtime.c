@@ -110,8 +110,11 @@ static void groups_fini(struct pl__rt *rt)
 	uint32_t nr = load_relaxed(&rt->nr_groups);
 
 	store_relaxed(&rt->nr_groups, 0);
-	while (nr)
-		pl__group_fini(rt->groups[--nr]);
+	while (nr--) {
+		pl__group_fini(rt->groups[nr]);
+		if (nr)
+			pl__free(rt->groups[nr]);
+	}
 	rt->backend = PL_BACKEND_AUTO;
 }
 
@@ -180,6 +183,7 @@ static int runtime_start(struct pl__rt *rt, const struct pl_config *cfg)
 		goto err_main;
 	pl__wait_start(rt->timers);
 	pl__worker_run = pl__worker_loop;
+	pl__ready_notify = pl__notify_one;
 	pl__kept_start();
 	ret = pl__sysmon_start();
 	if (ret)
@@ -258,39 +262,9 @@ enum pl_backend pl_runtime_backend(void)
 
 /* ---- target concurrency ---- */
 
-static int set_workers(struct pl__group *g, uint32_t nr)
-{
-	uint32_t old;
-
-	if (!nr)
-		nr = pl__config_target(g->max_workers);
-	if (nr > g->max_workers)
-		return -EINVAL;
-	old = atomic_exchange(&g->target, nr);
-	pl__elastic_follow(g);
-	/*
-	 * A higher target: notifies workers that are idle or not started yet.
-	 */
-	pl__full_barrier();
-	pl__notify_if_work(g);
-	/* A lower target: wakes surplus workers that park without a timeout. */
-	if (nr < old && pl__is_end_due(g))
-		pl__notify_all(g);
-	return 0;
-}
-
 int pl_runtime_set_workers(uint32_t nr)
 {
-	int ret;
-
-	if (pl__self())
-		return set_workers(&pl__rt.main, nr);
-	ret = pl__runtime_enter();
-	if (ret)
-		return ret;
-	ret = set_workers(&pl__rt.main, nr);
-	pl__rt_exit();
-	return ret;
+	return pl_group_set_workers(PL_GROUP_DEFAULT, nr);
 }
 
 /* ---- stop ---- */
@@ -529,6 +503,7 @@ static void runtime_atfork_child(void)
 	close_all(&pl__rt);
 	disown(pl__rt.workers);
 	pl__for_each_group(g, i) {
+		disown(i ? g : NULL);
 		disown(g->workers);
 		disown(g->locations);
 		disown(g->lots.lot);

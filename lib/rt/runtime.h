@@ -61,14 +61,21 @@ void pl__task_limit_start(void);
 void pl__task_limit_stop(void);
 
 /*
- * Counts a task that is to be spawned.  At the limit it returns -EAGAIN or, if
- * it @may_wait, waits, and has not counted at -ETIMEDOUT, -EINTR, -ECANCELED or
- * -ENOMEM.  After a wait the caller may be on another worker.
+ * Counts a task of @g that is to be spawned.  At a limit it returns -EAGAIN or,
+ * if it @may_wait, waits, and has not counted at -ETIMEDOUT, -EINTR, -ECANCELED
+ * or -ENOMEM.  After a wait the caller may be on another worker.
  */
-int pl__task_limit_enter(bool may_wait, uint64_t deadline_ns);
+int pl__task_limit_enter(struct pl__group *g, bool may_wait,
+			 uint64_t deadline_ns);
 
 /* A task that was counted has ended, or was not spawned. */
-void pl__task_limit_leave(void);
+void pl__task_limit_leave(struct pl__group *g);
+
+/*
+ * Copies a name, or what fits; what shows it may show it to a terminal, so
+ * control characters become '?'.
+ */
+void pl__keep_name(char *to, size_t size, const char *from);
 
 /* ---- tells a program with ThreadSanitizer of the library for it ---- */
 

@@ -25,6 +25,9 @@
 #define PL_SPAWN_COMMON	(PL_SPAWN_URGENT | PL_SPAWN_NOSIGNAL)
 /* Internal: a task of the library, which counts but is not refused. */
 #define SPAWN_OWN	(1U << 31)
+/* Internal: into another group than the caller's. */
+#define SPAWN_ABROAD	(1U << 30)
+#define SPAWN_BY_FLAGS	(PL_SPAWN_PLACES | SPAWN_ABROAD)
 
 struct spawn_args {
 	void		(*fn)(void *arg);
@@ -33,6 +36,8 @@ struct spawn_args {
 	const char	*name;
 	size_t		stack_size;	/* wanted; 0: that of cls */
 	uint64_t	deadline_ns;	/* of a spawn that waits; 0: none */
+	pl_group_t	group;
+	struct pl__group *to;	/* another than the caller's, or NULL */
 };
 
 static __pl_noinline bool are_flags_bad(uint32_t flags)
@@ -65,18 +70,19 @@ static __pl_always_inline int check_opts(const struct pl_spawn_opts *opts,
 	o->name = opts->name;
 	o->stack_size = opts->stack_size;
 	o->deadline_ns = opts->deadline_ns;
+	o->group = opts->group;
+	if (unlikely(opts->reserved))
+		return -EINVAL;
 	return opts->stack_size && opts->stack != PL_STACK_NORMAL ? -EINVAL : 0;
 }
 
-/* The class of the smallest stacks that are large enough.  Needs a runtime. */
+/* The smallest stacks that are large enough. */
 static int choose_stack(struct spawn_args *o)
 {
 	const size_t *size = pl__rt.cfg.stack_size;
 	size_t best = SIZE_MAX;
 	uint32_t cls;
 
-	if (likely(!o->stack_size))
-		return 0;
 	for (cls = 0; cls < PL_STACK_WORKER; cls++) {
 		if (size[cls] < o->stack_size || size[cls] >= best)
 			continue;
@@ -86,11 +92,30 @@ static int choose_stack(struct spawn_args *o)
 	return best == SIZE_MAX ? -EINVAL : 0;
 }
 
-/*
- * What shows the name may show it to a terminal: control characters, those of
- * UTF-8 after the byte 0xc2 as well, become '?'.
- */
-static __pl_noinline void keep_name(char *to, size_t size, const char *from)
+static __pl_noinline int choose_slow(struct pl__worker *w, struct spawn_args *o)
+{
+	struct pl__group *g;
+
+	if (o->group) {
+		g = pl__group_at(o->group - 1);
+		if (!g)
+			return -EINVAL;
+		if (g != pl__own_group(w)) {
+			o->to = g;
+			o->flags |= SPAWN_ABROAD;
+		}
+	}
+	return o->stack_size ? choose_stack(o) : 0;
+}
+
+/* Group and stack.  Needs a runtime; @w is the caller, or NULL. */
+static inline int choose_place(struct pl__worker *w, struct spawn_args *o)
+{
+	return likely(!o->stack_size && !o->group) ? 0 : choose_slow(w, o);
+}
+
+/* Those of UTF-8 come after the byte 0xc2. */
+__pl_noinline void pl__keep_name(char *to, size_t size, const char *from)
 {
 	unsigned char c, last = 0;
 	size_t i;
@@ -129,7 +154,7 @@ static struct pl__task *task_new(struct pl__task *t, const struct spawn_args *o,
 	t->score = 0;
 	t->stack = NULL;
 	if (o->name)
-		keep_name(t->waiter.name, sizeof(t->waiter.name), o->name);
+		pl__keep_name(t->waiter.name, sizeof(t->waiter.name), o->name);
 	else
 		t->waiter.name[0] = '\0';
 	version = load_relaxed(&t->version) + 1;
@@ -144,7 +169,8 @@ static struct pl__task *task_new(struct pl__task *t, const struct spawn_args *o,
  * limit; 0: it does not; or why it may not be spawned.  The caller may be on
  * another worker then.
  */
-static __pl_noinline int admit_slow(const struct spawn_args *o)
+static __pl_noinline int admit_slow(struct pl__worker *w,
+				    const struct spawn_args *o)
 {
 	uint32_t gates = load_relaxed(&pl__rt.gates);
 	int ret;
@@ -154,25 +180,51 @@ static __pl_noinline int admit_slow(const struct spawn_args *o)
 		return -EAGAIN;
 	if (!(gates & PL__GATE_TASK_LIMIT) || o->flags & SPAWN_OWN)
 		return 0;
-	ret = pl__task_limit_enter(o->flags & PL_SPAWN_WAIT,
+	ret = pl__task_limit_enter(o->to ? o->to : pl__own_group(w),
+				   o->flags & PL_SPAWN_WAIT,
 				   o->deadline_ns ? o->deadline_ns :
 						    PL_FOREVER);
 	return ret ? ret : 1;
 }
 
-static inline int admit(const struct spawn_args *o)
+static inline int admit(struct pl__worker *w, const struct spawn_args *o)
 {
-	return likely(!load_relaxed(&pl__rt.gates)) ? 0 : admit_slow(o);
+	return likely(!load_relaxed(&pl__rt.gates)) ? 0 : admit_slow(w, o);
 }
 
 /* True: @t is set aside.  False: the caller queues it. */
-static __pl_noinline bool spawn_elsewhere(struct pl__worker *w,
-					  struct pl__task *t, uint32_t flags)
+static bool spawn_elsewhere(struct pl__worker *w, struct pl__task *t,
+			    uint32_t flags)
 {
 	if (flags & PL_SPAWN_BLOCKING)
 		return pl__aside_spawn(w, t);
-	pl__background_begin(t);
+	if (flags & PL_SPAWN_BACKGROUND)
+		pl__place_begin(t, t->waiter.place | PL__PLACE_BACKGROUND);
 	return false;
+}
+
+/* The new task @t of another group than the caller's; notifies that. */
+static void spawn_abroad(struct pl__task *t, const struct spawn_args *o)
+{
+	struct pl__group *to = o->to;
+
+	pl__place_begin(t, pl__group_place(to));
+	if (spawn_elsewhere(NULL, t, o->flags))
+		return;
+	pl__ready_to_group(t);
+	pl__notify_one(to);
+}
+
+/* The same, of what does not simply go to the queue of @w. */
+static __pl_noinline bool spawn_by_flags(struct pl__worker *w,
+					 struct pl__task *t,
+					 const struct spawn_args *o)
+{
+	if (o->flags & SPAWN_ABROAD) {
+		spawn_abroad(t, o);
+		return true;
+	}
+	return spawn_elsewhere(w, t, o->flags);
 }
 
 static __pl_always_inline int spawn_admitted(struct pl__worker *w,
@@ -191,12 +243,16 @@ static __pl_always_inline int spawn_admitted(struct pl__worker *w,
 		*out = pl__task_handle(t);
 	counter_inc(&w->stat.spawned);
 
-	if (o->flags & PL_SPAWN_URGENT &&
-	    pl__switch_to(t, o->flags & PL_SPAWN_NOSIGNAL))
-		return 0;
-	if (unlikely(o->flags & (PL_SPAWN_BLOCKING | PL_SPAWN_BACKGROUND)) &&
-	    spawn_elsewhere(w, t, o->flags))
-		return 0;
+	if (unlikely(w->place))
+		pl__place_begin(t, w->place);
+	if (unlikely(o->flags & SPAWN_BY_FLAGS)) {
+		if ((o->flags & SPAWN_BY_FLAGS) == PL_SPAWN_URGENT) {
+			if (pl__switch_to(t, o->flags & PL_SPAWN_NOSIGNAL))
+				return 0;
+		} else if (spawn_by_flags(w, t, o)) {
+			return 0;
+		}
+	}
 	if (unlikely(--w->spawns_to_sample < 0))
 		pl__spawn_sample_by(w, t);
 	pl__ready_quietly_by(w, t);
@@ -210,16 +266,17 @@ static __pl_always_inline int spawn_admitted(struct pl__worker *w,
 	return 0;
 }
 
-static __pl_noinline int spawn_gated(pl_task_t *out, const struct spawn_args *o,
-				     void *arg)
+static __pl_noinline int spawn_gated(struct pl__worker *w, pl_task_t *out,
+				     const struct spawn_args *o, void *arg)
 {
-	int counted = admit_slow(o), ret;
+	struct pl__group *g = o->to ? o->to : w->group;
+	int counted = admit_slow(w, o), ret;
 
 	if (counted < 0)
 		return counted;
 	ret = spawn_admitted(pl__self(), out, o, arg, counted);
 	if (ret && counted)
-		pl__task_limit_leave();
+		pl__task_limit_leave(g);
 	return ret;
 }
 
@@ -227,7 +284,7 @@ static int spawn_on(struct pl__worker *w, pl_task_t *out,
 		    const struct spawn_args *o, void *arg)
 {
 	if (unlikely(load_relaxed(&pl__rt.gates)))
-		return spawn_gated(out, o, arg);
+		return spawn_gated(w, out, o, arg);
 	return spawn_admitted(w, out, o, arg, false);
 }
 
@@ -235,7 +292,7 @@ static int spawn_on(struct pl__worker *w, pl_task_t *out,
 static int new_outside(struct pl__task **t, const struct spawn_args *o,
 		       void *arg)
 {
-	int counted = admit(o), ret;
+	int counted = admit(NULL, o), ret;
 	struct pl__stripe *s;
 
 	if (counted < 0)
@@ -252,7 +309,7 @@ static int new_outside(struct pl__task **t, const struct spawn_args *o,
 	if (ret)
 		pl__task_take_back();
 	if (ret && counted)
-		pl__task_limit_leave();
+		pl__task_limit_leave(o->to ? o->to : &pl__rt.main);
 	return ret;
 }
 
@@ -265,12 +322,13 @@ static int spawn_outside(pl_task_t *out, const struct spawn_args *o, void *arg)
 		return ret;
 	if (out)
 		*out = pl__task_handle(t);
-	if (o->flags & (PL_SPAWN_BLOCKING | PL_SPAWN_BACKGROUND) &&
-	    spawn_elsewhere(NULL, t, o->flags))
+	if (o->to)
+		pl__place_begin(t, pl__group_place(o->to));
+	if (spawn_elsewhere(NULL, t, o->flags))
 		return 0;
 	if (load_relaxed(&pl__stripe()->spawned) % PL__SAMPLE_OUTSIDE == 1)
 		pl__spawn_sample(t);
-	pl__ready_quietly(NULL, t);
+	pl__ready_to_group(t);
 	return 0;
 }
 
@@ -286,10 +344,10 @@ static int spawn_entered(pl_task_t *out, size_t nr, const struct spawn_args *o,
 	i -= !!ret;
 	if (i)
 		pl__interrupt_restore(ret);
-	if (o->flags & PL_SPAWN_NOSIGNAL)
+	if (o->flags & PL_SPAWN_NOSIGNAL && !o->to)
 		pl__self_add_unsignalled((uint32_t)i);
 	else if (i)
-		pl__notify_many(&pl__rt.main, (uint32_t)i);
+		pl__notify_many(o->to ? o->to : &pl__rt.main, (uint32_t)i);
 	return i ? (int)i : ret;
 }
 
@@ -300,7 +358,7 @@ static int spawn_from_thread(pl_task_t *out, size_t nr, struct spawn_args *o,
 
 	if (ret)
 		return ret;
-	ret = choose_stack(o);
+	ret = choose_place(NULL, o);
 	if (!ret)
 		ret = spawn_entered(out, nr, o, args);
 	pl__rt_exit();
@@ -319,7 +377,7 @@ int pl_spawn(pl_task_t *out, void (*fn)(void *arg), void *arg,
 		return ret;
 	w = pl__self();
 	if (w) {
-		ret = choose_stack(&o);
+		ret = choose_place(w, &o);
 		return ret ? ret : spawn_on(w, out, &o, arg);
 	}
 	ret = spawn_from_thread(out, 1, &o, &arg);
@@ -340,7 +398,7 @@ int pl_spawn_many(pl_task_t *out, size_t nr, void (*fn)(void *arg),
 	if (!w)
 		return nr ? spawn_from_thread(out, nr, &o, args) : 0;
 
-	ret = choose_stack(&o);
+	ret = choose_place(w, &o);
 	quiet = o;
 	quiet.flags |= PL_SPAWN_NOSIGNAL;
 	for (i = 0; i < nr && !ret; i++)
@@ -399,10 +457,12 @@ static int spawn_reserve(struct pl__task **out, const struct spawn_args *o,
 
 	if (!w)
 		return reserve_outside(out, o, arg);
-	ret = admit(o);
+	ret = admit(w, o);
 	if (ret)
 		return ret;
 	*out = task_new(pl__slab_alloc(&pl__rt.tasks, &w->tasks), o, arg);
+	if (*out && unlikely(w->place))
+		pl__place_begin(*out, w->place);
 	return *out ? 0 : -EAGAIN;
 }
 
@@ -457,6 +517,7 @@ void pl__spawn_cancel(struct pl__task *t)
 	struct pl__worker *w = pl__self();
 	uint32_t version = load_relaxed(&t->version) + 1;
 
+	pl__place_end(t);
 	if (unlikely(!version))
 		store_relaxed(&pl__task_has_wrapped, true);
 	atomic_store(&t->state, (uint64_t)version << 32);
@@ -466,114 +527,4 @@ void pl__spawn_cancel(struct pl__task *t)
 		pl__task_take_back();
 		pl__rt_exit();
 	}
-}
-
-/*
- * task_limit: the tasks that are alive, where max_tasks limits them
- *
- * Each spawn takes the count up by one compare-and-swap, so that it is never
- * above the limit; the end of a task takes it down.  A spawner that waits waits
- * on the count.
- *
- *	spawner that waits			task that ends
- *	nr_waiting++		[limit-a]	nr--		[limit-b]
- *	until it has taken nr up		if (nr_waiting)
- *		wait while nr is the limit		wake one
- *
- * Invariant: no spawner sleeps while fewer tasks are alive than the limit and
- * no wake is due.  Each side writes its word before it reads the other's:
- * either the task that ends sees nr_waiting, or the spawner sees the lower nr
- * and does not wait; otherwise the spawner sleeps although it may spawn, for
- * ever if that was the last task.
- *
- * A spawner that does not wait may be first after the wake.  The one that was
- * woken finds the limit reached then, and waits again as the first; the task
- * that overtook it wakes it at its end.  A wait that ends for another reason
- * was not woken, so it takes no wake along.
- *
- * The library's own tasks, of queues and of the I/O of threads, neither count
- * nor wait: a push or a read is no spawn.
- */
-
-static bool task_limit_take(struct pl__task_limit *l)
-{
-	uint32_t nr = load_relaxed(&l->nr);
-
-	do {
-		if (nr >= pl__rt.cfg.max_tasks)
-			return false;
-	} while (!atomic_compare_exchange_weak(&l->nr, &nr, nr + 1));
-	return true;
-}
-
-static int task_limit_wait(struct pl__task_limit *l, uint64_t deadline_ns)
-{
-	uint32_t flags = PL__FOR_SPAWN;
-	int ret;
-
-	while (!task_limit_take(l)) {
-		ret = pl__wait(&l->nr, pl__rt.cfg.max_tasks, deadline_ns,
-			       flags);
-		if (ret && ret != -EAGAIN)
-			return ret;
-		if (!ret)
-			flags |= PL__WAIT_FIRST;
-	}
-	return 0;
-}
-
-int pl__task_limit_enter(bool may_wait, uint64_t deadline_ns)
-{
-	struct pl__task_limit *l = &pl__rt.task_limit;
-	int ret;
-
-	if (task_limit_take(l))
-		return 0;
-	if (!may_wait) {
-		atomic_fetch_add(&l->nr_refused, 1);
-		return -EAGAIN;
-	}
-	ret = pl__wait_pending();
-	if (ret)
-		return ret;
-	/* What the caller has spawned quietly may have to end first. */
-	pl_flush();
-	if (!pl__self())
-		pl__notify_one(&pl__rt.main);
-	atomic_fetch_add(&l->nr_waited, 1);
-	/* [limit-a] pairs with [limit-b] in pl__task_limit_leave(). */
-	atomic_fetch_add(&l->nr_waiting, 1);
-	PL_INJECT("limit-a");
-	ret = task_limit_wait(l, deadline_ns);
-	atomic_fetch_sub(&l->nr_waiting, 1);
-	return ret;
-}
-
-void pl__task_limit_leave(void)
-{
-	struct pl__task_limit *l = &pl__rt.task_limit;
-
-	/* [limit-b] pairs with [limit-a] in pl__task_limit_enter(). */
-	atomic_fetch_sub(&l->nr, 1);
-	PL_INJECT("limit-b");
-	if (atomic_load(&l->nr_waiting))
-		pl__wake(&l->nr, 1);
-}
-
-static void __attribute__((constructor)) task_limit_hook_in(void)
-{
-	pl__leave_task_limit = pl__task_limit_leave;
-}
-
-void pl__task_limit_start(void)
-{
-	store_relaxed(&pl__rt.gates, pl__rt.cfg.max_tasks ?
-		      PL__GATE_TASK_LIMIT : 0);
-}
-
-void pl__task_limit_stop(void)
-{
-	store_relaxed(&pl__rt.gates, 0);
-	store_relaxed(&pl__rt.task_limit.nr_refused, 0);
-	store_relaxed(&pl__rt.task_limit.nr_waited, 0);
 }

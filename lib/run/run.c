@@ -21,8 +21,8 @@ void pl__ready(struct pl__task *t)
 {
 	struct pl__worker *w = pl__self();
 
-	pl__ready_quietly(w, t);
-	pl__notify_one(pl__own_group(w));
+	if (pl__ready_quietly(w, t))
+		pl__notify_one(pl__own_group(w));
 }
 
 /* ---- what next ---- */

@@ -286,8 +286,8 @@ extern void (*pl__wake_joiners)(struct pl__task *t);
 /* Set by scope.c: cancels and leaves the scopes that @t has entered. */
 extern void (*pl__leave_scopes)(struct pl__task *t);
 
-/* Set by spawn.c: one task less counts against the limit. */
-extern void (*pl__leave_task_limit)(void);
+/* Set by spawn.c: one task less of @g counts against the limits. */
+extern void (*pl__leave_task_limit)(struct pl__group *g);
 
 /* Ends @t: wakes its joiners, but returns one to be made ready, or NULL. */
 struct pl__task *pl__task_end(struct pl__worker *w, struct pl__task *t);

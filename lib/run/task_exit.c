@@ -8,7 +8,7 @@
 
 void (*pl__wake_joiners)(struct pl__task *t);
 void (*pl__leave_scopes)(struct pl__task *t);
-void (*pl__leave_task_limit)(void);
+void (*pl__leave_task_limit)(struct pl__group *g);
 
 static void notify_stopper(void)
 {
@@ -39,18 +39,18 @@ static __pl_noinline void end_locals_slow(struct pl__task *t)
 		die_in_scope(t);
 	if (t->locals)
 		t->locals->end(t);
-	pl__background_end(t);
-	if (!(load_relaxed(&t->state) & PL__TASK_COUNTED))
-		return;
-	atomic_fetch_and(&t->state, ~PL__TASK_COUNTED);
-	pl__leave_task_limit();
+	if (load_relaxed(&t->state) & PL__TASK_COUNTED) {
+		atomic_fetch_and(&t->state, ~PL__TASK_COUNTED);
+		pl__leave_task_limit(pl__group_of(t));
+	}
+	pl__place_end(t);
 }
 
 void pl__task_end_locals(struct pl__task *t)
 {
 	if (unlikely(load_relaxed(&t->state) &
 		     (PL__TASK_IN_SCOPE | PL__TASK_COUNTED |
-		      PL__TASK_BACKGROUND)))
+		      PL__TASK_PLACED)))
 		end_locals_slow(t);
 	else if (unlikely(t->locals))
 		t->locals->end(t);
@@ -117,7 +117,7 @@ static struct pl__task *next_after(struct pl__worker *w,
 		return pl__next(w);
 	if (w->nr_unsignalled || w->nr_ahead_of_yield ||
 	    !(tick & w->event_mask) || pl__has_surplus_workers(w->group) ||
-	    pl__is_background(joiner)) {
+	    !pl__is_placed_by(w, joiner)) {
 		pl__ready(joiner);
 		return pl__next(w);
 	}

@@ -9,7 +9,7 @@
 #include <linux/parklot.h>
 #include <poll.h>
 
-#define PL__SIM_SPACES	16
+#define PL__SIM_SPACES	80
 
 /* On the stack of a thread that parks. */
 struct pl__sim_parked {

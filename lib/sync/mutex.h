@@ -29,7 +29,8 @@ static inline bool pl__may_spin(void)
 {
 	struct pl__worker *w = pl__self();
 
-	return !w || (load_relaxed(&w->group->nr_alive) > 1 &&
+	return !w || ((load_relaxed(&w->group->nr_alive) > 1 ||
+		       load_relaxed(&pl__rt.nr_groups) > 1) &&
 		      pl__deque_empty(&w->deque) &&
 		      pl__deque_empty(&w->events));
 }

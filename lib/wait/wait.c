@@ -48,28 +48,31 @@ static void dequeue_waiter(struct pl__wait_entry *wt, int reason)
 	store_release(&wt->word, NULL);
 }
 
-/* Outside of the bucket's lock: the waiter runs from here on. */
-static void wake_waiter(struct pl__worker *w, struct pl__wait_entry *wt)
+/*
+ * Outside of the bucket's lock: the waiter runs from here on.  True: @w, the
+ * caller or NULL, is to notify its group.
+ */
+static bool wake_waiter(struct pl__worker *w, struct pl__wait_entry *wt)
 {
-	if (wt->is_thread)
-		pl__parker_unpark(&wt->parker);
-	else
-		pl__ready_quietly(w, task_of(wt));
+	if (!wt->is_thread)
+		return pl__ready_quietly(w, task_of(wt));
+	pl__parker_unpark(&wt->parker);
+	return false;
 }
 
 static uint32_t wake_all_taken(struct pl__worker *w, struct pl__list *taken)
 {
 	struct pl__wait_entry *wt;
-	uint32_t nr = 0, nr_tasks = 0;
+	bool is_to_notify = false;
+	uint32_t nr = 0;
 
 	while (!list_empty(taken)) {
 		wt = list_entry(taken->next, struct pl__wait_entry, list);
 		list_del_init(&wt->list);
-		nr_tasks += !wt->is_thread;
-		wake_waiter(w, wt);
+		is_to_notify |= wake_waiter(w, wt);
 		nr++;
 	}
-	if (nr_tasks)
+	if (is_to_notify)
 		pl__notify_one(pl__own_group(w));
 	return nr;
 }
@@ -117,10 +120,8 @@ static uint32_t wake_one(struct pl__wait_entry *wt)
 {
 	struct pl__worker *w = pl__self();
 	bool outside = !w && pl__rt_enter();
-	bool is_task = !wt->is_thread;
 
-	wake_waiter(w, wt);
-	if (is_task)
+	if (wake_waiter(w, wt))
 		pl__notify_one(pl__own_group(w));
 	if (outside)
 		pl__rt_exit();
@@ -179,8 +180,7 @@ static void wake_by_event(struct pl__wait_entry *wt, bool quiet)
 		return;
 	}
 	w = pl__self();
-	pl__ready_event(w, task_of(wt));
-	if (!quiet)
+	if (pl__ready_event(w, task_of(wt)) && !quiet)
 		pl__notify_one(pl__own_group(w));
 }
 
@@ -384,7 +384,7 @@ void pl__wait_time_out(void *arg)
 
 	if (!t)
 		return;
-	if (pl__is_background(t)) {
+	if (t->waiter.place) {
 		pl__ready(t);
 		return;
 	}

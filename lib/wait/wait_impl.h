@@ -96,7 +96,7 @@ static inline void pl__wait_timer_end(struct pl__wait_entry *wt,
 	if (wt->timer && wt->reason != -ETIMEDOUT)
 		pl__timer_del(pl__rt.timers, wt->timer);
 	else if (wt->timer && !(w->nr_deadlines++ % PL__LATENCY_EVERY) &&
-		 !wt->is_background)
+		 !(wt->place & PL__PLACE_BACKGROUND))
 		pl__latency_hist_add(&w->deadline_latency, deadline_ns);
 }
 

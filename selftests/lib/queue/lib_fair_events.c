@@ -207,7 +207,7 @@ static void read_pipe(int i)
 static void read_first(void *arg)
 {
 	if (arg)
-		pl__background_begin(pl__self()->current);
+		pl__place_begin(pl__self()->current, PL__PLACE_BACKGROUND);
 	read_pipe(0);
 	has_read = 1;
 }
