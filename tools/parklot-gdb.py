@@ -215,7 +215,7 @@ def group_name(index):
     if not index:
         return ""
     name = text(runtime()["groups"][index].dereference()["name"])
-    return ", group " + ("'%s'" % name if name else str(index + 1))
+    return ", group %d%s" % (index + 1, " " + name if name else "")
 
 
 def nr_workers(rt):

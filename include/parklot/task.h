@@ -77,7 +77,8 @@ struct pl_spawn_opts {
  *
  * While the max_tasks of the configuration, or of its group, are alive the
  * spawn is refused, or, with PL_SPAWN_WAIT, waits until one has ended.  A spawn
- * that comes meanwhile may be first.  Unsignalled tasks of the caller are signalled before it waits.
+ * that comes meanwhile may be first.  Unsignalled tasks of the caller are
+ * signalled before it waits.
  *
  * Context: any thread; with PL_SPAWN_WAIT it blocks.
  * Return: 0; -EAGAIN if max_tasks are alive, the task table is full, or a task

@@ -322,26 +322,15 @@ static void put_thread(struct pl__sigsafe_buf *text, const struct view *v)
 	put_seconds(text, ms * 1000000ULL);
 }
 
-/* By its name, or the number that it has in the program. */
-static void put_group(struct pl__sigsafe_buf *text, const struct pl__group *g)
-{
-	pl__sigsafe_put(text, "group ");
-	if (*g->name) {
-		pl__sigsafe_put(text, "'");
-		pl__sigsafe_put(text, g->name);
-		pl__sigsafe_put(text, "'");
-	} else {
-		pl__sigsafe_number(text, g->index + 1, 10);
-	}
-}
-
 static void put_place(struct pl__sigsafe_buf *text, uint32_t place)
 {
 	struct pl__group *g = pl__group_at(place >> PL__PLACE_GROUP_SHIFT);
 
 	if (g && g->index) {
-		pl__sigsafe_put(text, ", ");
-		put_group(text, g);
+		pl__sigsafe_put(text, ", group ");
+		pl__sigsafe_number(text, g->index + 1, 10);
+		pl__sigsafe_put(text, *g->name ? " " : "");
+		pl__sigsafe_put(text, g->name);
 	}
 	if (place & PL__PLACE_BACKGROUND)
 		pl__sigsafe_put(text, ", background");
@@ -364,8 +353,7 @@ static void put_state(struct pl__sigsafe_buf *text, const struct view *v)
 	else if (v->worker < 0)
 		pl__sigsafe_put(text, v->t.stack ? " is ready" :
 						" has not started");
-	if (is_task(v))
-		put_place(text, v->t.waiter.place);
+	put_place(text, v->t.waiter.place);
 	if (is_task(v) &&
 	    state & (PL__TASK_CANCELLED | PL__TASK_SCOPE_CANCELLED))
 		pl__sigsafe_put(text, ", cancelled");
@@ -440,29 +428,22 @@ static void put_slot(struct pl__sigsafe_buf *text, const struct pl__task *at,
 
 static void put_head(struct pl__sigsafe_buf *text)
 {
-	uint64_t nr_alive = 0, nr_idle = 0, nr_stalled = 0;
-	struct pl__group *g;
-	uint32_t i;
+	struct pl_stat st = PL_STAT_INIT;
 
-	pl__for_each_group(g, i) {
-		nr_alive += load_relaxed(&g->nr_alive);
-		nr_idle += load_relaxed(&g->nr_idle);
-		nr_stalled += load_relaxed(&g->nr_stalled);
-	}
+	pl_stat_read(&st);
 	pl__sigsafe_put(text, "parklot: process ");
 	pl__sigsafe_number(text, (uint64_t)getpid(), 10);
 	pl__sigsafe_put(text, ", ");
-	pl__sigsafe_number(text, nr_alive, 10);
+	pl__sigsafe_number(text, st.workers, 10);
 	pl__sigsafe_put(text, " workers, ");
-	pl__sigsafe_number(text, nr_idle, 10);
+	pl__sigsafe_number(text, st.workers_parked, 10);
 	pl__sigsafe_put(text, " of them idle, ");
-	if (nr_stalled) {
-		pl__sigsafe_number(text, nr_stalled, 10);
+	if (st.workers_stalled) {
+		pl__sigsafe_number(text, st.workers_stalled, 10);
 		pl__sigsafe_put(text, " compute for long, ");
 	}
-	pl__sigsafe_put(text, pl__rt.backend == PL_BACKEND_MODULE ? "module" :
-								  "futex");
-	pl__sigsafe_put(text, "\n");
+	pl__sigsafe_put(text, st.backend == PL_BACKEND_MODULE ? "module\n" :
+							      "futex\n");
 }
 
 static void put_all(struct pl__sigsafe_buf *text)

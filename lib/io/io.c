@@ -43,16 +43,15 @@ void pl__io_request_done(struct pl__ring_req *req, int res)
 {
 	struct pl__request *r = container_of(req, struct pl__request, req);
 	struct pl__worker *w = pl__self();
-	bool quiet = w && w->is_reaping;
 	struct pl__task *t = r->waiter;
 
 	r->res = res;
 	r->done_ns = req->nr % PL__LATENCY_EVERY ? 0 : pl__now_ns();
 	if (unlikely(!t)) {
 		store_release(&r->done, 1);
-		pl__wake_by_event(&r->done, quiet);
+		pl__wake_by_event(&r->done, w && w->is_reaping);
 	} else if (pl__wait_lone_done(t)) {
-		if (pl__ready_event(w, t) && !quiet)
+		if (pl__ready_event(w, t) && !(w && w->is_reaping))
 			pl__notify_one(pl__own_group(w));
 	}
 }

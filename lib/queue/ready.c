@@ -77,14 +77,6 @@ __pl_noinline bool pl__ready_elsewhere(struct pl__worker *w, struct pl__task *t)
 	return is_own;
 }
 
-bool pl__ready_event(struct pl__worker *w, struct pl__task *t)
-{
-	if (!w || !pl__is_placed_by(w, t))
-		return pl__ready_elsewhere(w, t);
-	pl__queue_event(w, t);
-	return true;
-}
-
 /* ---- all that is ready ---- */
 
 bool pl__work_queued(struct pl__group *g)

@@ -48,6 +48,9 @@ static inline void pl__queue_own(struct pl__worker *w, struct pl__deque *d,
 		pl__queue_own_slow(w, d, t);
 }
 
+/* Queues @t as an event of @w, the caller. */
+void pl__queue_event(struct pl__worker *w, struct pl__task *t);
+
 /* Its workers run @t. */
 static inline struct pl__group *pl__group_of(const struct pl__task *t)
 {
@@ -95,7 +98,13 @@ static inline bool pl__ready_quietly(struct pl__worker *w, struct pl__task *t)
 }
 
 /* As pl__ready_quietly(), of a task that an event makes ready. */
-bool pl__ready_event(struct pl__worker *w, struct pl__task *t);
+static inline bool pl__ready_event(struct pl__worker *w, struct pl__task *t)
+{
+	if (!w || !pl__is_placed_by(w, t))
+		return pl__ready_elsewhere(w, t);
+	pl__queue_event(w, t);
+	return true;
+}
 
 /* Makes @t ready, of any group, and notifies none. */
 void pl__ready_to_group(struct pl__task *t);
@@ -105,9 +114,6 @@ extern void (*pl__ready_notify)(struct pl__group *g);
 
 /* As pl__ready_quietly(), by no worker, of a chain of links, newest first. */
 void pl__ready_chain_quietly(struct pl__link *newest, struct pl__link *oldest);
-
-/* Queues @t as an event of @w, the caller. */
-void pl__queue_event(struct pl__worker *w, struct pl__task *t);
 
 /* The oldest event of @w, the caller; NULL: none. */
 struct pl__task *pl__next_event(struct pl__worker *w);
@@ -200,10 +206,12 @@ static inline bool pl__inbox_drain(struct pl__worker *w, struct pl__inbox *from)
 static inline bool pl__inboxes_drain(struct pl__worker *w)
 {
 	struct pl__group *g = w->group;
-	bool several = pl__inbox_drain(w, &g->inboxes[0].inbox);
+	bool several = pl__inbox_drain(w, w->inbox);
 	uint32_t i;
 
-	for (i = 1; unlikely(i < g->nr_inboxes); i++)
+	if (likely(g->nr_inboxes == 1))
+		return several;
+	for (i = 0; i < g->nr_inboxes; i++)
 		several |= pl__inbox_drain(w, &g->inboxes[i].inbox);
 	return several;
 }

@@ -29,6 +29,7 @@ struct pl__stackless {
 /* Bits of pl__rt.gates, at which a spawn looks further. */
 #define PL__GATE_STACKLESS	(1U << 0)	/* tasks wait for stacks */
 #define PL__GATE_TASK_LIMIT	(1U << 1)	/* there is a limit */
+#define PL__GATE_GROUPS		(1U << 2)	/* there are groups */
 
 enum pl__sysmon_state {
 	PL__SYSMON_AWAKE,	/* or no sysmon exists: no wake needed */

@@ -21,6 +21,10 @@
 
 struct pl__group;
 struct pl__ring;
+struct pl__worker;
+
+/* Called after a switch, on @w, see run.h. */
+typedef void pl__after(struct pl__worker *w, void *arg);
 
 /* Written by the worker, read by pl_stat_read(). */
 struct pl__worker_stat {
@@ -117,7 +121,7 @@ struct pl__worker {
 	/* The owner's cache line. */
 	struct pl__task		*current;	/* O: its task; NULL: in loop */
 	/* O: after-switch callback */
-	void			(*after)(void *arg);
+	pl__after		*after;
 	void			*after_arg;	/* O: its argument */
 	int			*errno_at;	/* O: errno of its thread */
 	struct pl__task		*for_loop; /* O: task for the loop to run */

@@ -155,8 +155,8 @@ static int create(uint32_t index, struct pl_group_config *c)
 		pl__free(g);
 		return ret;
 	}
-	if (c->max_tasks)
-		atomic_fetch_or(&pl__rt.gates, PL__GATE_TASK_LIMIT);
+	atomic_fetch_or(&pl__rt.gates, PL__GATE_GROUPS |
+			(c->max_tasks ? PL__GATE_TASK_LIMIT : 0));
 	pl__rt.groups[index] = g;
 	store_release(&pl__rt.nr_groups, index + 1);
 	pl__crew_publish_backlog();

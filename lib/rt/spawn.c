@@ -25,9 +25,6 @@
 #define PL_SPAWN_COMMON	(PL_SPAWN_URGENT | PL_SPAWN_NOSIGNAL)
 /* Internal: a task of the library, which counts but is not refused. */
 #define SPAWN_OWN	(1U << 31)
-/* Internal: into another group than the caller's. */
-#define SPAWN_ABROAD	(1U << 30)
-#define SPAWN_BY_FLAGS	(PL_SPAWN_PLACES | SPAWN_ABROAD)
 
 struct spawn_args {
 	void		(*fn)(void *arg);
@@ -100,10 +97,8 @@ static __pl_noinline int choose_slow(struct pl__worker *w, struct spawn_args *o)
 		g = pl__group_at(o->group - 1);
 		if (!g)
 			return -EINVAL;
-		if (g != pl__own_group(w)) {
+		if (g != pl__own_group(w))
 			o->to = g;
-			o->flags |= SPAWN_ABROAD;
-		}
 	}
 	return o->stack_size ? choose_stack(o) : 0;
 }
@@ -193,13 +188,12 @@ static inline int admit(struct pl__worker *w, const struct spawn_args *o)
 }
 
 /* True: @t is set aside.  False: the caller queues it. */
-static bool spawn_elsewhere(struct pl__worker *w, struct pl__task *t,
-			    uint32_t flags)
+static __pl_noinline bool spawn_elsewhere(struct pl__worker *w,
+					  struct pl__task *t, uint32_t flags)
 {
 	if (flags & PL_SPAWN_BLOCKING)
 		return pl__aside_spawn(w, t);
-	if (flags & PL_SPAWN_BACKGROUND)
-		pl__place_begin(t, t->waiter.place | PL__PLACE_BACKGROUND);
+	pl__place_begin(t, t->waiter.place | PL__PLACE_BACKGROUND);
 	return false;
 }
 
@@ -209,28 +203,29 @@ static void spawn_abroad(struct pl__task *t, const struct spawn_args *o)
 	struct pl__group *to = o->to;
 
 	pl__place_begin(t, pl__group_place(to));
-	if (spawn_elsewhere(NULL, t, o->flags))
+	if (o->flags & (PL_SPAWN_BLOCKING | PL_SPAWN_BACKGROUND) &&
+	    spawn_elsewhere(NULL, t, o->flags))
 		return;
 	pl__ready_to_group(t);
 	pl__notify_one(to);
 }
 
-/* The same, of what does not simply go to the queue of @w. */
-static __pl_noinline bool spawn_by_flags(struct pl__worker *w,
-					 struct pl__task *t,
-					 const struct spawn_args *o)
+/* Of a group that the program has made; true: nothing is left to do. */
+static bool spawn_into_group(struct pl__worker *w, struct pl__task *t,
+			     const struct spawn_args *o)
 {
-	if (o->flags & SPAWN_ABROAD) {
+	if (o->to)
 		spawn_abroad(t, o);
-		return true;
-	}
-	return spawn_elsewhere(w, t, o->flags);
+	else if (w->place)
+		pl__place_begin(t, w->place);
+	return o->to;
 }
 
 static __pl_always_inline int spawn_admitted(struct pl__worker *w,
 					     pl_task_t *out,
 					     const struct spawn_args *o,
-					     void *arg, bool is_counted)
+					     void *arg, bool is_gated,
+					     bool is_counted)
 {
 	struct pl__task *t = task_new(pl__slab_alloc(&pl__rt.tasks, &w->tasks),
 				      o, arg);
@@ -243,16 +238,16 @@ static __pl_always_inline int spawn_admitted(struct pl__worker *w,
 		*out = pl__task_handle(t);
 	counter_inc(&w->stat.spawned);
 
-	if (unlikely(w->place))
-		pl__place_begin(t, w->place);
-	if (unlikely(o->flags & SPAWN_BY_FLAGS)) {
-		if ((o->flags & SPAWN_BY_FLAGS) == PL_SPAWN_URGENT) {
-			if (pl__switch_to(t, o->flags & PL_SPAWN_NOSIGNAL))
-				return 0;
-		} else if (spawn_by_flags(w, t, o)) {
-			return 0;
-		}
+	if (is_gated && spawn_into_group(w, t, o)) {
+		counter_inc(&w->stat.signals);
+		return 0;
 	}
+	if (o->flags & PL_SPAWN_URGENT &&
+	    pl__switch_to(t, o->flags & PL_SPAWN_NOSIGNAL))
+		return 0;
+	if (unlikely(o->flags & (PL_SPAWN_BLOCKING | PL_SPAWN_BACKGROUND)) &&
+	    spawn_elsewhere(w, t, o->flags))
+		return 0;
 	if (unlikely(--w->spawns_to_sample < 0))
 		pl__spawn_sample_by(w, t);
 	pl__ready_quietly_by(w, t);
@@ -274,7 +269,7 @@ static __pl_noinline int spawn_gated(struct pl__worker *w, pl_task_t *out,
 
 	if (counted < 0)
 		return counted;
-	ret = spawn_admitted(pl__self(), out, o, arg, counted);
+	ret = spawn_admitted(pl__self(), out, o, arg, true, counted);
 	if (ret && counted)
 		pl__task_limit_leave(g);
 	return ret;
@@ -285,7 +280,7 @@ static int spawn_on(struct pl__worker *w, pl_task_t *out,
 {
 	if (unlikely(load_relaxed(&pl__rt.gates)))
 		return spawn_gated(w, out, o, arg);
-	return spawn_admitted(w, out, o, arg, false);
+	return spawn_admitted(w, out, o, arg, false, false);
 }
 
 /* Runs inside of the runtime, which waits for tasks that count as spawned. */
@@ -324,7 +319,8 @@ static int spawn_outside(pl_task_t *out, const struct spawn_args *o, void *arg)
 		*out = pl__task_handle(t);
 	if (o->to)
 		pl__place_begin(t, pl__group_place(o->to));
-	if (spawn_elsewhere(NULL, t, o->flags))
+	if (o->flags & (PL_SPAWN_BLOCKING | PL_SPAWN_BACKGROUND) &&
+	    spawn_elsewhere(NULL, t, o->flags))
 		return 0;
 	if (load_relaxed(&pl__stripe()->spawned) % PL__SAMPLE_OUTSIDE == 1)
 		pl__spawn_sample(t);

@@ -279,17 +279,17 @@ struct pl__task *pl__next_prepared(struct pl__worker *w)
 struct pl__worker *pl__switch_finish(void)
 {
 	struct pl__worker *w = pl__self();
-	void (*after)(void *arg) = w->after;
+	pl__after *after = w->after;
 
 	if (after) {
 		w->after = NULL;
-		after(w->after_arg);
+		after(w, w->after_arg);
 	}
 	return w;
 }
 
 struct pl__ctx *pl__switch_prepare(struct pl__worker *w, struct pl__task *next,
-				   void (*after)(void *arg), void *arg)
+				   pl__after *after, void *arg)
 {
 	PL_BUG_ON(w->after);
 	PL_PROBE3(switch, w->index, w->current, next);
@@ -308,7 +308,7 @@ struct pl__ctx *pl__switch_prepare(struct pl__worker *w, struct pl__task *next,
 }
 
 void pl__leave_slow(struct pl__worker *w, struct pl__task *t,
-		    struct pl__task *next, void (*after)(void *arg), void *arg)
+		    struct pl__task *next, pl__after *after, void *arg)
 {
 	int error = *w->errno_at;
 	struct pl__hook_states states;
@@ -331,18 +331,14 @@ void pl__run(struct pl__worker *w, struct pl__task *t)
 	pl__switch_finish();
 }
 
-static void ready_after(void *arg)
+static void ready_after(struct pl__worker *w, void *arg)
 {
-	struct pl__worker *w = pl__self();
-
 	pl__ready_quietly_by(w, arg);
 	pl__notify_one(w->group);
 }
 
-static void ready_unsignalled_after(void *arg)
+static void ready_unsignalled_after(struct pl__worker *w, void *arg)
 {
-	struct pl__worker *w = pl__self();
-
 	pl__ready_quietly_by(w, arg);
 	w->nr_unsignalled++;
 }

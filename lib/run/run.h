@@ -66,7 +66,7 @@ struct pl__worker *pl__switch_finish(void);
 
 /* The context that runs @next, or the loop; it calls @after(@arg) first. */
 struct pl__ctx *pl__switch_prepare(struct pl__worker *w, struct pl__task *next,
-				   void (*after)(void *arg), void *arg);
+				   pl__after *after, void *arg);
 
 /*
  * Makes the caller ready, @quietly as unsignalled, and runs the new task @t
@@ -77,15 +77,14 @@ bool pl__switch_to(struct pl__task *t, bool quietly);
 
 /* Also saves the task's C++ exceptions, and calls the hooks. */
 void pl__leave_slow(struct pl__worker *w, struct pl__task *t,
-		    struct pl__task *next, void (*after)(void *arg), void *arg);
+		    struct pl__task *next, pl__after *after, void *arg);
 
 /*
  * Switches from @t, which runs on @w, and returns when a worker resumes @t.
  * errno goes with the task.
  */
 static inline void pl__leave(struct pl__worker *w, struct pl__task *t,
-			     struct pl__task *next, void (*after)(void *arg),
-			     void *arg)
+			     struct pl__task *next, pl__after *after, void *arg)
 {
 	int error = *w->errno_at;
 
@@ -99,7 +98,7 @@ static inline void pl__leave(struct pl__worker *w, struct pl__task *t,
 }
 
 /* Switches away; @after(@arg) arranges for a waker to make the caller ready. */
-static inline void pl__block(void (*after)(void *arg), void *arg)
+static inline void pl__block(pl__after *after, void *arg)
 {
 	struct pl__worker *w = pl__self();
 	struct pl__task *t = w->current;
@@ -296,7 +295,7 @@ struct pl__task *pl__task_end(struct pl__worker *w, struct pl__task *t);
 void pl__task_take_back(void);
 
 /* An after-switch callback: frees the slot and the stack of @t. */
-void pl__task_free(void *t);
+void pl__task_free(struct pl__worker *w, void *t);
 void __attribute__((noreturn)) pl__task_exit(struct pl__task *t);
 
 /*

@@ -78,9 +78,8 @@ struct pl__task *pl__task_end(struct pl__worker *w, struct pl__task *t)
 	return joiner ? container_of(joiner, struct pl__task, waiter) : NULL;
 }
 
-void pl__task_free(void *arg)
+void pl__task_free(struct pl__worker *w, void *arg)
 {
-	struct pl__worker *w = pl__self();
 	struct pl__task *t = arg;
 	struct pl__stack *st = t->stack;
 

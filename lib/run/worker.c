@@ -85,7 +85,10 @@ static struct pl__task *worker_find_task(struct pl__worker *w)
 		t = worker_next_or_steal(w);
 		if (!t) {
 			leave_tasks(w);
-			t = pl__aside_take(w);
+			/* A spare is through with its task in any case. */
+			if (unlikely(pl__is_spare(w) ||
+				     pl__aside_nr(w->group)))
+				t = pl__aside_take(w);
 		}
 		if (!t)
 			t = worker_take_background(w);
@@ -184,7 +187,8 @@ static void idle_no_more(struct pl__worker *w)
 /* False: the runtime stops, or the worker has ended. */
 static bool idle(struct pl__worker *w)
 {
-	uint32_t seq = pl__lot_peek(&w->group->lots, w->lot);
+	struct pl__group *g = w->group;
+	uint32_t seq = pl__lot_peek(&g->lots, w->lot);
 
 	if (pl__lot_is_stopped(seq))
 		return false;
@@ -240,7 +244,7 @@ static __pl_entry void run_on_loop(struct pl__worker *w, struct pl__task *t)
 	joiner = pl__task_end(w, t);
 	w->current = NULL;
 	t->stack = NULL;
-	pl__task_free(t);
+	pl__task_free(w, t);
 	if (joiner)
 		pl__ready(joiner);
 }
@@ -396,14 +400,15 @@ static bool park_in_lot(struct pl__worker *w, uint32_t seq, bool *is_late)
 /* True: the idle timeout has passed without a notification. */
 static bool worker_park(struct pl__worker *w, uint32_t seq)
 {
+	struct pl__group *g = w->group;
 	uint64_t since = pl__rt.spin_ns_max ? pl__now_ns() : 0;
 	bool woken, is_late = false;
 
-	while (unlikely(load_relaxed(&w->group->nr_notifying_all)))
+	while (unlikely(load_relaxed(&g->nr_notifying_all)))
 		pl__sched_yield();
 	counter_inc(&w->stat.parks);
 	PL_PROBE1(park, w->index);
-	w->park.is_last = pl__has_surplus_workers(w->group) &&
+	w->park.is_last = pl__has_surplus_workers(g) &&
 			  pl__stands_in_last(w);
 	if (pl__has_io(w))
 		woken = pl__ring_way(w->ring) == PL_WAIT_PARK ?
@@ -453,7 +458,7 @@ bool pl__worker_look_and_park(struct pl__worker *w, uint32_t seq)
 	/* [aside-a] pairs with [aside-b] in pl__aside_notify(). */
 	PL_INJECT("aside-a");
 	if ((!pl__aside_nr(g) || pl__aside_is_left(w)) &&
-	    (is_enough_running(w->group, was_searching) || is_nothing_to_do(g)))
+	    (is_enough_running(g, was_searching) || is_nothing_to_do(g)))
 		return worker_park(w, seq);
 	if (was_searching)
 		w->is_searching = pl__search_begin(g);

@@ -481,13 +481,14 @@ static int wait_link(struct wait *w)
 }
 
 /* Called after the switch: only from now on may a waker make the task ready. */
-static void wait_link_after(void *arg)
+static void wait_link_after(struct pl__worker *w, void *arg)
 {
-	struct wait *w = arg;
-	struct pl__task *t = w->t;
+	struct wait *wait = arg;
+	struct pl__task *t = wait->t;
 
+	(void)w;
 	/* Once the task is listed, its stack may be in use again. */
-	if (wait_link(w))
+	if (wait_link(wait))
 		pl__ready(t);
 }
 

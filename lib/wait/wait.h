@@ -173,7 +173,7 @@ struct pl__wait_single_args {
 };
 
 /* An after-switch callback; @arg is a struct pl__wait_single_args. */
-void pl__wait_single_publish(void *arg);
+void pl__wait_single_publish(struct pl__worker *w, void *arg);
 
 /*
  * Waits in @slot while *@word is @expected.  0 once taken out, -EAGAIN to check

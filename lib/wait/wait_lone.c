@@ -35,11 +35,10 @@ static bool take_self(struct pl__task *t, _Atomic uint32_t *word)
 }
 
 /* Once it sleeps the task may run and end, so all that it has is read first. */
-void pl__wait_lone_sleep(void *arg)
+void pl__wait_lone_sleep(struct pl__worker *w, void *arg)
 {
 	struct pl__wait_lone_args *a = arg;
 	struct pl__timer *timer = a->timer;
-	struct pl__worker *w = timer ? pl__self() : NULL;
 	struct pl__task *t = a->t;
 	bool uninterruptible = t->waiter.uninterruptible, is_awake;
 	_Atomic uint32_t *word;
@@ -75,12 +74,13 @@ int pl__wait_lone_until(struct pl__task *t, uint64_t deadline_ns,
 }
 
 /* Once it is in its slot the task may run and end, so @arg is copied first. */
-void pl__wait_single_publish(void *arg)
+void pl__wait_single_publish(struct pl__worker *w, void *arg)
 {
 	struct pl__wait_single_args a = *(struct pl__wait_single_args *)arg;
 	struct pl__wait_entry *wt = &a.t->waiter;
 	uintptr_t empty = 0;
 
+	(void)w;
 	store_before_rmw(&wt->word, pl__wait_slot_word(a.slot));
 	PL_INJECT("single-a");
 	/* [single-a] pairs with [single-b] in pl__wait_single_take(). */

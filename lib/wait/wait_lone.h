@@ -126,7 +126,7 @@ struct pl__wait_lone_args {
 };
 
 /* An after-switch callback; @arg is a struct pl__wait_lone_args. */
-void pl__wait_lone_sleep(void *arg);
+void pl__wait_lone_sleep(struct pl__worker *w, void *arg);
 
 /* As pl__wait_lone(), with a deadline. */
 int pl__wait_lone_until(struct pl__task *t, uint64_t deadline_ns,

@@ -502,7 +502,7 @@ TEST_F(group, dump_names_the_group)
 	EXPECT_TRUE(UNTIL(pl__task_slot(t[0])->waiter.timer &&
 			  pl__task_slot(t[1])->waiter.timer));
 	dumped();
-	EXPECT_SAYS("of a group", "group 'a ?', background");
+	EXPECT_SAYS("of a group", "group 2 a ?, background");
 	EXPECT_SAYS("of a group", "group 3");
 	cancel_and_join(t, 2);
 }

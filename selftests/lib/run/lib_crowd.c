@@ -335,6 +335,7 @@ TEST_F(crowd, task_is_not_overdue_though_one_was_taken_since_the_clock_was_read)
 	_Atomic uint64_t *taken_ns = &pl__rt.main.aside.block.taken_ns;
 	static struct pl__task t;
 
+	start_with(1, 1);
 	pl__aside_push(&t, PL__RUN_BLOCKS);
 	*taken_ns = pl__now_ns() + NSEC_PER_SEC;
 	EXPECT_EQ(NULL, pl__aside_pop_overdue(&pl__rt.main));
