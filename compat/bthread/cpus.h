@@ -14,7 +14,7 @@ namespace bthread {
 /*
  * cpus_parse() - @value as bthread has it, "0-3,5" or, by tags, "0:0-3;1:5"
  *
- * Workers serve all tags here: they get the processors of all.
+ * The sets of all tags are one here: workers of each get the processors of all.
  * Return: whether it is right, and names one at least.
  */
 bool cpus_parse(const std::string &value, cpu_set_t *cpus);

@@ -31,9 +31,9 @@ static bool tags_are_taken(const char *flag, int32_t nr)
 {
 	if (is_late(flag, nr != FLAGS_task_group_ntags))
 		return false;
-	LOG_IF(WARNING, nr > 1) << "-" << flag << "=" << nr << ": on parklot "
-		"tasks of all tags share the workers";
-	return nr >= 1;
+	LOG_IF(ERROR, nr > (int)PL_GROUPS_MAX) << "-" << flag << "=" << nr
+		<< " is refused: parklot has " << PL_GROUPS_MAX << " at most";
+	return nr >= 1 && nr <= (int)PL_GROUPS_MAX;
 }
 
 static bool cpus_are_taken(const char *flag, const std::string &value)
@@ -61,8 +61,8 @@ DEFINE_int32(stack_size_normal, 1048576, "size of normal stacks");
 DEFINE_int32(stack_size_large, 8388608, "size of large stacks");
 DEFINE_int32(event_dispatcher_num, 1, "Number of event dispatchers");
 
-DEFINE_int32(task_group_ntags, 1, "Number of tags; on parklot tasks of all "
-	     "tags share the workers");
+DEFINE_int32(task_group_ntags, 1, "Number of tags, each of which has workers "
+	     "of its own");
 DEFINE_validator(task_group_ntags, tags_are_taken);
 DEFINE_string(cpu_set, "", "CPUs of the workers, such as 0-3,5: each worker "
 	      "is bound to one of them");

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later OR MIT
 /*
- * The runtime: concurrency, tags, the workers' start function, and its start
+ * The runtime: concurrency, tags, which are groups of workers, the workers'
+ * start function, and its start
  */
 #include "runtime.h"
 
+#include <algorithm>
 #include <mutex>
 #include <vector>
 
@@ -29,6 +31,7 @@ static TaskControl the_control;
 static std::mutex concurrency_mutex;
 static bool concurrency_was_set;
 static std::vector<int> tag_workers;	/* of each tag; as many in all */
+static std::vector<pl_group_t> tag_groups;	/* as they were at the start */
 static void (*worker_startfn)();
 static void (*tagged_worker_startfn)(bthread_tag_t);
 
@@ -51,11 +54,38 @@ static int nr_tags()
 	       (int)tag_workers.size() : FLAGS_task_group_ntags;
 }
 
-/* bthread has workers for each tag, in turn. */
+/* bthread has workers for each tag, in turn; here each tag has one at least. */
 static void tags_share(int from, int to)
 {
 	for (; from < to; from++)
 		tag_workers[from % tag_workers.size()]++;
+	for (int &nr : tag_workers)
+		nr = std::max(nr, 1);
+}
+
+static int groups_follow()
+{
+	int err = 0;
+
+	for (size_t tag = 0; !err && tag < tag_groups.size(); tag++)
+		err = pl_group_set_workers(tag_groups[tag], tag_workers[tag]);
+	return err;
+}
+
+pl_group_t group_of_tag(bthread_tag_t tag)
+{
+	return tag_groups[tag];
+}
+
+bthread_tag_t tag_of_caller()
+{
+	const pl_group_t group = pl_group_self();
+
+	/* While the runtime starts there is the default group alone. */
+	for (size_t tag = 1; tag < tag_groups.size(); tag++)
+		if (tag_groups[tag] == group)
+			return tag;
+	return BTHREAD_TAG_DEFAULT;
 }
 
 /* bRPC calls them in threads that do the work of workers. */
@@ -71,12 +101,39 @@ void run_tagged_worker_startfn(bthread_tag_t tag)
 		tagged_worker_startfn(tag);
 }
 
-/* A worker here serves all tags. */
+/* Also called in the timer thread, which counts to tag 0. */
 static void runtime_worker_start(void *)
 {
 	run_worker_startfn();
-	for (bthread_tag_t tag = 0; tag < nr_tags(); tag++)
-		run_tagged_worker_startfn(tag);
+	run_tagged_worker_startfn(tag_of_caller());
+}
+
+/* Each has 256 workers beyond the most, which stand in for blocked ones. */
+static uint32_t max_workers_of_a_tag()
+{
+	return std::min(BTHREAD_MAX_CONCURRENCY + 256,
+			65536 / FLAGS_task_group_ntags);
+}
+
+/* Tag 0 is the default group; a group without tasks has no thread. */
+static int groups_start()
+{
+	struct pl_group_config cfg = PL_GROUP_CONFIG_INIT;
+	pl_group_t group = PL_GROUP_DEFAULT;
+	int err = 0;
+
+	tag_groups.clear();
+	for (int tag = 0; !err && tag < FLAGS_task_group_ntags; tag++) {
+		const std::string name = "tag " + std::to_string(tag);
+
+		cfg.name = name.c_str();
+		cfg.nr_workers = tag_workers[tag];
+		cfg.max_workers = max_workers_of_a_tag();
+		if (tag)
+			err = pl_group_create(&group, &cfg);
+		tag_groups.push_back(group);
+	}
+	return err;
 }
 
 int runtime_start_slow()
@@ -87,8 +144,10 @@ int runtime_start_slow()
 
 	if (g_task_control)
 		return 0;
-	cfg.nr_workers = FLAGS_bthread_concurrency;
-	cfg.max_workers = BTHREAD_MAX_CONCURRENCY + 256;
+	tag_workers.assign(FLAGS_task_group_ntags, 0);
+	tags_share(0, FLAGS_bthread_concurrency);
+	cfg.nr_workers = tag_workers[0];
+	cfg.max_workers = max_workers_of_a_tag();
 	cfg.worker_start = runtime_worker_start;
 	cfg.stack_size[PL_STACK_NORMAL] = FLAGS_stack_size_normal;
 	cfg.stack_size[PL_STACK_SMALL] = FLAGS_stack_size_small;
@@ -102,12 +161,12 @@ int runtime_start_slow()
 	}
 	LOG_IF(WARNING, err == -EALREADY) << "parklot runs already; the flags "
 		"of bthread have no effect";
-	if (err && err != -EALREADY) {
+	if (!err || err == -EALREADY)
+		err = groups_start();
+	if (err) {
 		LOG(ERROR) << "Fail to start parklot: " << berror(-err);
 		return err;
 	}
-	tag_workers.assign(FLAGS_task_group_ntags, 0);
-	tags_share(0, FLAGS_bthread_concurrency);
 	vars_expose(&the_control);
 	__atomic_store_n(&g_task_control, &the_control, __ATOMIC_RELEASE);
 	return 0;
@@ -137,7 +196,7 @@ static int concurrency_set(int nr)
 		return EPERM;
 	tags_share(FLAGS_bthread_concurrency, nr);
 	FLAGS_bthread_concurrency = nr;
-	return -pl_runtime_set_workers(nr);
+	return -groups_follow();
 }
 
 /* Of a tag that is known; as in bthread, it starts the workers. */
@@ -154,7 +213,7 @@ static int concurrency_set_of(bthread_tag_t tag, int nr)
 		return EPERM;
 	tag_workers[tag] = nr;
 	FLAGS_bthread_concurrency += more;
-	return -pl_runtime_set_workers(FLAGS_bthread_concurrency);
+	return -groups_follow();
 }
 
 }  // namespace bthread

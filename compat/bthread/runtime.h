@@ -5,6 +5,8 @@
 #ifndef PARKLOT_BTHREAD_RUNTIME_H
 #define PARKLOT_BTHREAD_RUNTIME_H
 
+#include <parklot.h>
+
 #include "bthread/task_control.h"
 
 namespace bthread {
@@ -25,6 +27,12 @@ static inline int runtime_start()
 		return 0;
 	return runtime_start_slow();
 }
+
+/* group_of_tag() - the workers that run tasks of @tag, which is known */
+pl_group_t group_of_tag(bthread_tag_t tag);
+
+/* tag_of_caller() - the tag of the calling worker */
+bthread_tag_t tag_of_caller();
 
 /* tag_is_known() - whether tasks may have @tag; else says so in the log */
 bool tag_is_known(bthread_tag_t tag);

@@ -15,6 +15,7 @@
 #include "keep_errno.h"
 #include "runtime.h"
 #include "task_table.h"
+#include "vars.h"
 
 namespace bthread {
 
@@ -110,6 +111,7 @@ static void task_end(TaskMeta *m)
 	if (own->keytable)
 		return_keytable(m->attr.keytable_pool, own->keytable);
 	own->keytable = nullptr;
+	vars_count_task(m->tag, -1);
 }
 
 static void task_run(void *p)
@@ -146,15 +148,21 @@ static int task_spawn(bthread_t *tid, Start *s, uint32_t flags)
 
 	o.stack = task_stack(s->attr.stack_type);
 	o.flags = flags;
+	o.group = group_of_tag(s->tag);
 	if (s->attr.flags & BTHREAD_NOSIGNAL)
 		o.flags |= PL_SPAWN_NOSIGNAL;
 	if (s->attr.name[0])
 		o.name = s->attr.name;
+	const bthread_tag_t tag = s->tag;
+
+	vars_count_task(tag, 1);
 	err = pl_spawn(tid, task_run, s, &o);
-	if (err)
+	if (err) {
+		vars_count_task(tag, -1);
 		butil::return_object(s);
-	else
+	} else {
 		task_table_get(*tid);
+	}
 	return -err;
 }
 

@@ -4,9 +4,12 @@
  */
 #include "vars.h"
 
+#include <string>
+
 #include <parklot.h>
 
 #include "bthread/task_control.h"
+#include "runtime.h"
 #include "bvar/bvar.h"
 
 namespace bthread {
@@ -69,6 +72,40 @@ static double timers_busy_s(void *)
 	return stat_now().timer_busy_ns / 1e9;
 }
 
+/* Of each tag where there are several; written where tasks start and end. */
+static bvar::Adder<int64_t> *tasks_of_tags;
+
+void vars_count_task(bthread_tag_t tag, int by)
+{
+	if (tasks_of_tags)
+		tasks_of_tags[tag] << by;
+}
+
+static int64_t nr_tasks_of(void *tag)
+{
+	return tasks_of_tags ? tasks_of_tags[(intptr_t)tag].get_value() :
+			       nr_tasks(nullptr);
+}
+
+/* Of one tag. */
+static struct pl_group_stat group_now(void *group)
+{
+	struct pl_group_stat st = PL_GROUP_STAT_INIT;
+
+	pl_group_stat((pl_group_t)(uintptr_t)group, &st);
+	return st;
+}
+
+static int64_t nr_workers_of(void *group)
+{
+	return group_now(group).workers;
+}
+
+static double busy_s_of(void *group)
+{
+	return group_now(group).cpu_ns / 1e9;
+}
+
 /* CPU time of all workers, those that have ended among them. */
 static double workers_busy_s(void *)
 {
@@ -86,7 +123,8 @@ static void print_status(std::ostream &os, void *control)
 }
 
 template <typename T>
-static void expose_rate_of(const char *name, bvar::PassiveStatus<T> *value)
+static void expose_rate_of(const std::string &name,
+			   bvar::PassiveStatus<T> *value)
 {
 	new bvar::PerSecond<bvar::PassiveStatus<T>>(name, value);
 }
@@ -114,10 +152,19 @@ void vars_expose(TaskControl *control)
 	expose_rate("bthread_timer_scheduled_second", nr_timers_added);
 	expose_rate("bthread_timer_triggered_second", nr_timers_fired);
 	if (FLAGS_task_group_ntags > 1)
-		return;
-	new Value("bthread_count_0", nr_tasks, nullptr);
-	new Value("bthread_worker_count_0", nr_workers, nullptr);
-	expose_rate_of("bthread_worker_usage_0", busy);
+		tasks_of_tags =
+			new bvar::Adder<int64_t>[FLAGS_task_group_ntags];
+	for (bthread_tag_t tag = 0; tag < FLAGS_task_group_ntags; tag++) {
+		const std::string of = "_" + std::to_string(tag);
+		void *group = (void *)(uintptr_t)group_of_tag(tag);
+
+		new Value("bthread_count" + of, nr_tasks_of,
+			  (void *)(intptr_t)tag);
+		new Value("bthread_worker_count" + of, nr_workers_of, group);
+		expose_rate_of("bthread_worker_usage" + of,
+			       new bvar::PassiveStatus<double>(busy_s_of,
+							       group));
+	}
 }
 
 }  // namespace bthread

@@ -129,14 +129,13 @@ TEST(RefusedTest, wrong_values_are_refused)
 	}
 	expect_refused("bthread_current_tag", "1", "tag 1 is refused");
 	EXPECT_EQ("", google::SetCommandLineOption("task_group_ntags", "0"));
+	expect_refused("task_group_ntags", "65", "parklot has 64 at most");
 }
 
 TEST(RefusedTest, what_has_no_effect_is_said)
 {
 	Log log;
 
-	EXPECT_NE("", google::SetCommandLineOption("task_group_ntags", "2"));
-	EXPECT_TRUE(log.has("tasks of all tags share the workers"));
 	EXPECT_NE("", google::SetCommandLineOption(
 		"enable_bthread_priority_queue", "true"));
 	EXPECT_TRUE(log.has("-enable_bthread_priority_queue has no effect"));

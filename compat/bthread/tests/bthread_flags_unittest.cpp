@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <sstream>
 #include <string>
@@ -111,22 +112,65 @@ TEST(FlagsTest, tags_share_the_concurrency)
 	EXPECT_EQ(13U, nr_to_run());
 }
 
+std::mutex tags_mutex;
 std::vector<bthread_tag_t> tags_started;
 
-TEST(FlagsTest, worker_starts_for_each_tag)
+long nr_started(bthread_tag_t tag)
+{
+	std::lock_guard<std::mutex> lock(tags_mutex);
+
+	return std::count(tags_started.begin(), tags_started.end(), tag);
+}
+
+TEST(FlagsTest, worker_starts_with_its_tag)
 {
 	set("task_group_ntags", "2");
 	set("bthread_concurrency", "4");
 	ASSERT_EQ(0, bthread_set_tagged_worker_startfn([](bthread_tag_t tag) {
-		static std::mutex mutex;
-		std::lock_guard<std::mutex> lock(mutex);
+		std::lock_guard<std::mutex> lock(tags_mutex);
 
 		tags_started.push_back(tag);
 	}));
+	run_in_task([] {}, 0);
+	EXPECT_EQ(0, nr_started(1));
 	run_in_task([] {}, 1);
-	for (bthread_tag_t tag : { 0, 1 })
-		EXPECT_EQ(1, std::count(tags_started.begin(),
-					tags_started.begin() + 2, tag));
+	EXPECT_LE(1, nr_started(0));
+	EXPECT_EQ(1, nr_started(1));
+}
+
+struct Told {
+	std::atomic<bool> is{false};
+	bthread_tag_t by = -1;
+};
+
+void *tell(void *p)
+{
+	Told *told = (Told *)p;
+
+	told->by = bthread_self_tag();
+	told->is = true;
+	return nullptr;
+}
+
+/* The caller keeps its own worker meanwhile. */
+TEST(FlagsTest, urgent_task_of_another_tag_runs_there)
+{
+	Told told;
+
+	set("task_group_ntags", "2");
+	set("bthread_concurrency", "4");
+	run_in_task([&] {
+		bthread_attr_t attr = BTHREAD_ATTR_NORMAL;
+		bthread_t tid;
+
+		attr.tag = 1;
+		ASSERT_EQ(0, bthread_start_urgent(&tid, &attr, tell, &told));
+		while (!told.is)
+			;
+		bthread_join(tid, nullptr);
+		EXPECT_EQ(0, bthread_self_tag());
+	}, 0);
+	EXPECT_EQ(1, told.by);
 }
 
 TEST(FlagsTest, workers_run_on_the_cpus_of_the_set)
@@ -196,6 +240,24 @@ TEST(FlagsTest, variables_are_there)
 			"bthread_worker_count", "bthread_worker_count_0",
 			"bthread_worker_usage", "bthread_worker_usage_0" })
 		EXPECT_NE("", bvar::Variable::describe_exposed(name)) << name;
+}
+
+std::string value_of(const char *name)
+{
+	return bvar::Variable::describe_exposed(name);
+}
+
+TEST(FlagsTest, variables_are_there_for_each_tag)
+{
+	std::string alive;
+
+	set("task_group_ntags", "3");
+	run_in_task([&] { alive = value_of("bthread_count_2"); }, 2);
+	EXPECT_EQ("1", alive);
+	EXPECT_EQ("0", value_of("bthread_count_2"));
+	EXPECT_EQ("0", value_of("bthread_worker_count_1"));
+	EXPECT_NE("0", value_of("bthread_worker_count_2"));
+	EXPECT_NE("", value_of("bthread_worker_usage_1"));
 }
 
 }  // namespace
