@@ -44,6 +44,7 @@
 
 #define NR_YIELDS	100	/* of a stop, before it sleeps instead */
 #define PAUSE_NS	(100 * 1000)
+#define WORKERS_SIZE	(PL__WORKERS_MAX * sizeof(struct pl__worker *))
 #define REPORT_SIZE_FIRST	PL__GROWN_FIRST(struct pl_stop_report, left)
 
 static struct pl__lock state_lock;	/* held to leave STOPPED and RUNNING */
@@ -89,19 +90,19 @@ static int slots_init(struct pl__rt *rt)
 {
 	int ret;
 
-	rt->workers = pl__alloc(PL__WORKERS_MAX * sizeof(*rt->workers));
+	rt->workers = pl__map(WORKERS_SIZE);
 	if (!rt->workers)
 		return -ENOMEM;
 	ret = pl__locations_start();
 	if (ret)
-		pl__free(rt->workers);
+		pl__unmap(rt->workers, WORKERS_SIZE);
 	return ret;
 }
 
 static void slots_fini(struct pl__rt *rt)
 {
 	pl__locations_stop();
-	pl__free(rt->workers);
+	pl__unmap(rt->workers, WORKERS_SIZE);
 	rt->workers = NULL;
 }
 
@@ -501,7 +502,6 @@ static void runtime_atfork_child(void)
 	struct pl__group *g;
 
 	close_all(&pl__rt);
-	disown(pl__rt.workers);
 	pl__for_each_group(g, i) {
 		disown(i ? g : NULL);
 		disown(g->workers);
