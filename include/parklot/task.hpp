@@ -120,6 +120,8 @@ struct options {
 	size_t		stack_size = 0;
 	/* with PL_SPAWN_WAIT */
 	clock::time_point deadline = clock::time_point::max();
+	/* of pl_group_create(); 0: the caller's */
+	pl_group_t	group = 0;
 };
 
 namespace detail {
@@ -135,6 +137,7 @@ inline pl_spawn_opts spawn_opts(const options &o)
 	opts.deadline_ns = deadline(o.deadline);
 	if (!opts.deadline_ns)
 		opts.deadline_ns = 1;	/* 0 stands for none */
+	opts.group = o.group;
 	return opts;
 }
 

@@ -221,6 +221,11 @@ static void options_are_used()
 	expect(error_of([&] { parklot::spawn(o, [] {}); }) == EINVAL,
 	       "no stack is so large");
 	o.stack_size = 0;
+	parklot::check(pl_group_create(&o.group, nullptr));
+	pl_group_t seen = 0;
+	parklot::spawn(o, [&] { seen = pl_group_self(); }).join();
+	expect(seen == o.group, "the task ran in its group");
+	o.group = 0;
 	o.flags = 1U << 31;
 	expect(error_of([&] { parklot::spawn(o, [] {}); }) == EINVAL,
 	       "a refused spawn throws");

@@ -174,6 +174,28 @@ TEST_F(group, many_tasks_of_a_thread_run_there)
 	EXPECT_EQ(100, nr_in_a);
 }
 
+/* More than workers keep for themselves, so that others get them. */
+#define NR_SLOTS	400
+
+TEST_F(group, slot_of_an_ended_task_is_of_no_group)
+{
+	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
+	static pl_task_t tasks[NR_SLOTS];
+	int i, round;
+
+	start_with(1, 1);
+	a = create("a", 1, 1);
+	opts.group = a;
+	for (round = 0; round < 2; round++) {
+		ASSERT_EQ(NR_SLOTS, pl_spawn_many(tasks, NR_SLOTS, count_in_a,
+						  NULL, &opts));
+		for (i = 0; i < NR_SLOTS; i++)
+			EXPECT_EQ(0, pl_join(tasks[i]));
+		opts.group = 0;
+	}
+	EXPECT_EQ(NR_SLOTS, nr_in_a);
+}
+
 /* ---- what they wait for ---- */
 
 static struct pl_mutex mutex;
