@@ -50,17 +50,20 @@ struct pl_group_config {
  * @cfg: NULL for the defaults
  *
  * A task that is spawned with it in struct pl_spawn_opts runs on its workers
- * only, as do the tasks that this spawns, and what these wait for: timers,
- * I/O, each other.  Tasks of different groups may wait for each other, and
- * share mutexes and channels.  Its workers are started as tasks need them: a
- * group without tasks has none.
+ * only, as do the tasks that this spawns, also after they waited for a
+ * deadline, I/O or each other.  Callbacks of timers run in the timer thread,
+ * which spawns into the default group.  A queue of pl_queue_create() executes
+ * in the group in which it was created.  Tasks of different groups may wait for
+ * each other, and share mutexes and channels.  Its workers are started as tasks
+ * need them: before its first task a group has none.
  *
  * A group is never destroyed but by the end of the runtime.
  *
  * Context: any thread; starts the runtime if it does not run.
  * Return: 0; -EINVAL for a bad field, or if all groups together might have more
- * than 65536 workers; -ENOSPC beyond PL_GROUPS_MAX; -ECANCELED while the
- * runtime stops; -ENOMEM; what pl_runtime_start() returns.
+ * than 65536 workers; -ENOSPC beyond PL_GROUPS_MAX; -ECANCELED from outside
+ * tasks while the runtime stops; -ENODEV if /dev/parklot was asked for and
+ * cannot be opened once more; -ENOMEM; what pl_runtime_start() returns.
  */
 PL_API int pl_group_create(pl_group_t *out, const struct pl_group_config *cfg);
 
@@ -93,8 +96,8 @@ PL_API int pl_group_set_workers(pl_group_t group, uint32_t nr);
  * @workers_parked: of these: idle
  * @workers_blocked: of these: by a task, or in the start hook
  * @workers_stalled: of these: in a task that computes for long
- * @tasks_ready: tasks that wait to run, but for those that other threads have
- *	     made ready a moment ago
+ * @tasks_ready: tasks that wait to run, but for those of threads and of other
+ *	     groups that no worker has fetched yet
  * @tasks_ended: tasks that its workers have run to their end
  * @cpu_ns:  CPU time of its workers, ns
  * @spawns_refused: by its max_tasks

@@ -61,8 +61,9 @@ enum pl_wait {
  *		refused, or waits with PL_SPAWN_WAIT; 0: no limit but memory
  * @pin_workers: 1: bind worker i to the i-th of the CPUs on which the process
  *		may run, taking one CPU of each core first, near ones one after
- *		the other; workers beyond these to none.  Follows when those
- *		CPUs change.  0: the kernel places workers
+ *		the other; workers beyond these, and those of other groups, to
+ *		none.  Follows when those CPUs change.  0: the kernel places
+ *		workers
  * @fixed_workers: 1: @nr_workers run while there is work for them.  0: as many
  *		of these as the load needs
  * @reserved:	0

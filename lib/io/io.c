@@ -356,7 +356,7 @@ int pl__io_by_proxy(int (*call)(const void *arg), const void *arg)
 	int ret;
 
 	/* No limit of tasks refuses it: the thread asked for no task. */
-	ret = pl__spawn_reserve(&proxy, run_proxy, &e, "pl-io");
+	ret = pl__spawn_reserve(&proxy, &pl__rt.main, run_proxy, &e, "pl-io");
 	if (ret)
 		return ret;
 	t = pl__task_handle(proxy);

@@ -28,22 +28,26 @@
 #include "rt/runtime.h"
 #include "wait/wait.h"
 
-static struct proxies {
+#include <string.h>
+
+/* Of a group: its tasks make the calls of its tasks. */
+struct pl__proxies {
 	struct pl__lock		lock;
 	struct pl__list		queue;	/* L: calls to be made, oldest first */
 	uint32_t		nr_tasks; /* L: tasks that make calls */
-} proxies = { .queue = PL__LIST_INIT(proxies.queue) };
+};
+
+static struct pl__proxies proxies[PL_GROUPS_MAX];
 
 static void proxies_atfork_child(void)
 {
-	proxies = (struct proxies){ .queue = PL__LIST_INIT(proxies.queue) };
+	memset(proxies, 0, sizeof(proxies));
 }
 
 PL_ATFORK_CHILD(proxies_atfork_child);
 
-uint32_t pl__proxy_calls_max(void)
+static uint32_t calls_max(struct pl__group *g)
 {
-	struct pl__group *g = &pl__rt.main;
 	uint32_t target = load_relaxed(&g->target);
 	uint32_t max = g->max_workers;
 	uint32_t nr = max > target ? (max - target) / 2 : 0;
@@ -51,34 +55,39 @@ uint32_t pl__proxy_calls_max(void)
 	return nr ? nr : 1;
 }
 
+uint32_t pl__proxy_calls_max(void)
+{
+	return calls_max(pl__own_group(pl__self()));
+}
+
 /* ---- the task ---- */
 
-static struct pl__proxy_call *proxy_next(void)
+static struct pl__proxy_call *proxy_next(struct pl__proxies *p)
 {
 	struct pl__proxy_call *c = NULL;
 
-	pl__lock(&proxies.lock);
-	if (list_empty(&proxies.queue)) {
-		proxies.nr_tasks--;
+	pl__lock(&p->lock);
+	if (list_empty(&p->queue)) {
+		p->nr_tasks--;
 	} else {
-		c = list_entry(proxies.queue.next, struct pl__proxy_call,
-			       link);
+		c = list_entry(p->queue.next, struct pl__proxy_call, link);
 		list_del_init(&c->link);
 		c->is_begun = true;
 	}
-	pl__unlock(&proxies.lock);
+	pl__unlock(&p->lock);
 	return c;
 }
 
 static void proxy_end(struct pl__proxy_call *c)
 {
+	struct pl__proxies *p = c->of;
 	bool is_abandoned;
 
-	pl__lock(&proxies.lock);
+	pl__lock(&p->lock);
 	is_abandoned = c->is_abandoned;
 	if (!is_abandoned)
 		store_release(&c->done, 1);
-	pl__unlock(&proxies.lock);
+	pl__unlock(&p->lock);
 	/* The caller may have freed it: only the address is used. */
 	if (is_abandoned)
 		c->destroy(c);
@@ -86,12 +95,11 @@ static void proxy_end(struct pl__proxy_call *c)
 		pl__wake(&c->done, 1);
 }
 
-static void proxy_run(void *unused)
+static void proxy_run(void *p)
 {
 	struct pl__proxy_call *c;
 
-	(void)unused;
-	while ((c = proxy_next())) {
+	while ((c = proxy_next(p))) {
 		c->run(c);
 		proxy_end(c);
 	}
@@ -101,18 +109,23 @@ static void proxy_run(void *unused)
 
 static int proxy_queue(struct pl__proxy_call *c, const char *name)
 {
+	struct pl__group *g = pl__own_group(pl__self());
+	struct pl__proxies *p = &proxies[g->index];
 	struct pl__task *t;
 	bool is_needed;
 	int ret;
 
-	ret = pl__spawn_reserve_blocking(&t, proxy_run, NULL, name);
+	ret = pl__spawn_reserve_blocking(&t, proxy_run, p, name);
 	if (ret)
 		return ret;
-	pl__lock(&proxies.lock);
-	list_add_tail(&c->link, &proxies.queue);
-	is_needed = proxies.nr_tasks < pl__proxy_calls_max();
-	proxies.nr_tasks += is_needed;
-	pl__unlock(&proxies.lock);
+	c->of = p;
+	pl__lock(&p->lock);
+	if (!p->queue.next)
+		list_init(&p->queue);
+	list_add_tail(&c->link, &p->queue);
+	is_needed = p->nr_tasks < calls_max(g);
+	p->nr_tasks += is_needed;
+	pl__unlock(&p->lock);
 	if (is_needed)
 		pl__spawn_commit_blocking(t);
 	else
@@ -123,15 +136,16 @@ static int proxy_queue(struct pl__proxy_call *c, const char *name)
 /* False: the call is done after all. */
 static bool proxy_give_up(struct pl__proxy_call *c)
 {
+	struct pl__proxies *p = c->of;
 	bool is_done, is_begun;
 
-	pl__lock(&proxies.lock);
+	pl__lock(&p->lock);
 	is_done = load_relaxed(&c->done);
 	is_begun = c->is_begun;
 	c->is_abandoned = !is_done;
 	if (!is_begun)
 		list_del_init(&c->link);
-	pl__unlock(&proxies.lock);
+	pl__unlock(&p->lock);
 	if (!is_begun)
 		c->destroy(c);
 	return !is_done;

@@ -14,7 +14,7 @@
 #include "base/list.h"
 #include "queue/task.h"
 
-/* L: the lock of proxy_call.c is held. */
+/* L: the lock of its queue is held. */
 struct pl__proxy_call {
 	/* I: makes the call, in a task of the library's */
 	void			(*run)(struct pl__proxy_call *c);
@@ -23,6 +23,7 @@ struct pl__proxy_call {
 	struct pl__list		link;		/* L: in the queue */
 	bool			is_begun;	/* L: a task makes the call */
 	bool			is_abandoned;	/* L: by its caller */
+	struct pl__proxies	*of;		/* I: in whose queue it was */
 	_Atomic uint32_t	done;	/* L: what the caller waits on */
 };
 
@@ -34,7 +35,10 @@ struct pl__proxy_call {
 int pl__proxy_call(struct pl__proxy_call *c, const char *name,
 		   enum pl__for what, uint64_t deadline_ns);
 
-/* The most such calls that are made at a time; the runtime has to run. */
+/*
+ * The most such calls that are made at a time in the caller's group; the
+ * runtime has to run.
+ */
 uint32_t pl__proxy_calls_max(void);
 
 #endif /* PL_PROXY_CALL_H */

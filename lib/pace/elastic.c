@@ -72,6 +72,8 @@ static struct elastic {
 	enum elastic_phase	phase;
 	uint64_t		until_ns;	/* of RESTS and SETTLES */
 	uint64_t		look_ns;	/* the last look */
+	uint64_t		busy_ns; /* the last at which it had tasks */
+	bool			has_work;	/* tasks wait, at that look */
 	uint32_t		look_taken;	/* tasks taken until then */
 	bool			has_waited;	/* tasks, at the last look */
 	struct elastic_work	recent;		/* a while for that */
@@ -90,19 +92,6 @@ static uint32_t nr_active(struct elastic *e)
 }
 
 /* ---- what is seen ---- */
-
-uint32_t pl__nr_taken(struct pl__group *g)
-{
-	uint32_t nr = load_acquire(&g->nr_started), i, sum = 0;
-	struct pl__worker *w;
-
-	for (i = 0; i < nr; i++) {
-		w = g->workers[i];
-		sum += load_relaxed(&w->tick) -
-		       (uint32_t)load_relaxed(&w->stat.untaken);
-	}
-	return sum;
-}
 
 static uint64_t nr_waiting(struct elastic *e)
 {
@@ -548,12 +537,17 @@ bool pl__elastic_look(struct pl__group *g, uint64_t now, bool has_work)
 {
 	struct elastic *e = &elastics[g->index];
 	struct elastic_look l;
+	bool is_gone;
 
 	if (!e->is_on)
 		return false;
 	l = look_at_workers(e, now, has_work);
 	e->has_waited &= has_work;
-	if (l.ns > GONE_NS) {
+	e->has_work = has_work;
+	is_gone = now - e->busy_ns > GONE_NS;
+	if (has_work || l.taken)
+		e->busy_ns = now;
+	if (l.ns > GONE_NS || (is_gone && e->busy_ns == now)) {
 		forget(e, now);
 		return has_work;
 	}
@@ -564,14 +558,14 @@ bool pl__elastic_look(struct pl__group *g, uint64_t now, bool has_work)
 	return false;
 }
 
-uint64_t pl__elastic_interval(struct pl__group *g, uint64_t ns, bool has_work)
+uint64_t pl__elastic_interval(struct pl__group *g, uint64_t ns)
 {
 	struct elastic *e = &elastics[g->index];
 	uint64_t most = QUIET_NS;
 
 	if (!e->is_on)
 		return ns;
-	if (has_work && !e->have_fewer_won &&
+	if (e->has_work && !e->have_fewer_won &&
 	    nr_active(e) < load_relaxed(&g->target))
 		most = INTERVAL_NS;
 	else if (e->phase == MEASURES || e->phase == TRIES)

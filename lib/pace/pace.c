@@ -226,6 +226,21 @@ bool pl__is_above_active(struct pl__worker *w)
 	return nr >= active;
 }
 
+/* ---- what they took ---- */
+
+uint32_t pl__nr_taken(struct pl__group *g)
+{
+	uint32_t nr = load_acquire(&g->nr_started), i, sum = 0;
+	struct pl__worker *w;
+
+	for (i = 0; i < nr; i++) {
+		w = g->workers[i];
+		sum += load_relaxed(&w->tick) -
+		       (uint32_t)load_relaxed(&w->stat.untaken);
+	}
+	return sum;
+}
+
 /* ---- relief ---- */
 
 #define MANY		4	/* times the target: told */
@@ -267,12 +282,12 @@ static void relief_limit_lift(struct pl__group *g)
 
 static void relief_print(struct pl__group *g, uint32_t nr)
 {
-	char text[160];
+	char text[192];
 	int len;
 
 	len = snprintf(text, sizeof(text),
-		       "parklot: %u workers are in tasks that compute, and others wait: more threads than processors run\n",
-		       nr);
+		       "parklot: %u workers are in tasks that compute, and others wait: more threads than processors run%s%s\n",
+		       nr, *g->name ? "; in group " : "", g->name);
 	g->relief.has_printed =
 		pl__fd_try_write(2, text, (size_t)len) != -EAGAIN;
 }

@@ -261,6 +261,6 @@ uint32_t pl__nr_taken(struct pl__group *g);
 bool pl__elastic_look(struct pl__group *g, uint64_t now, bool has_work);
 
 /* sysmon: the time until the next look, @ns at most. */
-uint64_t pl__elastic_interval(struct pl__group *g, uint64_t ns, bool has_work);
+uint64_t pl__elastic_interval(struct pl__group *g, uint64_t ns);
 
 #endif /* PL_PACE_H */

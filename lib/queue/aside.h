@@ -110,8 +110,8 @@ void pl__aside_renew_compute(struct pl__group *g);
 /*
  * background: ready tasks that run when nothing else is ready
  *
- * A task that was spawned with PL_SPAWN_BACKGROUND goes to one queue of the
- * runtime, first in, first out, each time it becomes ready.  A worker takes one
+ * A task that was spawned with PL_SPAWN_BACKGROUND goes to one queue of its
+ * group, first in, first out, each time it becomes ready.  A worker takes one
  * from there only when it would park otherwise: it has looked in its queues, in
  * its ring and the inboxes, has tried to steal, and finds no task set aside.
  *

@@ -19,7 +19,7 @@
 
 #include "parklot/group.h"
 
-/* The program's tasks, where max_tasks limits them; see rt/spawn.c. */
+/* Tasks that are alive, where max_tasks limits them; see rt/task_limit.c. */
 struct pl__task_limit {
 	uint32_t		max;	/* R: 0: they are not limited */
 	_Atomic uint32_t	nr;	/* on it spawners wait */

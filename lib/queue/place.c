@@ -31,7 +31,7 @@ void pl__pin_worker(struct pl__worker *w)
 
 	if (!pl__rt.cfg.pin_workers || !tid)
 		return;
-	if (w->index >= load_relaxed(&pin.nr_cpus)) {
+	if (w->group->index || w->index >= load_relaxed(&pin.nr_cpus)) {
 		pl__affinity_set(tid, &pin.cpus);
 		return;
 	}

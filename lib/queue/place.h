@@ -12,11 +12,12 @@
  * cpuset or the affinity of the process changed.  sysmon asks for that set once
  * a second while it is awake, and at its first look after it slept.
  *
- * If workers are pinned, worker i runs on the i-th of the CPUs on which the
- * process may run, in the order of pl__topology_order().  Workers beyond these
- * may run on all of them: they stand in for blocked or stalled ones, whichever
- * these are.  A change of the CPUs and the start of a worker are in turn, by
- * start_lock: so a worker that starts meanwhile is pinned by the new order.
+ * If workers are pinned, worker i of the default group runs on the i-th of the
+ * CPUs on which the process may run, in the order of pl__topology_order().
+ * Workers beyond these may run on all of them: they stand in for blocked or
+ * stalled ones, whichever these are.  So may those of other groups.  A change
+ * of the CPUs and the start of a worker are in turn, by start_lock: so a worker
+ * that starts meanwhile is pinned by the new order.
  *
  * A thief visits those on its own core first, then those of its cluster, of its
  * node, and all others; within a level they come in turn, from a random one on,

@@ -109,7 +109,7 @@ struct pl__rt {
 	struct pl__stackless	stackless __pl_cacheline;
 	struct pl__task_limit	task_limit __pl_cacheline;
 	struct pl__group	main;	/* the default group */
-	/* [0 .. nr_groups), the first is main; added under start_lock */
+	/* [0 .. nr_groups), the first is main; see rt/group.c */
 	struct pl__group	*groups[PL_GROUPS_MAX];
 	_Atomic uint32_t	nr_groups;
 	struct pl__lock		start_lock; /* L: to start and end workers */
@@ -146,7 +146,7 @@ void pl__rt_exit(void);
 
 /*
  * Where a thread that is no worker adds timers, modulo the number of buckets:
- * in one of the last few.  A worker adds them to the bucket of its index.
+ * in one of the last few.  A worker adds them to the bucket of its number.
  */
 static inline uint32_t pl__thread_bucket(void)
 {

@@ -78,7 +78,6 @@ void pl__group_fini(struct pl__group *g)
 {
 	pl__lots_fini(&g->lots);
 	group_slots_fini(g);
-	memset(g, 0, sizeof(*g));
 }
 
 int pl__group_start(struct pl__group *g)
@@ -127,11 +126,22 @@ static int resolve(struct pl_group_config *c)
 	if (!c->nr_workers)
 		c->nr_workers = pl__config_target(is_default ? room :
 						  c->max_workers);
-	if (is_default && c->nr_workers < room)
+	if (is_default && c->nr_workers <= room)
 		c->max_workers = room - c->nr_workers < 256 ? room :
 				 c->nr_workers + 256;
 	return !c->nr_workers || c->nr_workers > c->max_workers ||
 	       c->max_workers > room || c->reserved ? -EINVAL : 0;
+}
+
+/*
+ * Where the default group has the device by itself others may go without, but
+ * not where workers are to sleep in it.
+ */
+static enum pl_backend backend_for_more(void)
+{
+	if (pl__rt.backend == PL_BACKEND_MODULE && pl__rt.wait != PL_WAIT_PARK)
+		return (enum pl_backend)pl__rt.cfg.backend;
+	return pl__rt.backend;
 }
 
 /* Under create_lock. */
@@ -150,7 +160,7 @@ static int create(uint32_t index, struct pl_group_config *c)
 		pl__keep_name(g->name, sizeof(g->name), c->name);
 	g->max_workers = c->max_workers;
 	g->task_limit.max = c->max_tasks;
-	ret = pl__group_init(g, c->nr_workers, pl__rt.backend);
+	ret = pl__group_init(g, c->nr_workers, backend_for_more());
 	if (ret) {
 		pl__free(g);
 		return ret;

@@ -108,14 +108,15 @@ static void slots_fini(struct pl__rt *rt)
 
 static void groups_fini(struct pl__rt *rt)
 {
-	uint32_t nr = load_relaxed(&rt->nr_groups);
+	uint32_t nr = load_relaxed(&rt->nr_groups), i;
 
+	/* A child of a fork() meanwhile gives up the lots of all that stand. */
+	for (i = 0; i < nr; i++)
+		pl__group_fini(rt->groups[i]);
 	store_relaxed(&rt->nr_groups, 0);
-	while (nr--) {
-		pl__group_fini(rt->groups[nr]);
-		if (nr)
-			pl__free(rt->groups[nr]);
-	}
+	memset(&rt->main, 0, sizeof(rt->main));
+	while (nr-- > 1)
+		pl__free(rt->groups[nr]);
 	rt->backend = PL_BACKEND_AUTO;
 }
 

@@ -35,17 +35,17 @@ int pl__group_start(struct pl__group *g);
  */
 
 /*
- * Does all of a spawn that can fail: 0, or what pl_spawn() returns.  The caller
- * calls one of the two functions below, without a switch or another spawn in
- * between.
+ * Does all of a spawn into @g that can fail: 0, or what pl_spawn() returns.
+ * The caller calls one of the two functions below, without a switch or another
+ * spawn in between.
  */
-int pl__spawn_reserve(struct pl__task **out, void (*fn)(void *arg), void *arg,
-		      const char *name);
+int pl__spawn_reserve(struct pl__task **out, struct pl__group *g,
+		      void (*fn)(void *arg), void *arg, const char *name);
 void pl__spawn_commit(struct pl__task *t);
 
 /*
- * The same for a task that will block its worker: it has the worker's stack,
- * and is set aside.
+ * The same for a task of the caller's group that will block its worker: it has
+ * the worker's stack, and is set aside.
  */
 int pl__spawn_reserve_blocking(struct pl__task **out, void (*fn)(void *arg),
 			       void *arg, const char *name);

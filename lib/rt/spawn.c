@@ -462,12 +462,15 @@ static int spawn_reserve(struct pl__task **out, const struct spawn_args *o,
 	return *out ? 0 : -EAGAIN;
 }
 
-int pl__spawn_reserve(struct pl__task **out, void (*fn)(void *arg), void *arg,
-		      const char *name)
+int pl__spawn_reserve(struct pl__task **out, struct pl__group *g,
+		      void (*fn)(void *arg), void *arg, const char *name)
 {
 	struct spawn_args o = { .fn = fn, .name = name, .flags = SPAWN_OWN };
+	int ret = spawn_reserve(out, &o, arg);
 
-	return spawn_reserve(out, &o, arg);
+	if (!ret && (*out)->waiter.place != pl__group_place(g))
+		pl__place_begin(*out, pl__group_place(g));
+	return ret;
 }
 
 int pl__spawn_reserve_blocking(struct pl__task **out, void (*fn)(void *arg),

@@ -57,8 +57,8 @@ static int task_limit_wait(struct pl__task_limit *l, uint64_t deadline_ns)
 	return 0;
 }
 
-static int task_limit_enter(struct pl__task_limit *l, bool may_wait,
-			    uint64_t deadline_ns)
+static int task_limit_enter(struct pl__task_limit *l, struct pl__group *g,
+			    bool may_wait, uint64_t deadline_ns)
 {
 	int ret;
 
@@ -74,7 +74,7 @@ static int task_limit_enter(struct pl__task_limit *l, bool may_wait,
 	/* What the caller has spawned quietly may have to end first. */
 	pl_flush();
 	if (!pl__self())
-		pl__notify_one(&pl__rt.main);
+		pl__notify_one(g);
 	atomic_fetch_add(&l->nr_waited, 1);
 	/* [limit-a] pairs with [limit-b] in task_limit_leave(). */
 	atomic_fetch_add(&l->nr_waiting, 1);
@@ -99,11 +99,11 @@ static void task_limit_leave(struct pl__task_limit *l)
 int pl__task_limit_enter(struct pl__group *g, bool may_wait,
 			 uint64_t deadline_ns)
 {
-	int ret = task_limit_enter(&g->task_limit, may_wait, deadline_ns);
+	int ret = task_limit_enter(&g->task_limit, g, may_wait, deadline_ns);
 
 	if (ret)
 		return ret;
-	ret = task_limit_enter(&pl__rt.task_limit, may_wait, deadline_ns);
+	ret = task_limit_enter(&pl__rt.task_limit, g, may_wait, deadline_ns);
 	if (ret)
 		task_limit_leave(&g->task_limit);
 	return ret;

@@ -24,7 +24,7 @@ int pl_timer_add(pl_timer_t *out, uint64_t deadline_ns, void (*fn)(void *arg),
 		return -EINVAL;
 	w = pl__self();
 	if (w)
-		return timer_api_add(out, &w->timers, w->index, deadline_ns,
+		return timer_api_add(out, &w->timers, w->number, deadline_ns,
 				     fn, arg);
 	ret = pl__runtime_enter();
 	if (ret)

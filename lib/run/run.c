@@ -292,7 +292,7 @@ struct pl__ctx *pl__switch_prepare(struct pl__worker *w, struct pl__task *next,
 				   pl__after *after, void *arg)
 {
 	PL_BUG_ON(w->after);
-	PL_PROBE3(switch, w->index, w->current, next);
+	PL_PROBE3(switch, w->number, w->current, next);
 	w->after = after;
 	w->after_arg = arg;
 	w->current = NULL;

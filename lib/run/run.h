@@ -285,7 +285,7 @@ extern void (*pl__wake_joiners)(struct pl__task *t);
 /* Set by scope.c: cancels and leaves the scopes that @t has entered. */
 extern void (*pl__leave_scopes)(struct pl__task *t);
 
-/* Set by spawn.c: one task less of @g counts against the limits. */
+/* Set by task_limit.c: one task less of @g counts against the limits. */
 extern void (*pl__leave_task_limit)(struct pl__group *g);
 
 /* Ends @t: wakes its joiners, but returns one to be made ready, or NULL. */

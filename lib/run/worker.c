@@ -107,9 +107,9 @@ static struct pl__task *worker_find_task(struct pl__worker *w)
 /*
  * Before it parks a worker looks for work a while longer, if that paid before:
  * a submitter that queues a task meanwhile needs no system call.  The worker is
- * searching all the time, so that at most one worker spins.  A worker that does
- * I/O does not spin: what it waits for comes from the kernel, and from other
- * threads that need the CPU.
+ * searching all the time, so that at most one worker of a group spins.  A
+ * worker that does I/O does not spin: what it waits for comes from the kernel,
+ * and from other threads that need the CPU.
  */
 static bool may_spin(struct pl__worker *w)
 {
@@ -407,7 +407,7 @@ static bool worker_park(struct pl__worker *w, uint32_t seq)
 	while (unlikely(load_relaxed(&g->nr_notifying_all)))
 		pl__sched_yield();
 	counter_inc(&w->stat.parks);
-	PL_PROBE1(park, w->index);
+	PL_PROBE1(park, w->number);
 	w->park.is_last = pl__has_surplus_workers(g) &&
 			  pl__stands_in_last(w);
 	if (pl__has_io(w))
@@ -416,7 +416,7 @@ static bool worker_park(struct pl__worker *w, uint32_t seq)
 	else
 		woken = park_in_lot(w, seq, &is_late);
 	w->is_searching = woken;
-	PL_PROBE2(unpark, w->index, (uint32_t)woken);
+	PL_PROBE2(unpark, w->number, (uint32_t)woken);
 	if (since)
 		learn_to_spin(w, woken, pl__now_ns() - since);
 	return is_late;

@@ -58,6 +58,7 @@ struct pl_queue {
 	_Atomic pl_task_t	task;		/* A: the task that executes */
 	void			(*fn)(void **, size_t, void *); /* I */
 	void			*arg;		/* I */
+	uint32_t		group;	/* I: index of that in which it runs */
 };
 
 /* Entries taken and not yet executed, oldest first. */
@@ -211,6 +212,14 @@ static void queue_run(void *arg)
 
 /* ---- pushing ---- */
 
+/* That of a runtime which has ended may be no more. */
+static struct pl__group *queue_group(struct pl_queue *q)
+{
+	struct pl__group *g = pl__group_at(q->group);
+
+	return g ? g : &pl__rt.main;
+}
+
 /* Pushes @e; reserves *@t if needed, to be committed if *@is_first. */
 static int push_entry(struct pl_queue *q, struct entry *e, struct pl__task **t,
 		      bool *is_first)
@@ -222,7 +231,8 @@ static int push_entry(struct pl_queue *q, struct entry *e, struct pl__task **t,
 		if (head & CLOSED)
 			return -EPIPE;
 		if (!(head & BUSY) && !*t) {
-			ret = pl__spawn_reserve(t, queue_run, q, "pl-queue");
+			ret = pl__spawn_reserve(t, queue_group(q), queue_run,
+						q, "pl-queue");
 			if (ret)
 				return ret;
 		}
@@ -288,6 +298,7 @@ int pl_queue_create(struct pl_queue **out,
 		return -ENOMEM;
 	q->fn = fn;
 	q->arg = arg;
+	q->group = pl__own_group(pl__self())->index;
 	*out = q;
 	return 0;
 }

@@ -73,7 +73,7 @@ static inline void pl__wait_timer_set(struct pl__worker *w, struct pl__task *t,
 				      uint64_t deadline_ns)
 {
 	t->waiter.timer = pl__timer_set(pl__rt.timers, timer,
-					w->index, deadline_ns,
+					w->number, deadline_ns,
 					pl__wait_time_out,
 					pl__wait_timer_arg(t));
 }

@@ -229,8 +229,6 @@ static bool sysmon_look_at(struct pl__worker *w, uint64_t now)
 {
 	w->sysmon.may_be_blocked = false;
 	pl__since_task_ms(w, now);
-	if (pl__is_running(w))
-		sysmon.has_memory_waits |= load_relaxed(&w->own_waits.memory);
 	if (is_counted_by_crew(w))
 		return look_at_member(w, now);
 	if (pl__is_running(w)) {
@@ -279,7 +277,6 @@ static uint32_t sysmon_look_at_all(struct pl__group *g, uint64_t now)
 	uint32_t nr_marked = 0;
 	struct pl__worker *w;
 
-	sysmon.has_memory_waits = false;
 	for (i = 0; i < nr; i++)
 		nr_going += sysmon_look_at(g->workers[i], now);
 	for (i = 0; i < nr; i++) {
@@ -347,9 +344,9 @@ static uint64_t own_cpu_ns(void)
 	return pl__thread_cpu_ns(pthread_self());
 }
 
-static void sleep_short(uint64_t cpu_ns, bool has_work)
+static void sleep_short(uint64_t cpu_ns)
 {
-	uint64_t ns = pl__pace_next(own_cpu_ns() - cpu_ns, has_work);
+	uint64_t ns = pl__pace_next(own_cpu_ns() - cpu_ns);
 	uint32_t word = load_relaxed(&pl__rt.sysmon);
 
 	if (word != PL__SYSMON_OVER)
@@ -389,6 +386,20 @@ static bool look_at_crew(struct pl__group *g, bool has_work)
 	return has_news || now > nr;
 }
 
+/* Of any group: what one waits for keeps others from it. */
+static bool has_memory_waits(void)
+{
+	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
+	struct pl__worker *w;
+
+	for (i = 0; i < nr; i++) {
+		w = pl__rt.workers[i];
+		if (pl__is_running(w) && load_relaxed(&w->own_waits.memory))
+			return true;
+	}
+	return false;
+}
+
 /* What a look found, of all groups. */
 struct look {
 	bool		has_work;
@@ -426,6 +437,7 @@ static void sysmon_look(void)
 	uint32_t i;
 
 	pl__locations_follow(now);
+	sysmon.has_memory_waits = has_memory_waits();
 	pl__for_each_group(g, i)
 		look_at_group(g, now, &l);
 	if (l.has_work)
@@ -435,7 +447,7 @@ static void sysmon_look(void)
 	if (pl__pace_may_sleep(!l.has_workers) && !is_any_due())
 		sleep_long(now);
 	else
-		sleep_short(cpu_ns, l.has_work);
+		sleep_short(cpu_ns);
 }
 
 static void *sysmon_main(void *arg)

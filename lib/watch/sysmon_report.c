@@ -85,7 +85,7 @@ static bool report_print(struct pl__group *g)
 {
 	struct names n = { .nr = 0 };
 	int err = -load_relaxed(&g->start_error);
-	char text[NR_NAMES * 32 + 192];
+	char text[NR_NAMES * 32 + 224];
 	size_t len, i;
 
 	count_names(g, &n);
@@ -104,6 +104,9 @@ static bool report_print(struct pl__group *g)
 	if (n.nr_others)
 		len += (size_t)snprintf(text + len, sizeof(text) - len,
 					", %u others", n.nr_others);
+	if (*g->name)
+		len += (size_t)snprintf(text + len, sizeof(text) - len,
+					"; in group %s", g->name);
 	text[len++] = '\n';
 	return pl__fd_try_write(2, text, len) != -EAGAIN;
 }

@@ -226,7 +226,7 @@ bool pl__pace_may_sleep(bool has_none_to_look_at)
 	       (has_none_to_look_at || pace.interval_ns >= LOOK_LAST_NS);
 }
 
-uint64_t pl__pace_next(uint64_t spent_ns, bool has_work)
+uint64_t pl__pace_next(uint64_t spent_ns)
 {
 	uint64_t least = spent_ns * LOOK_COSTS, ns;
 	struct pl__group *g;
@@ -240,7 +240,7 @@ uint64_t pl__pace_next(uint64_t spent_ns, bool has_work)
 		least = LOOK_LAST_NS;
 	ns = pace.interval_ns;
 	pl__for_each_group(g, i)
-		ns = pl__elastic_interval(g, ns, has_work);
+		ns = pl__elastic_interval(g, ns);
 	pace.interval_ns *= 2;
 	if (pace.is_lively && ns > LIVELY_NS)
 		ns = LIVELY_NS;

@@ -61,7 +61,7 @@ void pl__pace_wake(uint64_t ns, bool has_work);
 bool pl__pace_may_sleep(bool has_none_to_look_at);
 
 /* The time until the next look, after one that took @spent_ns. */
-uint64_t pl__pace_next(uint64_t spent_ns, bool has_work);
+uint64_t pl__pace_next(uint64_t spent_ns);
 
 /* A task waits: there will be last looks afterwards. */
 void pl__pace_renew(void);

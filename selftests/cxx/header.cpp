@@ -220,12 +220,9 @@ static void options_are_used()
 	o.stack_size = SIZE_MAX;
 	expect(error_of([&] { parklot::spawn(o, [] {}); }) == EINVAL,
 	       "no stack is so large");
-	o.stack_size = 0;
+	o = parklot::options();
 	parklot::check(pl_group_create(&o.group, nullptr));
-	pl_group_t seen = 0;
-	parklot::spawn(o, [&] { seen = pl_group_self(); }).join();
-	expect(seen == o.group, "the task ran in its group");
-	o.group = 0;
+	expect(parklot::spawn(o, pl_group_self).join() == o.group, "group");
 	o.flags = 1U << 31;
 	expect(error_of([&] { parklot::spawn(o, [] {}); }) == EINVAL,
 	       "a refused spawn throws");

@@ -99,6 +99,21 @@ static int count(void)
 	return 0;
 }
 
+static int group(void)
+{
+	WITH_MARKS(pl_group_config) cfg;
+	WITH_MARKS(pl_group_stat) st;
+	pl_group_t g;
+
+	SET(cfg, PL_GROUP_CONFIG_INIT);
+	SET(st, PL_GROUP_STAT_INIT);
+	if (pl_group_create(&g, &cfg.of) || IS_OVERWRITTEN(cfg))
+		return failed("pl_group_create()");
+	if (pl_group_stat(g, &st.of) || IS_OVERWRITTEN(st))
+		return failed("pl_group_stat()");
+	return 0;
+}
+
 static int stop(void)
 {
 	WITH_MARKS(pl_stop_report) r;
@@ -113,5 +128,5 @@ static int stop(void)
 
 int main(void)
 {
-	return start() || count() || stop();
+	return start() || count() || group() || stop();
 }

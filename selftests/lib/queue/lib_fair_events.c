@@ -301,7 +301,8 @@ static void stall(void *arg)
 		return;
 	}
 	EXPECT_TRUE(UNTIL_BUSY(is_to_queue));
-	ASSERT_EQ(0, pl__spawn_reserve(&t, run_until_read, NULL, NULL));
+	ASSERT_EQ(0, pl__spawn_reserve(&t, w->group, run_until_read,
+				       NULL, NULL));
 	counter_inc(&w->stat.spawned);
 	pl__ready_quietly(w, t);
 	is_queued = 1;

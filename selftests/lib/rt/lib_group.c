@@ -6,70 +6,9 @@
 #include "kselftest_harness.h"
 
 #include "rt.h"
-#include "count.h"
-#include "dump.h"
-
-#include <sys/wait.h>
+#include "group.h"
 
 RT_FIXTURE(group)
-
-static pl_group_t a, b;
-
-static pl_group_t create(const char *name, uint32_t nr, uint32_t max)
-{
-	struct pl_group_config cfg = PL_GROUP_CONFIG_INIT;
-	pl_group_t group = 0;
-
-	cfg.name = name;
-	cfg.nr_workers = nr;
-	cfg.max_workers = max;
-	EXPECT_EQ(0, pl_group_create(&group, &cfg));
-	return group;
-}
-
-/* One worker each, and no more, so that nobody else runs what they leave. */
-static void start_alone(void)
-{
-	start_with(1, 1);
-	a = create("a", 1, 1);
-	b = create("b", 1, 1);
-}
-
-static struct pl_group_stat stat_of(pl_group_t group)
-{
-	struct pl_group_stat st = PL_GROUP_STAT_INIT;
-
-	EXPECT_EQ(0, pl_group_stat(group, &st));
-	return st;
-}
-
-static pl_task_t spawn_flagged(pl_group_t group, uint32_t flags,
-			       void (*fn)(void *arg), void *arg)
-{
-	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
-	pl_task_t t = 0;
-
-	opts.group = group;
-	opts.flags = flags;
-	opts.name = "of a group";
-	EXPECT_EQ(0, pl_spawn(&t, fn, arg, &opts));
-	return t;
-}
-
-static pl_task_t spawn_in(pl_group_t group, void (*fn)(void *arg), void *arg)
-{
-	return spawn_flagged(group, 0, fn, arg);
-}
-
-static void run_in(pl_group_t group, void (*fn)(void *arg), void *arg)
-{
-	EXPECT_EQ(0, pl_join(spawn_in(group, fn, arg)));
-}
-
-static void note_group(void *arg)
-{
-	*(pl_group_t *)arg = pl_group_self();
-}
 
 /* ---- where tasks run ---- */
 
@@ -215,9 +154,11 @@ static void check_own(pl_group_t own)
 
 static void end_value(void *arg)
 {
+	pl_group_t own = pl_group_self();
+
 	(void)arg;
-	EXPECT_EQ(0, pl_sleep(NSEC_PER_USEC));
-	check_own(a);
+	EXPECT_EQ(0, pl_sleep(5 * NSEC_PER_MSEC));
+	check_own(own);
 }
 
 static void wait_for_all(void *arg)
@@ -264,6 +205,19 @@ TEST_F(group, task_that_waited_runs_there_again)
 {
 	start_alone();
 	run_in(a, wait_for_all, NULL);
+}
+
+/* Its worker has not the index by which it keeps deadlines. */
+TEST_F(group, deadlines_pass_beside_a_group_that_is_idle)
+{
+	int i;
+
+	start_with(1, 8);
+	a = create("a", 1, 8);
+	for (i = 0; i < 20; i++)
+		run_in(0, end_value, NULL);
+	for (i = 0; i < 20; i++)
+		run_in(a, end_value, NULL);
 }
 
 /* ---- nobody waits for another group ---- */
@@ -404,198 +358,42 @@ TEST_F(group, channel_and_mutex_are_shared)
 	pl_chan_destroy(chan);
 }
 
-/* ---- limits ---- */
+static void note_groups(void **items, size_t nr, void *arg)
+{
+	size_t i;
 
-static void wait_for_word(void *arg)
+	(void)arg;
+	for (i = 0; i < nr; i++)
+		note_group(items[i]);
+}
+
+static struct pl_queue *queue;
+
+static void create_queue(void *arg)
 {
 	(void)arg;
-	while (!word.value && pl_word_wait(&word, 0, PL_FOREVER) != -ECANCELED)
-		;
+	EXPECT_EQ(0, pl_queue_create(&queue, note_groups, NULL));
 }
 
-TEST_F(group, spawn_beyond_its_max_tasks_is_eagain)
+static void push(void *arg)
 {
-	struct pl_group_config cfg = PL_GROUP_CONFIG_INIT;
-	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
-	pl_task_t t[3];
-
-	start_with(1, 1);
-	b = create("b", 1, 1);
-	cfg.max_tasks = 2;
-	ASSERT_EQ(0, pl_group_create(&a, &cfg));
-	opts.group = a;
-	EXPECT_EQ(2, pl_spawn_many(t, 3, wait_for_word, NULL, &opts));
-	EXPECT_EQ(-EAGAIN, pl_spawn(NULL, count, NULL, &opts));
-	EXPECT_LE(1, stat_of(a).spawns_refused);
-	/* Others have room. */
-	run_in(0, count, NULL);
-	run_in(b, count, NULL);
-	opts.flags = PL_SPAWN_WAIT;
-	opts.deadline_ns = pl_now() + NSEC_PER_MSEC;
-	EXPECT_EQ(-ETIMEDOUT, pl_spawn(NULL, count, NULL, &opts));
-	EXPECT_EQ(1, (int)stat_of(a).spawns_waited);
-	set_word(NULL);
-	pl_word_wake(&word, 2);
-	opts.deadline_ns = 0;
-	EXPECT_EQ(0, pl_spawn(&t[2], count, NULL, &opts));
-	EXPECT_EQ(0, pl_join(t[2]));
+	EXPECT_EQ(0, pl_queue_push(queue, arg));
 }
 
-TEST_F(group, number_of_workers_may_change)
+TEST_F(group, queue_executes_in_the_group_that_made_it)
 {
-	start_with(1, 1);
-	a = create("a", 1, 3);
-	EXPECT_EQ(1, (int)stat_of(a).target);
-	EXPECT_EQ(0, pl_group_set_workers(a, 3));
-	EXPECT_EQ(3, (int)stat_of(a).target);
-	EXPECT_EQ(-EINVAL, pl_group_set_workers(a, 4));
-	EXPECT_EQ(-EINVAL, pl_group_set_workers(a + 1, 1));
-	EXPECT_EQ(1, (int)stat_of(PL_GROUP_DEFAULT).target);
-	EXPECT_EQ(0, pl_group_set_workers(PL_GROUP_DEFAULT, 1));
-	EXPECT_EQ(-EINVAL, pl_group_set_workers(0, 2));
-}
-
-/* ---- bad input ---- */
-
-TEST_F(group, group_that_does_not_exist_is_einval)
-{
-	struct pl_group_stat st = PL_GROUP_STAT_INIT;
-	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
-
-	EXPECT_EQ(-ENOENT, pl_group_stat(PL_GROUP_DEFAULT, &st));
-	start_with(1, 1);
-	opts.group = 2;
-	EXPECT_EQ(-EINVAL, pl_spawn(NULL, count, NULL, &opts));
-	opts.group = UINT32_MAX;
-	EXPECT_EQ(-EINVAL, pl_spawn(NULL, count, NULL, &opts));
-	opts.group = 0;
-	opts.reserved = 1;
-	EXPECT_EQ(-EINVAL, pl_spawn(NULL, count, NULL, &opts));
-	EXPECT_EQ(-ENOENT, pl_group_stat(2, &st));
-	EXPECT_EQ(0, pl_group_stat(0, &st));
-	EXPECT_EQ(-EINVAL, pl_group_stat(1, NULL));
-	st.size = 1;
-	EXPECT_EQ(-EINVAL, pl_group_stat(1, &st));
-	EXPECT_EQ(0, nr_ran);
-}
-
-TEST_F(group, configuration_is_checked)
-{
-	struct pl_group_config cfg = PL_GROUP_CONFIG_INIT;
-	pl_group_t group = 7;
-	int i;
-
-	start_with(1, 1);
-	EXPECT_EQ(-EINVAL, pl_group_create(NULL, &cfg));
-	cfg.nr_workers = 3;
-	cfg.max_workers = 2;
-	EXPECT_EQ(-EINVAL, pl_group_create(&group, &cfg));
-	cfg.nr_workers = 0;
-	cfg.max_workers = PL__WORKERS_MAX;
-	EXPECT_EQ(-EINVAL, pl_group_create(&group, &cfg));
-	cfg.max_workers = 1;
-	cfg.reserved = 1;
-	EXPECT_EQ(-EINVAL, pl_group_create(&group, &cfg));
-	cfg.reserved = 0;
-	cfg.size = 3;
-	EXPECT_EQ(-EINVAL, pl_group_create(&group, &cfg));
-	EXPECT_EQ(7, (int)group);
-	cfg.size = sizeof(cfg);
-	for (i = 2; i <= (int)PL_GROUPS_MAX; i++) {
-		ASSERT_EQ(0, pl_group_create(&group, i % 2 ? NULL : &cfg));
-		EXPECT_EQ(i, (int)group);
-	}
-	EXPECT_EQ(-ENOSPC, pl_group_create(&group, &cfg));
-	run_in(group, note_group, &a);
-	EXPECT_EQ(PL_GROUPS_MAX, a);
-}
-
-/* ---- the runtime ---- */
-
-TEST_F(group, dump_names_the_group)
-{
-	pl_task_t t[2];
-
-	NEEDS_DUMP();
-	a = create("a \033", 1, 1);
-	b = create(NULL, 1, 1);
-	t[0] = spawn_flagged(a, PL_SPAWN_BACKGROUND, sleep_long, NULL);
-	t[1] = spawn_in(b, sleep_long, NULL);
-	EXPECT_TRUE(UNTIL(pl__task_slot(t[0])->waiter.timer &&
-			  pl__task_slot(t[1])->waiter.timer));
-	dumped();
-	EXPECT_SAYS("of a group", "group 2 a ?, background");
-	EXPECT_SAYS("of a group", "group 3");
-	cancel_and_join(t, 2);
-}
-
-static atomic_int nr_hooks_in_a;
-
-static void note_hook(void *arg)
-{
-	(void)arg;
-	nr_hooks_in_a += pl_group_self() == a;
-}
-
-TEST_F(group, start_hook_knows_its_group)
-{
-	struct pl_config cfg = PL_CONFIG_INIT;
-
-	cfg.worker_start = note_hook;
-	cfg.nr_workers = cfg.max_workers = 1;
-	ASSERT_EQ(0, pl_runtime_start(&cfg));
-	a = create("a", 1, 1);
-	run_in(0, count, NULL);
-	EXPECT_EQ(0, nr_hooks_in_a);
-	run_in(a, count, NULL);
-	EXPECT_EQ(1, nr_hooks_in_a);
-}
-
-static void sleep_until_cancelled(void *arg)
-{
-	(void)arg;
-	EXPECT_EQ(-ECANCELED, pl_sleep_until(PL_FOREVER));
-}
-
-TEST_F(group, stop_ends_tasks_of_all_groups_and_the_groups)
-{
-	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
-	int i;
-
-	for (i = 0; i < 2; i++) {
-		start_alone();
-		spawn_in(a, sleep_until_cancelled, NULL);
-		spawn_in(b, sleep_until_cancelled, NULL);
-		spawn_in(0, sleep_until_cancelled, NULL);
-		EXPECT_EQ(0, pl_runtime_stop());
-	}
-	start_with(1, 1);
-	opts.group = a;
-	EXPECT_EQ(-EINVAL, pl_spawn(NULL, count, NULL, &opts));
-}
-
-TEST_F(group, child_of_a_fork_has_none)
-{
-	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
-	int status = -1;
-	pid_t pid;
+	pl_group_t seen[3] = { 0 };
 
 	start_alone();
-	run_in(a, count, NULL);
-	pid = fork();
-	ASSERT_LE(0, pid);
-	if (!pid) {
-		pl_task_t t;
-
-		opts.group = a;
-		status = pl_spawn(NULL, count, NULL, &opts) != -EINVAL;
-		opts.group = 0;
-		status |= pl_spawn(&t, count, NULL, &opts) || pl_join(t);
-		_exit(status);
-	}
-	EXPECT_EQ(pid, waitpid(pid, &status, 0));
-	EXPECT_EQ(0, status);
-	run_in(a, count, NULL);
+	run_in(a, create_queue, NULL);
+	push(&seen[0]);
+	run_in(b, push, &seen[1]);
+	run_in(a, push, &seen[2]);
+	EXPECT_EQ(0, pl_queue_close(queue));
+	EXPECT_EQ(0, pl_queue_join(queue));
+	EXPECT_EQ(a, seen[0]);
+	EXPECT_EQ(a, seen[1]);
+	EXPECT_EQ(a, seen[2]);
 }
 
 TEST_HARNESS_MAIN
