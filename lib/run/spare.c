@@ -114,10 +114,13 @@ static bool has_nothing_else(struct pl__worker *w)
 static void aside_queue(struct pl__worker *w, struct pl__task *t,
 			enum pl__run run)
 {
+	/* Once it is queued the task may end, and its slot be another's. */
+	struct pl__group *g = pl__group_of(t);
+
 	pl__aside_push(t, run);
 	if (run == PL__RUN_COMPUTES)
 		pl__sysmon_notify_compute();
-	pl__aside_notify(pl__group_of(t), w);
+	pl__aside_notify(g, w);
 }
 
 bool pl__aside_spawn(struct pl__worker *w, struct pl__task *t)

@@ -141,6 +141,36 @@ TEST_F(fork, fork_in_a_task_leaves_a_usable_child)
 	work_run();
 }
 
+static void check_no_group(void)
+{
+	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
+
+	check_new_life();
+	EXPECT_EQ(0, pl_runtime_start(NULL));
+	opts.group = PL_GROUP_DEFAULT + 1;
+	EXPECT_EQ(-EINVAL, pl_spawn(NULL, count, NULL, &opts));
+	EXPECT_EQ(0, pl_runtime_stop());
+}
+
+static void fork_without_groups(void *arg)
+{
+	EXPECT_EQ(0, in_child(check_no_group));
+	nr_ran++;
+}
+
+TEST_F(fork, fork_in_a_group_leaves_a_usable_child)
+{
+	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
+	pl_task_t t;
+
+	start();
+	ASSERT_EQ(0, pl_group_create(&opts.group, NULL));
+	ASSERT_EQ(0, pl_spawn(&t, fork_without_groups, NULL, &opts));
+	join(t);
+	EXPECT_EQ(1, nr_ran);
+	work_run();
+}
+
 TEST_F(fork, fork_on_the_worker_stack_leaves_a_usable_child)
 {
 	start();
