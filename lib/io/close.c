@@ -76,27 +76,17 @@ static void close_add_message(struct close_messages *t, struct pl__ring *r,
 	t->first = &m->link;
 }
 
-static void close_collect_of(struct pl__group *g, struct close_messages *t,
-			     bool is_closed)
+static void close_collect(struct close_messages *t, bool is_closed)
 {
-	uint32_t nr = load_acquire(&g->nr_started), i;
+	uint32_t nr = load_acquire(&pl__rt.nr_started), i;
 	struct pl__ring *r;
 
 	for (i = 0; i < nr; i++) {
-		r = load_acquire(&g->workers[i]->ring_seen);
+		r = load_acquire(&pl__rt.workers[i]->ring_seen);
 		if (!r || !pl__ring_may_have(r, t->fd) || has_message_for(t, r))
 			continue;
 		close_add_message(t, r, is_closed ? 0 : pl__ring_nr_added(r));
 	}
-}
-
-static void close_collect(struct close_messages *t, bool is_closed)
-{
-	struct pl__group *g;
-	uint32_t i;
-
-	pl__for_each_group(g, i)
-		close_collect_of(g, t, is_closed);
 }
 
 static void send_all(struct close_messages *t)

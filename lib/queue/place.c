@@ -61,18 +61,15 @@ static void pin_stop(void)
 /* All workers that have a thread. */
 static void pin_all(const struct pl__topology *t)
 {
-	struct pl__group *g;
-	uint32_t nr, i, n;
+	uint32_t nr, i;
 
 	if (!pl__rt.cfg.pin_workers)
 		return;
 	pl__lock(&pl__rt.start_lock);
 	pin_set(t);
-	pl__for_each_group(g, n) {
-		nr = load_relaxed(&g->nr_started);
-		for (i = 0; i < nr; i++)
-			pl__pin_worker(g->workers[i]);
-	}
+	nr = load_relaxed(&pl__rt.nr_started);
+	for (i = 0; i < nr; i++)
+		pl__pin_worker(pl__rt.workers[i]);
 	pl__unlock(&pl__rt.start_lock);
 }
 
