@@ -26,8 +26,8 @@ uint32_t pl__sysmon_set_state(uint32_t word)
 }
 
 /*
- * Of two threads here, the one that stores
- * last has read the last word, or finds it changed and stores again.
+ * Of two threads here, the one that stores last has read the last word, or
+ * finds it changed and stores again.
  */
 void pl__crew_publish_backlog(void)
 {
@@ -135,17 +135,6 @@ void pl__sysmon_kick(void)
 		pl__sysmon_end_sleep();
 }
 
-static bool others_have_work(struct pl__group *own)
-{
-	struct pl__group *g;
-	uint32_t i;
-
-	pl__for_each_group(g, i)
-		if (g != own && pl__work_anywhere(g))
-			return true;
-	return false;
-}
-
 /*
  * While the backlog was clear a worker of theirs may have blocked, for which
  * the kernel has woken none.
@@ -167,7 +156,7 @@ bool pl__sysmon_clear_backlog(struct pl__group *g)
 	if (!g->lots.nr_members)
 		return false;
 	/* The backlog is of all groups. */
-	if (load_relaxed(&pl__rt.sysmon) != awake || others_have_work(g) ||
+	if (load_relaxed(&pl__rt.sysmon) != awake || pl__work_but_in(g) ||
 	    !atomic_compare_exchange_strong(&pl__rt.sysmon, &awake,
 					    PL__SYSMON_NO_BACKLOG))
 		return false;
@@ -175,7 +164,7 @@ bool pl__sysmon_clear_backlog(struct pl__group *g)
 	PL_INJECT("backlog-a");
 	pl__crew_publish_backlog();
 	pl__full_barrier();
-	if (!pl__work_in_any())
+	if (!pl__work_but_in(NULL))
 		return false;
 	/* Sysmon may have gone to sleep before the task was queued. */
 	sysmon_wake();

@@ -103,13 +103,13 @@ bool pl__work_anywhere(struct pl__group *g)
 	return unlikely(pl__aside_nr(g)) || pl__work_queued(g);
 }
 
-bool pl__work_in_any(void)
+bool pl__work_but_in(const struct pl__group *own)
 {
 	struct pl__group *g;
 	uint32_t i;
 
 	pl__for_each_group(g, i)
-		if (pl__work_anywhere(g))
+		if (g != own && pl__work_anywhere(g))
 			return true;
 	return false;
 }

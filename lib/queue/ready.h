@@ -136,8 +136,8 @@ bool pl__work_queued(struct pl__group *g);
 /* The same, or such a task is set aside. */
 bool pl__work_anywhere(struct pl__group *g);
 
-/* The same, of any group. */
-bool pl__work_in_any(void);
+/* The same, of any group but @own; NULL: of any. */
+bool pl__work_but_in(const struct pl__group *own);
 
 /* About how many such tasks wait in queues.  Those of an inbox may be any. */
 uint32_t pl__nr_ready(struct pl__group *g);

@@ -330,7 +330,7 @@ static void sleep_long(uint64_t now)
 	       !pl__sysmon_sleep(PL__SYSMON_ASLEEP, deadline_ns) &&
 	       pl__now_ns() < deadline_ns)
 		;
-	if (pl__work_in_any())
+	if (pl__work_but_in(NULL))
 		pl__sysmon_set_awake();
 	else
 		pl__sysmon_set_no_backlog();
