@@ -202,6 +202,24 @@ static inline void pl__grown_write(void *callers, const void *own, size_t known)
 }
 
 /*
+ * What statistics fill in has no fields of the caller's: a header may be as old
+ * as it likes.
+ */
+static inline bool pl__filled_is_valid(const void *callers)
+{
+	return pl__grown_is_valid(callers, sizeof(size_t)) &&
+	       *(const size_t *)callers <= 4096;
+}
+
+/* What the library does not know of is 0. */
+static inline void pl__fill(void *callers, const void *own, size_t known)
+{
+	memset((size_t *)callers + 1, 0,
+	       *(const size_t *)callers - sizeof(size_t));
+	pl__grown_write(callers, own, known);
+}
+
+/*
  * probe: points that bpftrace, perf and gdb find by name, "parklot:NAME"
  *
  * Each is a nop, and a note that says where its arguments are at that moment

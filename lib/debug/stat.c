@@ -251,11 +251,9 @@ int pl_stat_read(struct pl_stat *out)
 {
 	bool outside = !pl__self();
 	struct pl_stat st;
-	size_t size;
 
-	if (!out || out->size < sizeof(size_t) || out->size > 4096)
+	if (!pl__filled_is_valid(out))
 		return -EINVAL;
-	size = out->size;
 	if (outside && !pl__rt_enter()) {
 		read_past(&st);
 	} else {
@@ -266,16 +264,19 @@ int pl_stat_read(struct pl_stat *out)
 		if (outside)
 			pl__rt_exit();
 	}
-	st.size = size;
-	memset(out, 0, size);
-	memcpy(out, &st, size < sizeof(st) ? size : sizeof(st));
+	pl__fill(out, &st, sizeof(st));
 	return 0;
+}
+
+uint64_t pl__worker_cpu_ns(const struct pl__worker *w)
+{
+	return load_relaxed(&w->stat.cpu_past_ns) +
+	       pl__tid_cpu_ns(load_relaxed(&w->tid));
 }
 
 static void read_worker(struct pl_stat_worker *st, struct pl__worker *w)
 {
-	st->cpu_ns = load_relaxed(&w->stat.cpu_past_ns) +
-		     pl__tid_cpu_ns(load_relaxed(&w->tid));
+	st->cpu_ns = pl__worker_cpu_ns(w);
 	st->switches = load_relaxed(&w->stat.switches);
 	st->steals = load_relaxed(&w->stat.steals);
 	st->parks = load_relaxed(&w->stat.parks);
@@ -289,12 +290,10 @@ int pl_stat_worker(uint32_t i, struct pl_stat_worker *out)
 {
 	bool outside = !pl__self();
 	struct pl_stat_worker st = PL_STAT_WORKER_INIT;
-	size_t size;
 	int ret = -ENOENT;
 
-	if (!out || out->size < sizeof(size_t) || out->size > 4096)
+	if (!pl__filled_is_valid(out))
 		return -EINVAL;
-	size = out->size;
 	if (outside && !pl__rt_enter())
 		return -ENOENT;
 	if (i < load_acquire(&pl__rt.nr_started)) {
@@ -305,9 +304,7 @@ int pl_stat_worker(uint32_t i, struct pl_stat_worker *out)
 		pl__rt_exit();
 	if (ret)
 		return ret;
-	memset(out, 0, size);
-	st.size = size;
-	memcpy(out, &st, size < sizeof(st) ? size : sizeof(st));
+	pl__fill(out, &st, sizeof(st));
 	return 0;
 }
 

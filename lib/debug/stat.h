@@ -14,6 +14,9 @@
 uint64_t pl__stat_spawned(void);
 uint64_t pl__stat_ended(void);
 
+/* Processor time of all threads that the worker has had. */
+uint64_t pl__worker_cpu_ns(const struct pl__worker *w);
+
 /*
  * From pl__stat_drain(), before none may enter the runtime any more, to
  * pl__stat_keep(), before its workers are freed, its counters are read all the

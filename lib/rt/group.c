@@ -6,6 +6,7 @@
 #include "rt/config.h"
 #include "base/atfork.h"
 #include "base/sys.h"
+#include "debug/stat.h"
 #include "pace/notify.h"
 #include "pace/pace.h"
 #include "pace/worker_thread.h"
@@ -264,8 +265,7 @@ static void read_workers(struct pl_group_stat *st, struct pl__group *g)
 		w = g->workers[i];
 		st->tasks_ready += (uint32_t)pl__nr_queued(w);
 		st->tasks_ended += load_acquire(&w->stat.ended);
-		st->cpu_ns += load_relaxed(&w->stat.cpu_past_ns) +
-			      pl__tid_cpu_ns(load_relaxed(&w->tid));
+		st->cpu_ns += pl__worker_cpu_ns(w);
 	}
 }
 
@@ -292,11 +292,9 @@ int pl_group_stat(pl_group_t group, struct pl_group_stat *out)
 	struct pl_group_stat st = PL_GROUP_STAT_INIT;
 	bool outside = !pl__self();
 	struct pl__group *g;
-	size_t size;
 
-	if (!out || out->size < sizeof(size_t) || out->size > 4096)
+	if (!pl__filled_is_valid(out))
 		return -EINVAL;
-	size = out->size;
 	if (outside && !pl__rt_enter())
 		return -ENOENT;
 	g = group_by(group);
@@ -306,8 +304,6 @@ int pl_group_stat(pl_group_t group, struct pl_group_stat *out)
 		pl__rt_exit();
 	if (!g)
 		return -ENOENT;
-	memset(out, 0, size);
-	st.size = size;
-	memcpy(out, &st, size < sizeof(st) ? size : sizeof(st));
+	pl__fill(out, &st, sizeof(st));
 	return 0;
 }
