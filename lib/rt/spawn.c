@@ -445,32 +445,37 @@ static int reserve_outside(struct pl__task **t, const struct spawn_args *o,
 	return ret;
 }
 
+static int reserve_inside(struct pl__worker *w, struct pl__task **t,
+			  const struct spawn_args *o, void *arg)
+{
+	int ret = admit(w, o);
+
+	if (ret)
+		return ret;
+	*t = task_new(pl__slab_alloc(&pl__rt.tasks, &w->tasks), o, arg);
+	return *t ? 0 : -EAGAIN;
+}
+
 static int spawn_reserve(struct pl__task **out, const struct spawn_args *o,
 			 void *arg)
 {
 	struct pl__worker *w = pl__self();
-	int ret;
+	uint16_t place = pl__group_place(o->to ? o->to : pl__own_group(w));
+	int ret = w ? reserve_inside(w, out, o, arg) :
+		      reserve_outside(out, o, arg);
 
-	if (!w)
-		return reserve_outside(out, o, arg);
-	ret = admit(w, o);
-	if (ret)
-		return ret;
-	*out = task_new(pl__slab_alloc(&pl__rt.tasks, &w->tasks), o, arg);
-	if (*out && unlikely(w->place))
-		pl__place_begin(*out, w->place);
-	return *out ? 0 : -EAGAIN;
+	if (!ret && unlikely(place))
+		pl__place_begin(*out, place);
+	return ret;
 }
 
 int pl__spawn_reserve(struct pl__task **out, struct pl__group *g,
 		      void (*fn)(void *arg), void *arg, const char *name)
 {
-	struct spawn_args o = { .fn = fn, .name = name, .flags = SPAWN_OWN };
-	int ret = spawn_reserve(out, &o, arg);
+	struct spawn_args o = { .fn = fn, .name = name, .flags = SPAWN_OWN,
+				.to = g };
 
-	if (!ret && (*out)->waiter.place != pl__group_place(g))
-		pl__place_begin(*out, pl__group_place(g));
-	return ret;
+	return spawn_reserve(out, &o, arg);
 }
 
 int pl__spawn_reserve_blocking(struct pl__task **out, void (*fn)(void *arg),
