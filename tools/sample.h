@@ -153,14 +153,19 @@ static bool add_workers(struct sample *s, uint64_t workers, uint32_t nr)
 	return true;
 }
 
-static bool look_at_group(struct group *g, uint64_t group)
+/* One group of the runtime at @group, to its row and to the sums. */
+static bool add_group(struct sample *s, uint64_t group)
 {
 	static struct sample of_group;
+	struct group *g = &s->group[s->nr_groups++];
+	const struct value *v = of_group.value;
 
 	memset(&of_group, 0, sizeof(of_group));
 	if (!add_object(&of_group, PL__EXPORT_GROUP, group) ||
 	    !peek(g->name, group + table.group_name, sizeof(g->name)))
 		return false;
+	for (; v < of_group.value + of_group.nr; v++)
+		add(s, v->name, v->is_gauge ? PL__EXPORT_GAUGE : 0, v->now);
 	g->name[sizeof(g->name) - 1] = '\0';
 	g->workers = get(&of_group, "workers");
 	g->parked = get(&of_group, "workers_parked");
@@ -178,8 +183,7 @@ static bool add_groups(struct sample *s)
 		return false;
 	for (i = 0; i < nr && i < PL_GROUPS_MAX; i++)
 		if (!peek(&group, table.rt + table.groups + i * 8ULL, 8) ||
-		    !add_object(s, PL__EXPORT_GROUP, group) ||
-		    !look_at_group(&s->group[s->nr_groups++], group))
+		    !add_group(s, group))
 			return false;
 	return true;
 }
