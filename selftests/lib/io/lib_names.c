@@ -7,6 +7,7 @@
 
 #include "rt.h"
 #include "dump.h"
+#include "group.h"
 
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -144,6 +145,21 @@ static void give_up_at_deadline(void *arg)
 		EXPECT_EQ(0, eai);
 	} while (!nr_inside);
 	memset(name, 'x', sizeof(name) - 1);
+}
+
+/* A group makes calls of its own, on its own workers. */
+TEST_F(names, call_does_not_wait_for_those_of_another_group)
+{
+	start_alone();
+	spawn_in(a, wait_at_gate, NULL);
+	EXPECT_TRUE(UNTIL(nr_inside == 1));
+	run_in(b, find_name, NULL);
+	EXPECT_EQ(1, nr_inside);
+	EXPECT_EQ(0, stat_of(a).tasks_ended);
+	EXPECT_EQ(0, stat_of(PL_GROUP_DEFAULT).tasks_ended);
+	open_gate_and_wait();
+	EXPECT_LE(2, stat_of(a).tasks_ended);
+	EXPECT_EQ(0, stat_of(PL_GROUP_DEFAULT).tasks_ended);
 }
 
 TEST_TIMED(deadline_ends_the_wait_and_not_the_resolver,

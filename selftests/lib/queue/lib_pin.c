@@ -121,6 +121,26 @@ TEST_F(pin, workers_are_not_pinned_by_default)
 	}
 }
 
+/* What the program makes itself it may place itself. */
+TEST_F(pin, workers_of_other_groups_are_not_pinned)
+{
+	struct pl_spawn_opts opts = PL_SPAWN_OPTS_INIT;
+	struct pl_group_config cfg = PL_GROUP_CONFIG_INIT;
+	struct pl__cpu_set set;
+	pl_task_t t;
+
+	read_order();
+	start_pinned(1);
+	cfg.nr_workers = cfg.max_workers = 1;
+	ASSERT_EQ(0, pl_group_create(&opts.group, &cfg));
+	ASSERT_EQ(0, pl_spawn(&t, nothing, NULL, &opts));
+	EXPECT_EQ(0, pl_join(t));
+	ASSERT_EQ(2, load_acquire(&pl__rt.nr_started));
+	set = affinity_of(load_relaxed(&pl__rt.workers[1]->tid));
+	EXPECT_TRUE(is_same_set(&set, &topology.cpus));
+	EXPECT_TRUE(is_pinned_to(pl__rt.workers[0], order[0]));
+}
+
 TEST_F(pin, environment_overrides_the_configuration)
 {
 	uint32_t nr = read_order();
