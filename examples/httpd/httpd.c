@@ -10,6 +10,7 @@
 
 #include <fcntl.h>
 #include <getopt.h>
+#include <limits.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
@@ -135,12 +136,15 @@ static void parse(int argc, char **argv)
 
 /*
  * glibc gives free memory above 128 KiB back to the kernel at once, which the
- * next requests would have to ask for again, a page at a time.
+ * next requests would have to ask for again, a page at a time.  So it is told
+ * to keep what all connections have when each is amid a request.
  */
 static void keep_memory(void)
 {
 #ifdef M_TRIM_THRESHOLD
-	mallopt(M_TRIM_THRESHOLD, 4 << 20);
+	uint64_t all = config.max_connections * sizeof(struct exchange);
+
+	mallopt(M_TRIM_THRESHOLD, all < INT_MAX ? (int)all : INT_MAX);
 #endif
 }
 
