@@ -35,6 +35,9 @@
  */
 #define YIELD_EVERY	16U
 
+/* It accepts a connection for each so many events, without a wait. */
+#define ACCEPT_EVENTS	4
+
 /* Linux 6.4 and 6.7; headers may be older. */
 #define TIMEOUT_MULTISHOT	(1U << 6)
 #define OP_READ_MULTISHOT	49
@@ -138,22 +141,24 @@ static struct pl__attempt_hint *attempt_hint_of(struct pl__worker *w,
 }
 
 /*
- * True: this was the last of YIELD_EVERY calls that did not wait, and the
- * worker has taken no other task since the first.  The calls are counted in the
- * low bits of nr_attempts, the tick for which they count is in the others.
+ * True: this was the last of @nr calls that did not wait, and the worker has
+ * taken no other task since the first.
  */
-static bool has_had_turn(struct pl__worker *w)
+static bool has_had_turn(struct pl__worker *w, size_t nr)
 {
-	uint32_t turn = load_relaxed(&w->tick) * YIELD_EVERY;
+	uint32_t tick = load_relaxed(&w->tick);
 
-	if ((w->nr_attempts & ~(YIELD_EVERY - 1)) != turn)
-		w->nr_attempts = turn;
-	w->nr_attempts++;
-	return w->nr_attempts % YIELD_EVERY == 0;
+	if (w->attempts_tick != tick)
+		w->nr_attempts = 0;
+	w->attempts_tick = tick;
+	if (++w->nr_attempts < nr)
+		return false;
+	w->nr_attempts = 0;
+	return true;
 }
 
-/* The requests of other tasks are made and end, and those tasks run. */
-static void io_yield(struct pl__worker *w)
+/* The requests of all tasks are made, and some end. */
+static void io_reap(struct pl__worker *w)
 {
 	uint32_t nr = 0;
 
@@ -164,6 +169,12 @@ static void io_yield(struct pl__worker *w)
 	}
 	if (nr)
 		pl__notify_one(w->group);
+}
+
+/* Those tasks run, too. */
+static void io_yield(struct pl__worker *w)
+{
+	io_reap(w);
 	pl_yield();
 }
 
@@ -171,7 +182,29 @@ void pl__io_take_turn(void)
 {
 	struct pl__worker *w = pl__self();
 
-	if (pl__current() && unlikely(has_had_turn(w)))
+	if (pl__current() && unlikely(has_had_turn(w, YIELD_EVERY)))
+		io_yield(w);
+}
+
+/*
+ * A connection that waits to be accepted is older than most that is ready, and
+ * the one behind it would have to wait for all of that once more.  So one is
+ * accepted at once for each ACCEPT_EVENTS events that there are.  Not more of
+ * them, as what is spawned for them runs newest first.
+ */
+static bool io_accepts_at_once(struct pl__request *r, const struct io_op *a)
+{
+	if (a->sqe->opcode != IORING_OP_ACCEPT || a->is_callers)
+		return false;
+	io_reap(pl__self());
+	return pl__io_is_done(r);
+}
+
+static void accept_take_turn(void)
+{
+	struct pl__worker *w = pl__self();
+
+	if (has_had_turn(w, pl__deque_len(&w->events) / ACCEPT_EVENTS))
 		io_yield(w);
 }
 
@@ -202,7 +235,7 @@ static bool try_nonblock(const struct io_op *a, struct pl__request *r, int *res)
 	if (r->req.got_eagain)
 		return false;
 	*res = ret;
-	if (unlikely(has_had_turn(w)))
+	if (unlikely(has_had_turn(w, YIELD_EVERY)))
 		io_yield(w);
 	return true;
 }
@@ -247,6 +280,7 @@ static int io_wait_once(const struct io_op *a)
 {
 	struct pl__request r;
 	int ret = pl__wait_pending();
+	bool is_at_once;
 
 	if (!ret && try_nonblock(a, &r, &ret))
 		return ret;
@@ -255,6 +289,7 @@ static int io_wait_once(const struct io_op *a)
 	if (ret)
 		return ret;
 
+	is_at_once = io_accepts_at_once(&r, a);
 	if (unlikely(a->set))
 		ret = fill_set(a);
 	/*
@@ -273,6 +308,8 @@ static int io_wait_once(const struct io_op *a)
 		if (unlikely(r.res == -ECANCELED))
 			return io_end_canceled(a, ret);
 		pl__interrupt_restore(ret);
+		if (is_at_once)
+			accept_take_turn();
 		return r.res;
 	}
 	pl__ring_cancel(&r.req);

@@ -179,8 +179,8 @@ struct pl__worker {
 	struct pl__latency_hist	spawn_latency;	/* O writes */
 	uint32_t		nr_deadlines;	/* O: deadlines that expired */
 	uint32_t		nr_expired; /* O: waits with a past deadline */
-	/* O: socket calls that did not wait, and the tick: has_had_turn() */
-	uint32_t		nr_attempts;
+	/* O: calls that did not wait, of one tick: has_had_turn() */
+	uint32_t		nr_attempts, attempts_tick;
 	struct pl__attempt_hint	attempt_hints[PL__NR_ATTEMPT_HINTS];	/* O */
 
 	struct pl__deque	deque __pl_cacheline;	/* O pushes, A */

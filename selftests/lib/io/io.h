@@ -7,7 +7,9 @@
 #define SELFTESTS_IO_H
 
 #include <netinet/in.h>
+#include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
 static inline void run_as_each(void (*fn)(void *arg), void *arg)
 {
@@ -55,6 +57,22 @@ static inline int listen_on_loopback(struct sockaddr_in *sin)
 
 	if (fd >= 0)
 		ASSERT_EQ(0, listen(fd, 512));
+	return fd;
+}
+
+/* Of a name that the kernel chooses; as many may wait there. */
+static inline int listen_locally(struct sockaddr_un *sun, socklen_t *len,
+				 int nr)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	memset(sun, 0, sizeof(*sun));
+	sun->sun_family = AF_UNIX;
+	*len = sizeof(sa_family_t);
+	ASSERT_EQ(0, bind(fd, (struct sockaddr *)sun, *len));
+	ASSERT_EQ(0, listen(fd, nr));
+	*len = sizeof(*sun);
+	ASSERT_EQ(0, getsockname(fd, (struct sockaddr *)sun, len));
 	return fd;
 }
 

@@ -317,20 +317,6 @@ TEST_F(kinds, read_at_the_end_of_a_file_returns_0)
 
 /* ---- connecting ---- */
 
-static int listen_locally(struct sockaddr_un *sun, socklen_t *len)
-{
-	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-
-	memset(sun, 0, sizeof(*sun));
-	sun->sun_family = AF_UNIX;
-	*len = sizeof(sa_family_t);
-	ASSERT_EQ(0, bind(fd, (struct sockaddr *)sun, *len));
-	ASSERT_EQ(0, listen(fd, 0));
-	*len = sizeof(*sun);
-	ASSERT_EQ(0, getsockname(fd, (struct sockaddr *)sun, len));
-	return fd;
-}
-
 /* Until there is no room for more: how many. */
 static int fill_backlog(struct sockaddr_un *sun, socklen_t len, int *fd)
 {
@@ -360,7 +346,7 @@ static void connect_to_full(void *arg)
 {
 	struct sockaddr_un sun;
 	socklen_t len;
-	int l = listen_locally(&sun, &len), fd[8], nr, i, c;
+	int l = listen_locally(&sun, &len, 0), fd[8], nr, i, c;
 	pl_task_t t;
 
 	nr = fill_backlog(&sun, len, fd);

@@ -284,6 +284,95 @@ TEST_F(nonblock_first, task_that_never_waits_lets_requests_end)
 	run_in_task(never_wait_beside_request, NULL);
 }
 
+/* ---- connections ---- */
+
+#define NR_CONNECTIONS	(4 * YIELD_EVERY)
+
+static int backlog, clients[NR_CONNECTIONS];
+
+/* All of them wait to be accepted. */
+static void make_backlog(void)
+{
+	struct sockaddr_un sun;
+	socklen_t len;
+	int i;
+
+	backlog = listen_locally(&sun, &len, NR_CONNECTIONS);
+	for (i = 0; i < NR_CONNECTIONS; i++) {
+		clients[i] = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		ASSERT_EQ(0, connect(clients[i], (struct sockaddr *)&sun, len));
+	}
+}
+
+static void accept_one(void)
+{
+	int fd = pl_accept(backlog, NULL, NULL, SOCK_CLOEXEC);
+
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(0, pl_close(fd));
+}
+
+static void close_backlog(void)
+{
+	int i;
+
+	for (i = 0; i < NR_CONNECTIONS; i++)
+		close(clients[i]);
+	EXPECT_EQ(0, pl_close(backlog));
+}
+
+static atomic_int nr_turns;
+
+/* It accepts one for each so many of them without a wait: lib/io/io.c. */
+#define ACCEPT_EVENTS	4
+#define NR_EVENTS	(ACCEPT_EVENTS * YIELD_EVERY)
+
+static int events[NR_EVENTS][2];
+
+static void serve_event(void *arg)
+{
+	receive_one(*(int *)arg);
+	nr_turns++;
+}
+
+/* Some before these have their turns, and not all. */
+static void accept_beside_events(void *arg)
+{
+	pl_task_t t[NR_EVENTS];
+	int i;
+
+	for (i = 0; i < NR_EVENTS; i++) {
+		make_message_pair(events[i]);
+		t[i] = spawn(serve_event, &events[i][1]);
+	}
+	accept_one();
+	while (rt_stat().io_in_flight < NR_EVENTS)
+		pl_yield();
+	for (i = 0; i < NR_EVENTS; i++)
+		EXPECT_EQ(1, write(events[i][0], "?", 1));
+	nr_turns = 0;
+	for (i = 1; i < NR_EVENTS / ACCEPT_EVENTS; i++)
+		accept_one();
+	EXPECT_EQ(0, nr_turns);
+	for (; i < NR_CONNECTIONS; i++)
+		accept_one();
+	EXPECT_LT(0, nr_turns);
+	for (i = 0; i < NR_EVENTS; i++) {
+		join(t[i]);
+		close_pair(events[i]);
+	}
+}
+
+TEST_F(nonblock_first, connections_are_accepted_beside_events)
+{
+	start_with(1, 1);
+	make_backlog();
+	run_in_task(accept_beside_events, NULL);
+	close_backlog();
+}
+
+/* ---- deadlines, and who is cancelled ---- */
+
 /* As often as it takes to have gone both ways. */
 static void look_only(void *arg)
 {
