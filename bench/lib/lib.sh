@@ -5,6 +5,7 @@
 O=${O:-build}
 RUNS=${RUNS:-5}
 ECHO_SECONDS=${ECHO_SECONDS:-2}
+WARM_UP=${WARM_UP:-0.5}		# seconds before these
 
 # shellcheck disable=SC2034 # for the sourcing program
 SUBJECTS="switch yield spawn pingpong mutex fib skynet wake producer timer
@@ -124,7 +125,7 @@ load() {
 	shift
 
 	"$O/bench/server/echo_load" --addr "$addr" --pid "$server" \
-		--threads "${LOAD_THREADS:-1}" "$@" \
+		--threads "${LOAD_THREADS:-1}" --warm-up "$WARM_UP" "$@" \
 		>"$dir/load" 2>"$dir/err" || { cat "$dir/err" >&2; return 1; }
 	awk -F = -v case="$case" '
 		BEGIN {

@@ -39,6 +39,7 @@ struct options {
 	unsigned int size;
 	double rate;		/* requests a second; 0: a closed loop */
 	double seconds;
+	double warm_up;		/* seconds before these */
 	double stall;
 	struct sockaddr_in addr;
 	pid_t pid;
@@ -63,7 +64,7 @@ struct loader {
 static struct options opts = {
 	.nr_conns = 64, .nr_threads = 1, .size = 64, .seconds = 5, .stall = 3,
 };
-static uint64_t stop_ns;
+static uint64_t count_ns, stop_ns;	/* what is answered in between counts */
 
 /* ---- the open loop ---- */
 
@@ -129,7 +130,8 @@ static void take_answer(struct loader *l, struct conn *c)
 {
 	const uint64_t now = now_ns();
 
-	hist_add(&l->hist, now - c->began_ns);
+	if (now >= count_ns)
+		hist_add(&l->hist, now - c->began_ns);
 	c->nr_requests++;
 	l->ended_ns = now;
 	atomic_store_explicit(&l->nr_requests, l->hist.nr,
@@ -321,13 +323,19 @@ static uint64_t print_failures(void)
 	return sum;
 }
 
-/* Start all threads at once; wait for them. How long it took, in ns. */
-static uint64_t load(struct loader *loaders)
+/*
+ * Start all threads at once; wait for them. How long it took, in ns, without
+ * the warm-up, after which @server and @own_ns begin.
+ */
+static uint64_t load(struct loader *loaders, struct cost *server,
+		     uint64_t *own_ns)
 {
-	uint64_t start_ns = now_ns(), end_ns = start_ns;
+	uint64_t start_ns = now_ns(), end_ns;
 	unsigned int i;
 
-	stop_ns = start_ns + (uint64_t)(opts.seconds * (double)NSEC_PER_SEC);
+	count_ns = start_ns + (uint64_t)(opts.warm_up * (double)NSEC_PER_SEC);
+	stop_ns = count_ns + (uint64_t)(opts.seconds * (double)NSEC_PER_SEC);
+	end_ns = count_ns;
 	for (i = 0; i < opts.nr_threads; i++) {
 		if (opts.rate > 0)
 			arrivals_init(&loaders[i].arrivals, SEED + i,
@@ -336,13 +344,16 @@ static uint64_t load(struct loader *loaders)
 				   &loaders[i]))
 			die("cannot start a thread");
 	}
-	watch(loaders, start_ns);
+	sleep_until(count_ns);
+	*own_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	cost_begin(server, opts.pid, opts.calls);
+	watch(loaders, count_ns);
 	for (i = 0; i < opts.nr_threads; i++) {
 		pthread_join(loaders[i].thread, NULL);
 		if (loaders[i].ended_ns > end_ns)
 			end_ns = loaders[i].ended_ns;
 	}
-	return end_ns - start_ns;
+	return end_ns - count_ns;
 }
 
 static void loaders_close(struct loader *loaders)
@@ -364,12 +375,11 @@ static int run(void)
 {
 	struct loader *loaders = loaders_open();
 	struct hist *all = zalloc(1, sizeof(*all));
-	uint64_t own_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID), ns, nr;
+	uint64_t own_ns, ns, nr;
 	struct cost server;
 	unsigned int i;
 
-	cost_begin(&server, opts.pid, opts.calls);
-	ns = load(loaders);
+	ns = load(loaders, &server, &own_ns);
 	cost_end(&server);
 	own_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - own_ns;
 	for (i = 0; i < opts.nr_threads; i++)
@@ -399,6 +409,7 @@ static const char usage[] =
 "  --size N             bytes a request: 64\n"
 "  --rate R             requests a second, at random moments; no closed loop\n"
 "  --seconds S          5\n"
+"  --warm-up S          seconds before, which do not count: 0\n"
 "  --threads N          1\n"
 "  --stall S            a connection that moves no byte so long fails: 3\n"
 "  --pid PID            the server's process, to read its CPU time and how often\n"
@@ -427,6 +438,9 @@ static void set_option(int opt, char *arg)
 		break;
 	case 's':
 		opts.seconds = number(arg, 0.001, 86400);
+		break;
+	case 'u':
+		opts.warm_up = number(arg, 0, 86400);
 		break;
 	case 't':
 		opts.nr_threads = whole(arg, 1024);
@@ -465,6 +479,7 @@ static void parse(int argc, char **argv)
 		{ "size", required_argument, NULL, 'n' },
 		{ "stall", required_argument, NULL, 'w' },
 		{ "threads", required_argument, NULL, 't' },
+		{ "warm-up", required_argument, NULL, 'u' },
 		{ NULL, 0, NULL, 0 },
 	};
 	int opt;
