@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR MIT */
 #include "base/atfork.h"
 
+#include "base/sys.h"
+
 #include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
 
 static struct pl__atfork *all;
 static _Atomic bool is_installed;
@@ -35,4 +39,28 @@ int pl__atfork_install(void)
 			atomic_store(&is_installed, false);
 	}
 	return ret;
+}
+
+/*
+ * Whole pages are given back, so that they read as zeroes; an emulator may
+ * return success without doing so.
+ */
+void pl__atfork_zero(void *table, size_t size)
+{
+	uintptr_t page = pl__page_size();
+	uintptr_t begin = (uintptr_t)table, end = begin + size;
+	uintptr_t first = (begin + page - 1) & ~(page - 1);
+	uintptr_t last = end & ~(page - 1);
+	volatile char *probe = (volatile char *)first;
+
+	if (first >= last) {
+		memset(table, 0, size);
+		return;
+	}
+	memset(table, 0, first - begin);
+	memset((void *)last, 0, end - last);
+	*probe = 1;
+	pl__advise((void *)first, last - first, MADV_DONTNEED);
+	if (*probe)
+		memset((void *)first, 0, last - first);
 }

@@ -26,6 +26,12 @@ void pl__atfork_add(struct pl__atfork *f);
 /* Makes sure that the functions will be called; 0 or -ENOMEM. */
 int pl__atfork_install(void);
 
+/*
+ * For those functions: zeroes a table.  Its pages are given back, as a write to
+ * each, or a read of those that nothing was written to, would be a page fault.
+ */
+void pl__atfork_zero(void *table, size_t size);
+
 /* Each child calls @noun_atfork_child before fork() returns there. */
 #define PL_ATFORK_CHILD(noun_atfork_child)				\
 	static struct pl__atfork noun_atfork_child##_entry = {		\

@@ -90,11 +90,7 @@ static struct bucket buckets[1U << BUCKET_BITS];
 /* The parent's tasks are none of the child's. */
 static void scope_atfork_child(void)
 {
-	uint32_t i;
-
-	for (i = 0; i < ARRAY_SIZE(buckets); i++)
-		if (buckets[i].scopes.next)
-			buckets[i] = (struct bucket){ 0 };
+	pl__atfork_zero(buckets, sizeof(buckets));
 }
 
 PL_ATFORK_CHILD(scope_atfork_child);

@@ -8,9 +8,6 @@
 #include "wait/wait_impl.h"
 #include "wait/wait_lone.h"
 
-#include <string.h>
-#include <sys/mman.h>
-
 #define EXPIRED_EVERY	16	/* a yield for so many; a power of 2 */
 
 /*
@@ -568,23 +565,9 @@ int pl__wait(_Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns,
 
 struct pl__bucket pl__buckets[1U << PL__BUCKET_BITS];
 
-/*
- * Gives whole pages back, so that they read as zeroes; an emulator may return
- * success without doing so.
- */
 static void bucket_atfork_child(void)
 {
-	uintptr_t page = pl__page_size(), end = (uintptr_t)(&pl__buckets + 1);
-	uintptr_t first = ((uintptr_t)pl__buckets + page - 1) & ~(page - 1);
-	uintptr_t last = end & ~(page - 1);
-	struct pl__bucket *probe = (struct pl__bucket *)first;
-
-	memset(pl__buckets, 0, first - (uintptr_t)pl__buckets);
-	memset((void *)last, 0, end - last);
-	store_relaxed(&probe->lock.state, PL__LOCK_HELD);
-	pl__advise((void *)first, last - first, MADV_DONTNEED);
-	if (load_relaxed(&probe->lock.state))
-		memset((void *)first, 0, last - first);
+	pl__atfork_zero(pl__buckets, sizeof(pl__buckets));
 }
 
 PL_ATFORK_CHILD(bucket_atfork_child);
