@@ -97,7 +97,10 @@ ROOMS		:= $(filter-out $(if $(filter sim%,$(VARIANT)),,sim),\
 LIB_SRCS	:= $(foreach r,$(ROOMS),$(sort $(wildcard lib/$(r)/*.c))) \
 		   $(sort $(wildcard lib/ctx/arch/$(MACHINE)/*.S))
 LIB_OBJS	:= $(addprefix $(O)/,$(addsuffix .o,$(LIB_SRCS)))
-PIC_OBJS	:= $(addprefix $(O)/pic/,$(addsuffix .o,$(LIB_SRCS)))
+# What is for tests alone is compiled once, for both libraries.
+ONCE		:= $(filter sim% tsan,$(VARIANT))
+PIC_OBJS	:= $(if $(ONCE),$(LIB_OBJS),\
+		   $(addprefix $(O)/pic/,$(addsuffix .o,$(LIB_SRCS))))
 LIB_A		:= $(O)/libparklot.a
 LIB_SO		:= $(O)/libparklot.so.$(SOVERSION)
 # The same library for programs with ThreadSanitizer, in a directory of its own.
@@ -227,7 +230,7 @@ $(O)/pic/%.S.o: %.S $(O)/flags
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -fPIC -MMD -MP -c -o $@ $<
 
-$(LIB_OBJS) $(PIC_OBJS): override CFLAGS += $(FRAMES)
+$(LIB_OBJS) $(PIC_OBJS): override CFLAGS += $(FRAMES) $(if $(ONCE),-fPIC)
 
 $(LIB_A): $(LIB_OBJS) $(O)/sources
 	$(call say,AR,$@)

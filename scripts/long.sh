@@ -25,7 +25,7 @@ progress() {
 # one_soak TEST DIR WRAPPER WORKERS SEED SECONDS: as run-tests has it, but for
 # its name, which says which it was.
 one_soak() {
-	local name=$1_$2_$4_workers_seed_$5 status=0
+	local name=$1_${2##*/}_$4_workers_seed_$5 status=0
 
 	progress "$2: $1 --seconds $6 --seed $5 --workers $4"
 	printf '# run: %s\n' "$name"
@@ -66,7 +66,7 @@ part_stress-asan() {
 
 part_stress-tsan() {
 	export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
-	stress tsan "$FIXED" VARIANT=tsan
+	stress plain/tsan "$FIXED" VARIANT=tsan
 }
 
 part_stress-inject() {

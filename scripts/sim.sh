@@ -23,30 +23,30 @@ sim_run() {
 # that are short and those that race, with many; then some on the device.  Of
 # the faults that 250 seeds find, 100 find all but one: docs/results/mutants.md.
 part_sim() {
-	mk sim VARIANT=sim lib-tests
+	mk plain/sim VARIANT=sim lib-tests
 	# shellcheck disable=SC2046 # words are meant
 	sim_run LIB_TEST_SCALE=5 \
 		$(but_for "${SHORT[@]}" lib_race lib_stress \
-			-- $(programs sim lib))
-	sim_run LIB_TEST_SCALE=5 SIM_SEEDS=10 "$O/sim/selftests/lib_race"
-	sim_run SIM_SEEDS=100 "${SHORT[@]/#/$O/sim/selftests/}"
-	sim_run SIM_SEEDS=25 "$O/sim/selftests/lib_stress"
-	sim_run SIM_DEVICE=1 SIM_SEEDS=25 "${SHORT[@]/#/$O/sim/selftests/}"
+			-- $(programs plain/sim lib))
+	sim_run LIB_TEST_SCALE=5 SIM_SEEDS=10 "$O/plain/sim/selftests/lib_race"
+	sim_run SIM_SEEDS=100 "${SHORT[@]/#/$O/plain/sim/selftests/}"
+	sim_run SIM_SEEDS=25 "$O/plain/sim/selftests/lib_stress"
+	sim_run SIM_DEVICE=1 SIM_SEEDS=25 "${SHORT[@]/#/$O/plain/sim/selftests/}"
 	# shellcheck disable=SC2046 # words are meant
 	sim_run SIM_DEVICE=1 LIB_TEST_SCALE=5 \
-		$(lib_programs sim park ring watch pace)
+		$(lib_programs plain/sim park ring watch pace)
 }
 
 # Ten times as many.
 part_sim-more() {
-	mk sim VARIANT=sim lib-tests
-	sim_run LIB_TEST_SCALE=5 SIM_SEEDS=100 "$O/sim/selftests/lib_race"
-	sim_run SIM_SEEDS=1000 "${SHORT[@]/#/$O/sim/selftests/}"
-	sim_run SIM_SEEDS=250 "$O/sim/selftests/lib_stress"
-	sim_run SIM_DEVICE=1 SIM_SEEDS=250 "${SHORT[@]/#/$O/sim/selftests/}"
+	mk plain/sim VARIANT=sim lib-tests
+	sim_run LIB_TEST_SCALE=5 SIM_SEEDS=100 "$O/plain/sim/selftests/lib_race"
+	sim_run SIM_SEEDS=1000 "${SHORT[@]/#/$O/plain/sim/selftests/}"
+	sim_run SIM_SEEDS=250 "$O/plain/sim/selftests/lib_stress"
+	sim_run SIM_DEVICE=1 SIM_SEEDS=250 "${SHORT[@]/#/$O/plain/sim/selftests/}"
 }
 
-# hashes VARIANT CPUS: one for 1000 runs, of five tests of lib_small, on these
+# hashes DIR CPUS: one for 1000 runs, of five tests of lib_small, on these
 # processors.
 hashes() {
 	local test
@@ -60,7 +60,7 @@ hashes() {
 	done | sha256sum | cut -c1-16
 }
 
-# same_hashes VARIANT: twice, on one processor and on all.
+# same_hashes DIR: twice, on one processor and on all.
 same_hashes() {
 	local first again
 
@@ -72,12 +72,12 @@ same_hashes() {
 
 # A seed repeats its run: 1000 of them, twice, as they are and with ASan.
 part_sim-same() {
-	local variant
+	local dir
 
 	tap_begin
-	for variant in sim sim-asan; do
-		mk "$variant" VARIANT="$variant" "$O/$variant/selftests/lib_small"
-		try "seeds_repeat_in_$variant" same_hashes "$variant"
+	for dir in plain/sim sim-asan; do
+		mk "$dir" VARIANT="${dir##*/}" "$O/$dir/selftests/lib_small"
+		try "seeds_repeat_in_${dir##*/}" same_hashes "$dir"
 	done
 	tap_end
 }
@@ -86,8 +86,8 @@ part_sim-same() {
 part_sim-seeds() {
 	local nr=${SEEDS:-10000}
 
-	mk sim VARIANT=sim lib-tests
+	mk plain/sim VARIANT=sim lib-tests
 	sim_run SIM_SEED="${SEED:-1}" SIM_SEEDS="$nr" \
-		-t "$((900 + nr))" "$O/sim/selftests/lib_stress" \
-		"${SHORT[@]/#/$O/sim/selftests/}"
+		-t "$((900 + nr))" "$O/plain/sim/selftests/lib_stress" \
+		"${SHORT[@]/#/$O/plain/sim/selftests/}"
 }
