@@ -50,6 +50,8 @@ FLAGS_sim-asan	:= $(FLAGS_sim) $(FLAGS_asan)
 FLAGS_lto	:= -flto=auto -Wno-maybe-uninitialized
 FLAGS_cov	:= -O0 --coverage -fprofile-update=atomic \
 		   -fno-builtin-fork -DPL_TEST_COVERAGE -DPL_TEST_FAULT
+# Forked for each seed, so what is bound is bound before.
+LINK_sim	:= -Wl,-z,now
 LINK_static	:= -static -Wl,--strip-debug # all lie in a guest's memory
 LINK_asan	:= $(if $(findstring clang,$(CC)),,-static-libasan -static-libubsan)
 LINK_cov	:= -Wl,--wrap=_exit,--wrap=signal

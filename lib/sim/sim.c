@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <malloc.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -474,6 +475,8 @@ void pl__sim_begin(uint64_t seed)
 	}
 	stay_on_one_cpu();
 	grow_descriptors();
+	/* One thread runs at a time, and each page is a fault in each run. */
+	mallopt(M_ARENA_MAX, 1);
 	me = pl__sim_thread_add();
 	me->id = pthread_self();
 	me->real_tid = (int)PL__SIM_REAL(syscall)(SYS_gettid);
