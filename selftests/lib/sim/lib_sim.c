@@ -39,7 +39,7 @@ static int run_one(void (*fn)(void *arg), void *arg)
 
 static int run_many(void (*fn)(void *arg), void *arg)
 {
-	return pl_sim_seeds(1, 200, fn, arg);
+	return pl_sim_seeds(1, 100, fn, arg);
 }
 
 static int run_all(void (*fn)(void *arg), void *arg)
