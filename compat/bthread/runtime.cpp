@@ -108,14 +108,11 @@ static void runtime_worker_start(void *)
 	run_tagged_worker_startfn(tag_of_caller());
 }
 
-/* Of all groups, see pl_group(3). */
-static const int MAX_WORKERS = 65536;
-
 /* Each has 256 workers beyond the most, which stand in for blocked ones. */
 static uint32_t max_workers_of_a_tag()
 {
 	return std::min(BTHREAD_MAX_CONCURRENCY + 256,
-			MAX_WORKERS / FLAGS_task_group_ntags);
+			(int)PL_WORKERS_MAX / FLAGS_task_group_ntags);
 }
 
 /* Tag 0 is the default group; a group without tasks has no thread. */

@@ -21,6 +21,9 @@ typedef uint32_t pl_group_t;
 /* Groups that there may be, the default one included. */
 #define PL_GROUPS_MAX		64
 
+/* Workers that all of them together may have. */
+#define PL_WORKERS_MAX		65536
+
 /**
  * struct pl_group_config - what a group is made with
  * @size:	 set by PL_GROUP_CONFIG_INIT
@@ -61,9 +64,9 @@ struct pl_group_config {
  *
  * Context: any thread; starts the runtime if it does not run.
  * Return: 0; -EINVAL for a bad field, or if all groups together might have more
- * than 65536 workers; -ENOSPC beyond PL_GROUPS_MAX; -ECANCELED from outside
- * tasks while the runtime stops; -ENODEV if /dev/parklot was asked for and
- * cannot be opened once more; -ENOMEM; what pl_runtime_start() returns.
+ * than PL_WORKERS_MAX workers; -ENOSPC beyond PL_GROUPS_MAX; -ECANCELED from
+ * outside tasks while the runtime stops; -ENODEV if /dev/parklot was asked for
+ * and cannot be opened once more; -ENOMEM; what pl_runtime_start() returns.
  */
 PL_API int pl_group_create(pl_group_t *out, const struct pl_group_config *cfg);
 

@@ -208,8 +208,8 @@ static int env_elastic(uint32_t *fixed_workers)
 
 static bool is_sane(const struct pl_config *c)
 {
-	return c->nr_workers <= PL__WORKERS_MAX &&
-	       c->max_workers <= PL__WORKERS_MAX &&
+	return c->nr_workers <= PL_WORKERS_MAX &&
+	       c->max_workers <= PL_WORKERS_MAX &&
 	       c->nr_lots <= PL__LOTS_MAX &&
 	       c->nr_timer_buckets <= PL__TIMER_BUCKETS_MAX &&
 	       c->backend <= PL_BACKEND_FUTEX && !c->flags &&
@@ -231,11 +231,11 @@ static void set_defaults(struct pl_config *c)
 	if (!c->nr_workers)
 		c->nr_workers = pl__config_target(c->max_workers ?
 						  c->max_workers :
-						  PL__WORKERS_MAX);
+						  PL_WORKERS_MAX);
 	if (!c->max_workers)
 		c->max_workers = c->nr_workers + 256;
-	if (c->max_workers > PL__WORKERS_MAX)
-		c->max_workers = PL__WORKERS_MAX;
+	if (c->max_workers > PL_WORKERS_MAX)
+		c->max_workers = PL_WORKERS_MAX;
 	if (!c->nr_lots)
 		c->nr_lots = 4;
 	if (!c->nr_timer_buckets)
@@ -276,10 +276,10 @@ int pl__config_resolve(const struct pl_config *cfg, struct pl_config *out)
 	if (!ret)
 		ret = env_backend(&out->backend);
 	if (!ret)
-		ret = env_number("PARKLOT_WORKERS", 1, PL__WORKERS_MAX,
+		ret = env_number("PARKLOT_WORKERS", 1, PL_WORKERS_MAX,
 				 &out->nr_workers);
 	if (!ret)
-		ret = env_number("PARKLOT_MAX_WORKERS", 1, PL__WORKERS_MAX,
+		ret = env_number("PARKLOT_MAX_WORKERS", 1, PL_WORKERS_MAX,
 				 &out->max_workers);
 	if (!ret)
 		ret = env_number("PARKLOT_MAX_TASKS", 0, UINT32_MAX,

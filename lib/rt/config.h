@@ -9,7 +9,6 @@
 
 #include "parklot.h"
 
-#define PL__WORKERS_MAX		65536
 #define PL__LOTS_MAX		1024
 #define PL__TIMER_BUCKETS_MAX	1024
 

@@ -121,7 +121,7 @@ static uint32_t nr_workers_most(void)
 /* Under create_lock: the numbers of workers, with the defaults filled in. */
 static int resolve(struct pl_group_config *c)
 {
-	uint32_t room = PL__WORKERS_MAX - nr_workers_most();
+	uint32_t room = PL_WORKERS_MAX - nr_workers_most();
 	bool is_default = !c->max_workers;
 
 	if (!c->nr_workers)

@@ -44,7 +44,7 @@
 
 #define NR_YIELDS	100	/* of a stop, before it sleeps instead */
 #define PAUSE_NS	(100 * 1000)
-#define WORKERS_SIZE	(PL__WORKERS_MAX * sizeof(struct pl__worker *))
+#define WORKERS_SIZE	(PL_WORKERS_MAX * sizeof(struct pl__worker *))
 #define REPORT_SIZE_FIRST	PL__GROWN_FIRST(struct pl_stop_report, left)
 
 static struct pl__lock state_lock;	/* held to leave STOPPED and RUNNING */

@@ -131,7 +131,7 @@ TEST_F(groups, configuration_is_checked)
 	cfg.max_workers = 2;
 	EXPECT_EQ(-EINVAL, pl_group_create(&group, &cfg));
 	cfg.nr_workers = 0;
-	cfg.max_workers = PL__WORKERS_MAX;
+	cfg.max_workers = PL_WORKERS_MAX;
 	EXPECT_EQ(-EINVAL, pl_group_create(&group, &cfg));
 	cfg.max_workers = 1;
 	cfg.reserved = 1;
@@ -141,7 +141,7 @@ TEST_F(groups, configuration_is_checked)
 	EXPECT_EQ(-EINVAL, pl_group_create(&group, &cfg));
 	EXPECT_EQ(7, (int)group);
 	cfg.size = sizeof(cfg);
-	cfg.nr_workers = PL__WORKERS_MAX;
+	cfg.nr_workers = PL_WORKERS_MAX;
 	cfg.max_workers = 0;
 	EXPECT_EQ(-EINVAL, pl_group_create(&group, &cfg));
 	cfg.nr_workers = 0;
