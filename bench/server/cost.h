@@ -72,7 +72,7 @@ static inline void cost_add(struct cost *c, int fd)
 }
 
 /* A thread that has ended meanwhile costs nothing. */
-static inline void cost_begin_calls(struct cost *c)
+static inline void cost_count_calls(struct cost *c)
 {
 	const uint64_t tracepoint = cost_tracepoint();
 	struct dirent *e;
@@ -173,14 +173,32 @@ static inline void cost_look_at_threads(struct cost *c, bool ends)
 		closedir(dir);
 }
 
-static inline void cost_begin(struct cost *c, pid_t pid, bool with_calls)
+static inline uint64_t cost_calls(const struct cost *c)
+{
+	uint64_t nr, sum = 0;
+	unsigned int i;
+
+	for (i = 0; i < c->nr_fds; i++) {
+		if (read(c->fd[i], &nr, sizeof(nr)) == sizeof(nr))
+			sum += nr;
+	}
+	return sum;
+}
+
+/* What takes long, before there is a load. */
+static inline void cost_prepare(struct cost *c, pid_t pid, bool with_calls)
 {
 	*c = (struct cost){ .pid = pid };
-	if (pid)
-		cost_look_at_threads(c, false);
 	if (with_calls)
-		cost_begin_calls(c);
-	c->cpu_ns = cost_cpu_ns(pid);
+		cost_count_calls(c);
+}
+
+static inline void cost_begin(struct cost *c)
+{
+	if (c->pid)
+		cost_look_at_threads(c, false);
+	c->nr_calls = cost_calls(c);
+	c->cpu_ns = cost_cpu_ns(c->pid);
 }
 
 /*
@@ -189,18 +207,15 @@ static inline void cost_begin(struct cost *c, pid_t pid, bool with_calls)
  */
 static inline void cost_end(struct cost *c)
 {
-	uint64_t nr;
 	unsigned int i;
 
+	c->nr_calls = cost_calls(c) - c->nr_calls;
 	c->cpu_ns = cost_cpu_ns(c->pid) - c->cpu_ns;
 	if (c->pid)
 		cost_look_at_threads(c, true);
 	free(c->threads);
-	for (i = 0; i < c->nr_fds; i++) {
-		if (read(c->fd[i], &nr, sizeof(nr)) == sizeof(nr))
-			c->nr_calls += nr;
+	for (i = 0; i < c->nr_fds; i++)
 		close(c->fd[i]);
-	}
 	free(c->fd);
 }
 

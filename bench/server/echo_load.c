@@ -323,6 +323,12 @@ static uint64_t print_failures(void)
 	return sum;
 }
 
+static void begin(struct cost *server, uint64_t *own_ns)
+{
+	*own_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	cost_begin(server);
+}
+
 /*
  * Start all threads at once; wait for them. How long it took, in ns, without
  * the warm-up, after which @server and @own_ns begin.
@@ -330,9 +336,12 @@ static uint64_t print_failures(void)
 static uint64_t load(struct loader *loaders, struct cost *server,
 		     uint64_t *own_ns)
 {
-	uint64_t start_ns = now_ns(), end_ns;
+	uint64_t start_ns, end_ns;
 	unsigned int i;
 
+	if (!(opts.warm_up > 0))
+		begin(server, own_ns);
+	start_ns = now_ns();
 	count_ns = start_ns + (uint64_t)(opts.warm_up * (double)NSEC_PER_SEC);
 	stop_ns = count_ns + (uint64_t)(opts.seconds * (double)NSEC_PER_SEC);
 	end_ns = count_ns;
@@ -344,9 +353,10 @@ static uint64_t load(struct loader *loaders, struct cost *server,
 				   &loaders[i]))
 			die("cannot start a thread");
 	}
-	sleep_until(count_ns);
-	*own_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-	cost_begin(server, opts.pid, opts.calls);
+	if (opts.warm_up > 0) {
+		sleep_until(count_ns);
+		begin(server, own_ns);
+	}
 	watch(loaders, count_ns);
 	for (i = 0; i < opts.nr_threads; i++) {
 		pthread_join(loaders[i].thread, NULL);
@@ -379,6 +389,7 @@ static int run(void)
 	struct cost server;
 	unsigned int i;
 
+	cost_prepare(&server, opts.pid, opts.calls);
 	ns = load(loaders, &server, &own_ns);
 	cost_end(&server);
 	own_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - own_ns;
