@@ -3,8 +3,10 @@
 #include "sim/device.h"
 #include "sim/io.h"
 #include "sim/sim.h"
+#include "sim/state.h"
 #include "sim/uring.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -170,6 +172,11 @@ PL__SIM_API int epoll_wait(int epfd, struct epoll_event *events, int max,
 	n = PL__SIM_REAL(epoll_wait)(epfd, events, max, 0);
 	if (n)
 		return n;
+	/* As after SIGCONT, without a handler. */
+	if (timeout_ms && pl__sim_one_in(pl__sim.interrupt_in)) {
+		errno = EINTR;
+		return -1;
+	}
 	pl__sim_poll("epoll_wait", &p, 1, ms_to_ns(timeout_ms));
 	return PL__SIM_REAL(epoll_wait)(epfd, events, max, 0);
 }

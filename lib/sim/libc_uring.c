@@ -143,6 +143,9 @@ PL__SIM_API int io_uring_submit_and_wait_timeout(struct io_uring *uring,
 		return ret;
 	if (ts)
 		until = pl__sim.now_ns + pl__sim_kernel_ns(ts);
+	/* Where something was submitted, the call waits again. */
+	if (!ret && pl__sim_one_in(pl__sim.interrupt_in))
+		return -EINTR;
 	return pl__sim_ring_wait(r, until) ? ret : -ETIME;
 }
 

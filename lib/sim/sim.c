@@ -394,6 +394,7 @@ static void draw(struct pl__sim_run *r)
 	/* Not of that: what a seed without these does is as it was. */
 	r->has_uring = !(of_seed >> 63);
 	r->short_in = of_seed >> 61 & 3 ? 0 : 4;
+	r->interrupt_in = of_seed >> 59 & 3 ? 0 : 8;
 	if (!r->is_pct)
 		return;
 	r->nr_changes = (uint32_t)(pl__sim_random() %
@@ -472,6 +473,7 @@ void pl__sim_begin(uint64_t seed)
 		pl__sim.is_pct = false;
 		pl__sim.has_uring = true;
 		pl__sim.spurious_in = pl__sim.short_in = 0;
+		pl__sim.interrupt_in = 0;
 	}
 	stay_on_one_cpu();
 	grow_descriptors();

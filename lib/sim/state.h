@@ -44,6 +44,7 @@ struct pl__sim_run {
 	uint32_t		nr_cpus;
 	/* Drawn from the seed, for the whole run. */
 	uint32_t		one_in, preempt_in, spurious_in, short_in;
+	uint32_t		interrupt_in;
 	bool			is_pct;
 	bool			has_uring;
 	uint64_t		change_at[PL__SIM_MAX_CHANGES];

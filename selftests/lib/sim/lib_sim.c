@@ -10,6 +10,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/epoll.h>
 #include <sys/file.h>
 #include <sys/syscall.h>
 
@@ -330,6 +331,29 @@ TEST_F(sim, reads_of_a_stream_are_short_with_some_seeds)
 		}
 		EXPECT_EQ(0, run_and_read(run_many, read_in_task, NULL));
 	}
+}
+
+/* ---- waits that a signal without a handler ends ---- */
+
+static void wait_for_event(void *is_careless)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	int epfd = epoll_create1(EPOLL_CLOEXEC), fds[2], nr;
+
+	if (epfd < 0 || pipe(fds) ||
+	    epoll_ctl(epfd, EPOLL_CTL_ADD, fds[0], &event))
+		_exit(2);
+	do {
+		nr = epoll_wait(epfd, &event, 1, 1000);
+	} while (nr < 0 && errno == EINTR && !is_careless);
+	if (nr)
+		_exit(1);
+}
+
+TEST_F(sim, wait_for_events_is_interrupted_with_some_seeds)
+{
+	EXPECT_EQ(1, run_and_read(run_many, wait_for_event, (void *)1));
+	EXPECT_EQ(0, run_and_read(run_many, wait_for_event, NULL));
 }
 
 static void read_datagram(void *arg)
