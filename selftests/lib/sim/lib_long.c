@@ -157,4 +157,37 @@ TEST_F(of_long, tasks_that_compute_for_each_other_all_begin)
 	join_all();
 }
 
+static void block_for_long(void *arg)
+{
+	pl_sim_block(SOON_NS / 2);
+}
+
+static void compute_for_long(void *arg)
+{
+	pl_sim_compute(SOON_NS / 2);
+}
+
+static void note_time(void *arg)
+{
+	*(uint64_t *)arg = pl_now();
+}
+
+/* The blocked one is as little use as those that compute: in a crew, too. */
+TEST_F(of_long, task_runs_beside_one_that_blocks_and_two_that_compute)
+{
+	uint64_t ran_ns = 0, begun_ns;
+
+	go(block_for_long, 0);
+	go(compute_for_long, 0);
+	go(compute_for_long, 0);
+	pl_sleep(10 * STALL_NS);
+	begun_ns = pl_now();
+	go(note_time, (uintptr_t)&ran_ns);
+	join_all();
+	/* As many as may be started block or compute. */
+	if (pl__rt.cfg.max_workers > 3) {
+		EXPECT_GT(begun_ns + SOON_NS / 8, ran_ns);
+	}
+}
+
 TEST_HARNESS_MAIN
