@@ -17,9 +17,8 @@
 #define SELFTESTS_RT_H
 
 #include "parklot.h"
-#ifdef PL_SIM
-# include "parklot/sim.h"
-#endif
+#include "objects.h"
+#include "parklot/sim.h"
 #include "ring/ring.h"
 #include "rt/config.h"
 #include "wait/wait_lone.h"
@@ -80,6 +79,7 @@ static inline void rt_force_wait(const char *way)
 static inline void rt_begin(struct __test_metadata *test)
 {
 	_metadata = test;
+	objects_begin();
 }
 
 /* NULL leaves the choice to the library. */
@@ -133,6 +133,7 @@ static inline void rt_end(void)
 	EXPECT_EQ(0, st.timers_alive);
 	EXPECT_EQ(0, st.io_in_flight);
 	EXPECT_EQ(PL_BACKEND_AUTO, pl_runtime_backend());
+	EXPECT_EQ(0, objects_left());
 }
 
 #define RT_FIXTURE(name) \
