@@ -113,6 +113,12 @@ static __pl_noinline void sweep(struct pl__timers *t, struct bucket *b,
 	b->swept += before - b->heap.nr;
 }
 
+/* Asked before a bucket is read, which may not be in memory yet. */
+static bool is_used(const struct pl__timers *t, uint32_t i)
+{
+	return load_relaxed(&t->used[i / 64]) & 1ULL << i % 64;
+}
+
 /* L: another is listed. */
 static inline void count_listed(struct pl__timers *t, struct bucket *b,
 				struct pl__slab_cache *c)
@@ -164,6 +170,11 @@ static inline bool enlist_kept(struct pl__timers *t, struct bucket *b,
 
 void pl__timers_tell(struct pl__timers *t, uint32_t bucket, uint64_t ns)
 {
+	/* So for the bucket's first timer: its keeper has no room for that. */
+	if (!is_used(t, bucket))
+		atomic_fetch_or_explicit(&t->used[bucket / 64],
+					 1ULL << bucket % 64,
+					 memory_order_relaxed);
 	/* [timer-e] pairs with hear_of(). */
 	atomic_fetch_or(&t->news[bucket / 64], 1ULL << bucket % 64);
 	PL_INJECT("timer-e");
@@ -237,6 +248,9 @@ int pl__timer_add(struct pl__timers *t, struct pl__slab_cache *c,
 	struct pl__timer *r;
 	struct bucket *b;
 
+	/* Never, but earlier than no deadline, so the thread is told. */
+	if (unlikely(deadline_ns == PL_FOREVER))
+		deadline_ns--;
 	if (unlikely(bucket >= t->nr_buckets))
 		bucket %= t->nr_buckets;
 	b = &t->buckets[bucket];
@@ -266,7 +280,8 @@ static uint64_t nr_dead_in_heap(struct pl__timers *t)
 	uint32_t i;
 
 	for (i = 0; i < t->nr_buckets; i++)
-		nr += load_relaxed(&t->buckets[i].died_heaped);
+		if (is_used(t, i))
+			nr += load_relaxed(&t->buckets[i].died_heaped);
 	return nr - load_relaxed(&t->reclaimed);
 }
 
@@ -359,7 +374,8 @@ static void free_buckets(struct pl__timers *t)
 	if (!t->buckets)
 		return;
 	for (i = 0; i < t->nr_buckets; i++)
-		pl__heap_unmap(&t->buckets[i].heap);
+		if (is_used(t, i))
+			pl__heap_unmap(&t->buckets[i].heap);
 	pl__unmap(t->buckets, t->nr_buckets * sizeof(*t->buckets));
 }
 
@@ -484,20 +500,23 @@ void pl__timers_stat(struct pl__timers *t, uint64_t *added, uint64_t *fired,
 {
 	struct bucket *b;
 	uint64_t ended;
+	uint32_t i;
 
 	/*
-	 * Reads ends before beginnings: otherwise the number alive could be
-	 * negative.
+	 * Reads ends before beginnings, of each bucket too: otherwise the
+	 * number alive could be negative.
 	 */
 	*added = *deleted = 0;
 	*fired = load_acquire(&t->fired);
-	for (b = t->buckets; b < t->buckets + t->nr_buckets; b++)
+	for (i = 0; i < t->nr_buckets; i++) {
+		if (!is_used(t, i))
+			continue;
+		b = &t->buckets[i];
 		*fired += load_acquire(&b->fired);
-	for (b = t->buckets; b < t->buckets + t->nr_buckets; b++)
 		*deleted += load_acquire(&b->died_listed) +
 			    load_acquire(&b->died_heaped);
-	for (b = t->buckets; b < t->buckets + t->nr_buckets; b++)
 		*added += load_relaxed(&b->added);
+	}
 	*busy_ns = busy_ns_of(t);
 	ended = *fired + *deleted;
 	*alive = *added > ended ? (uint32_t)(*added - ended) : 0;

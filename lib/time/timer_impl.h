@@ -156,7 +156,7 @@ struct pl__timers {
 	uint32_t		nr_buckets;	/* I */
 	/* I: first version of each slot */
 	uint32_t		first_version;
-	uint32_t		nr_words; /* I: of news and listed */
+	uint32_t		nr_words; /* I: of news, used and listed */
 	uint32_t		died_mask; /* I: how often deleters sum up */
 	pthread_t		thread;		/* I */
 	void			(*thread_start)(void *);	/* I */
@@ -180,6 +180,8 @@ struct pl__timers {
 	_Atomic(void (*)(void))	remind;
 	/* A bit of each bucket that has an earlier deadline than before. */
 	_Atomic uint64_t	news[NR_WORDS];
+	/* A bit of each bucket that ever had a timer. */
+	_Atomic uint64_t	used[NR_WORDS];
 
 	/* The thread's cache lines; atomic, as other threads read them. */
 	_Atomic uint64_t	fired __pl_cacheline;

@@ -143,6 +143,18 @@ TEST_F(timer, delete_during_its_callback_is_ebusy)
 	EXPECT_EQ(1, nr_fired);
 }
 
+TEST_F(timer, timer_that_never_fires_counts_as_alive)
+{
+	pl_timer_t t;
+
+	ASSERT_EQ(0, pl_timer_add(&t, PL_FOREVER, fire, NULL));
+	EXPECT_EQ(1, rt_stat().timers_alive);
+	EXPECT_EQ(1, rt_stat().timers_added);
+	EXPECT_EQ(0, pl_timer_del(t));
+	EXPECT_EQ(0, rt_stat().timers_alive);
+	EXPECT_EQ(0, nr_fired);
+}
+
 /* ---- the end ---- */
 
 TEST_F(timer, timer_of_an_ended_runtime_is_stale)
