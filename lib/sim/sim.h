@@ -159,15 +159,23 @@ bool pl__sim_in_handler(bool *of_fault);
 void __attribute__((noreturn, format(printf, 1, 2)))
 pl__sim_fail(const char *fmt, ...);
 
-/* The C library's, behind the functions of the same name here. */
+/*
+ * The C library's, behind the functions of the same name here.  All are looked
+ * up before main(), so that the children of a run do not, one by one.
+ */
+struct pl__sim_symbol {
+	const char	*name;
+	void		*fn;
+} __attribute__((aligned(16)));
+
+void *pl__sim_look_up(struct pl__sim_symbol *s);
+
 #define PL__SIM_REAL(name) __extension__ ({				\
-	static __typeof__(&name) real_;				\
+	static struct pl__sim_symbol real_				\
+	__attribute__((section("pl_sim_symbols"))) = { #name, NULL };	\
 									\
-	if (!real_)							\
-		*(void **)&real_ = pl__sim_symbol(#name);		\
-	real_;								\
+	(__typeof__(&name))(real_.fn ?: pl__sim_look_up(&real_));	\
 })
-void *pl__sim_symbol(const char *name);
 
 #define PL__SIM_API __attribute__((visibility("default")))
 

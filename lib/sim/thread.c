@@ -153,16 +153,28 @@ fix_addresses(int argc, char **argv, char **envp)
 	execve(path, argv, envp);
 }
 
-void *pl__sim_symbol(const char *name)
+void *pl__sim_look_up(struct pl__sim_symbol *s)
 {
-	void *p = dlsym(RTLD_NEXT, name);
-
-	if (!p) {
+	s->fn = dlsym(RTLD_NEXT, s->name);
+	if (!s->fn) {
 		dprintf(STDERR_FILENO, "sim: the C library has no %s()\n",
-			name);
+			s->name);
 		abort();
 	}
-	return p;
+	return s->fn;
+}
+
+/* What the linker names: all of PL__SIM_REAL(). */
+extern struct pl__sim_symbol __start_pl_sim_symbols[], __stop_pl_sim_symbols[]
+	__attribute__((visibility("hidden")));
+
+static void __attribute__((constructor(102))) look_all_up(void)
+{
+	struct pl__sim_symbol *s = __start_pl_sim_symbols;
+
+	/* A program may lack a library of which it calls nothing. */
+	for (; s < __stop_pl_sim_symbols; s++)
+		s->fn = dlsym(RTLD_NEXT, s->name);
 }
 
 uint64_t pl__sim_number(const void *address)
