@@ -185,6 +185,33 @@ TEST_F(scope_end, return_inside_is_fatal)
 
 /* ---- fork ---- */
 
+/* More than the library has lists of scopes by their owner. */
+#define NR_OWNERS	4200
+
+static void be_cancelled_inside(void *arg)
+{
+	struct pl_scope s = PL_SCOPE_INIT;
+
+	if (pl_scope_enter(&s, PL_FOREVER, 0) ||
+	    pl_sleep_until(PL_FOREVER) != -ECANCELED ||
+	    pl_scope_leave(&s) != -ECANCELED)
+		_exit(3);
+}
+
+/* A cancel reads the list that has the scopes of its task. */
+static void cancel_many(void)
+{
+	static pl_task_t t[NR_OWNERS];
+	int i;
+
+	for (i = 0; i < NR_OWNERS; i++)
+		if (pl_spawn(&t[i], be_cancelled_inside, NULL, NULL))
+			_exit(4);
+	for (i = 0; i < NR_OWNERS; i++)
+		if (pl_cancel(t[i]) || pl_join(t[i]))
+			_exit(5);
+}
+
 static int fork_inside(struct pl_scope *s)
 {
 	struct pl_scope anew = PL_SCOPE_INIT;
@@ -196,6 +223,7 @@ static int fork_inside(struct pl_scope *s)
 	/* Its children are the parent's tasks. */
 	if (pl_scope_leave(s) != -EINVAL)
 		_exit(1);
+	memset(s, 0x5a, sizeof(*s));
 	/* There TSan starts no threads, and ASan's allocator may be locked. */
 	if (RT_TSAN || RT_ASAN)
 		_exit(0);
@@ -203,6 +231,7 @@ static int fork_inside(struct pl_scope *s)
 	    pl_scope_spawn(&anew, NULL, nothing, NULL, NULL) ||
 	    pl_scope_leave(&anew))
 		_exit(2);
+	cancel_many();
 	_exit(0);
 }
 
