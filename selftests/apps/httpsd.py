@@ -40,6 +40,8 @@ class Tests(httpd.Tests):
     """httpd's, and those of TLS alone."""
 
     nr_crowd = 1000
+    # What OpenSSL has for one, which malloc() may give back.
+    connection_pages = 32
 
     def __init__(self, path, command):
         super().__init__(path, command)
