@@ -17,6 +17,7 @@ import time
 import traceback
 
 LIMIT = 30 * int(os.environ.get("TEST_TIMEOUT_FACTOR", "1"))
+IS_SHORT = "APP_SHORT" in os.environ
 SLACK_KIB = 512                 # more memory is no leak: the allocator's
 MAX_ROUNDS = 20                 # until caches have what a load needs
 

@@ -17,9 +17,9 @@ import sys
 import threading
 import time
 
-from harness import (LIMIT, Program, Server, allow_descriptors, connect_unix,
-                     directory, equal, eventually, listens, read_all, results,
-                     run)
+from harness import (IS_SHORT, LIMIT, Program, Server, allow_descriptors,
+                     connect_unix, directory, equal, eventually, listens,
+                     read_all, results, run)
 from httpd_requests import DEVIATIONS, FIELDS, REQUESTS, SENTINEL, get
 
 NGINX = """
@@ -424,7 +424,13 @@ def all_tests(tests, server):
     for name in sorted(REQUESTS):
         yield "answer_%s" % name, lambda: tests.compare(server, name)
     # ASan keeps what is freed from being used.
-    reuse = [] if "/asan/" in tests.program else [tests.memory_serves_again]
+    reuse = [tests.memory_serves_again]
+    if IS_SHORT or "/asan/" in tests.program:
+        reuse = []
+    longer = () if IS_SHORT else (
+        tests.crowd_is_served, tests.slow_request_gets_408,
+        tests.idle_connection_ends, tests.slow_reader_ends,
+        tests.sigterm_amid_loads, tests.drain_is_bounded, *tests.more)
     for test in (tests.request_in_pieces_is_the_same, tests.curl_agrees,
                  tests.resets_leave_nothing,
                  tests.loads_are_answered, *reuse):
@@ -432,11 +438,8 @@ def all_tests(tests, server):
             with server.leaves_nothing():
                 test(server)
         yield test.__name__, leaves_nothing
-    for test in (tests.crowd_is_served, tests.slow_request_gets_408,
-                 tests.idle_connection_ends, tests.slow_reader_ends,
-                 tests.further_connection_waits, tests.sigterm_drains,
-                 tests.sigterm_amid_loads, tests.drain_is_bounded,
-                 tests.usage_is_clear, *tests.more):
+    for test in (tests.further_connection_waits, tests.sigterm_drains,
+                 tests.usage_is_clear, *longer):
         yield test.__name__, test
     yield "ends_clean", lambda: equal(server.stop(), 0)
 

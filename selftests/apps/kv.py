@@ -16,9 +16,9 @@ import sys
 import threading
 import time
 
-from harness import (LIMIT, Program, Server, allow_descriptors, connect_unix,
-                     directory, equal, eventually, is_readable, listens,
-                     read_all, results, run)
+from harness import (IS_SHORT, LIMIT, Program, Server, allow_descriptors,
+                     connect_unix, directory, equal, eventually, is_readable,
+                     listens, read_all, results, run)
 
 
 def bulk(*words):
@@ -360,19 +360,21 @@ class Tests:
 
 
 def all_tests(tests):
+    longer = () if IS_SHORT else (
+        tests.redis_benchmark_runs, tests.keys_expire_untouched,
+        tests.new_expiry_counts, tests.thousand_connections_are_served)
     for name in sorted(REQUESTS):
         yield "reply_%s" % name, lambda: tests.compare(name)
     for test in (tests.request_in_pieces_is_the_same,
-                 tests.redis_cli_understands, tests.redis_benchmark_runs,
-                 tests.increments_are_exact, tests.keys_expire_untouched,
-                 tests.new_expiry_counts, tests.set_and_expiry_race,
-                 tests.resets_leave_nothing,
-                 tests.thousand_connections_are_served):
+                 tests.redis_cli_understands, tests.increments_are_exact,
+                 tests.set_and_expiry_race, tests.resets_leave_nothing,
+                 *longer):
         def leaves_nothing():
             with tests.server.leaves_nothing():
                 test()
         yield test.__name__, leaves_nothing
-    yield "sigterm_amid_loads", tests.sigterm_amid_loads
+    if not IS_SHORT:
+        yield "sigterm_amid_loads", tests.sigterm_amid_loads
     yield "usage_is_clear", tests.usage_is_clear
     yield "ends_clean", lambda: equal(tests.server.stop(), 0)
 
