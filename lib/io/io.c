@@ -30,9 +30,11 @@
 #include <sys/syscall.h>
 
 /*
- * A task yields after so many socket calls of which none had to wait; a power
- * of 2.
+ * After so many calls of which none had to wait, such as a request and its
+ * answer, a task goes behind the events that are there.
  */
+#define TURN		2U
+/* It yields after so many if there was no other task. */
 #define YIELD_EVERY	16U
 
 /* It accepts a connection for each so many events, without a wait. */
@@ -141,20 +143,17 @@ static struct pl__attempt_hint *attempt_hint_of(struct pl__worker *w,
 }
 
 /*
- * True: this was the last of @nr calls that did not wait, and the worker has
- * taken no other task since the first.
+ * How many calls did not wait, with this one, since the worker took its last
+ * task.
  */
-static bool has_had_turn(struct pl__worker *w, size_t nr)
+static inline uint32_t count_attempt(struct pl__worker *w)
 {
 	uint32_t tick = load_relaxed(&w->tick);
 
 	if (w->attempts_tick != tick)
 		w->nr_attempts = 0;
 	w->attempts_tick = tick;
-	if (++w->nr_attempts < nr)
-		return false;
-	w->nr_attempts = 0;
-	return true;
+	return ++w->nr_attempts;
 }
 
 /* The requests of all tasks are made, and some end. */
@@ -178,12 +177,29 @@ static void io_yield(struct pl__worker *w)
 	pl_yield();
 }
 
+static __pl_noinline void end_turn(struct pl__worker *w)
+{
+	if (w->nr_attempts < YIELD_EVERY) {
+		pl__go_behind_events(w);
+		return;
+	}
+	w->nr_attempts = 0;
+	io_yield(w);
+}
+
+static inline void take_turn(struct pl__worker *w)
+{
+	uint32_t nr = count_attempt(w);
+
+	if (unlikely(nr % TURN == 0 &&
+		     (nr >= YIELD_EVERY || pl__has_queued(w))))
+		end_turn(w);
+}
+
 void pl__io_take_turn(void)
 {
-	struct pl__worker *w = pl__self();
-
-	if (pl__current() && unlikely(has_had_turn(w, YIELD_EVERY)))
-		io_yield(w);
+	if (pl__current())
+		take_turn(pl__self());
 }
 
 /*
@@ -204,8 +220,10 @@ static void accept_take_turn(void)
 {
 	struct pl__worker *w = pl__self();
 
-	if (has_had_turn(w, pl__deque_len(&w->events) / ACCEPT_EVENTS))
-		io_yield(w);
+	if (count_attempt(w) < pl__deque_len(&w->events) / ACCEPT_EVENTS)
+		return;
+	w->nr_attempts = 0;
+	io_yield(w);
 }
 
 /* A transfer of MSG_WAITALL goes to the ring, which completes it. */
@@ -235,8 +253,7 @@ static bool try_nonblock(const struct io_op *a, struct pl__request *r, int *res)
 	if (r->req.got_eagain)
 		return false;
 	*res = ret;
-	if (unlikely(has_had_turn(w, YIELD_EVERY)))
-		io_yield(w);
+	take_turn(w);
 	return true;
 }
 

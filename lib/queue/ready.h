@@ -127,6 +127,12 @@ static inline size_t pl__nr_queued(struct pl__worker *w)
 	return pl__deque_len(&w->deque) + pl__deque_len(&w->events);
 }
 
+/* For the worker itself; it is not told of what thieves take of its events. */
+static inline bool pl__has_queued(struct pl__worker *w)
+{
+	return w->event_mask != PL__NO_EVENTS || !pl__deque_empty(&w->deque);
+}
+
 /*
  * A task that may run now is in some worker's queue, or an orphaned ring is
  * ready.

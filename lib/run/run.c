@@ -407,3 +407,20 @@ void pl_yield(void)
 	}
 	pl__leave(w, t, next, ready_after, t);
 }
+
+static void ready_event_after(struct pl__worker *w, void *arg)
+{
+	pl__ready_event(w, arg);
+	pl__notify_one(w->group);
+}
+
+void pl__go_behind_events(struct pl__worker *w)
+{
+	struct pl__task *t = w->current, *next;
+
+	if (!t || t->cls == PL_STACK_WORKER)
+		return;
+	next = pl__next_prepared(w);
+	if (next)
+		pl__leave(w, t, next, ready_event_after, t);
+}

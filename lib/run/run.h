@@ -75,6 +75,12 @@ struct pl__ctx *pl__switch_prepare(struct pl__worker *w, struct pl__task *next,
  */
 bool pl__switch_to(struct pl__task *t, bool quietly);
 
+/*
+ * Another task that is ready on @w, the caller's worker, runs first; the caller
+ * does as if an event had made it ready now.
+ */
+void pl__go_behind_events(struct pl__worker *w);
+
 /* Also saves the task's C++ exceptions, and calls the hooks. */
 void pl__leave_slow(struct pl__worker *w, struct pl__task *t,
 		    struct pl__task *next, pl__after *after, void *arg);

@@ -284,6 +284,58 @@ TEST_F(nonblock_first, task_that_never_waits_lets_requests_end)
 	run_in_task(never_wait_beside_request, NULL);
 }
 
+/* ---- turns ---- */
+
+#define NR_HOT		8
+#define NR_REQUESTS	100
+
+static int last_served, nr_in_a_row, most_in_a_row, nr_serving;
+
+/* A request that is there, and its answer. */
+static void serve_one(int fd[2])
+{
+	char c = 0;
+
+	EXPECT_EQ(1, pl_send(fd[0], "s", 1, 0));
+	EXPECT_EQ(1, pl_recv(fd[1], &c, 1, 0));
+}
+
+/* One worker: what it counts needs no atomic access. */
+static void serve_on(void *arg)
+{
+	int fd[2], i;
+
+	make_pair(fd);
+	nr_serving++;
+	for (i = 0; i < NR_REQUESTS; i++) {
+		nr_in_a_row = last_served == fd[0] ? nr_in_a_row + 1 : 1;
+		last_served = fd[0];
+		if (nr_serving == NR_HOT && nr_in_a_row > most_in_a_row)
+			most_in_a_row = nr_in_a_row;
+		serve_one(fd);
+	}
+	nr_serving--;
+	close_pair(fd);
+}
+
+static void serve_all(void *arg)
+{
+	pl_task_t t[NR_HOT];
+	int i;
+
+	for (i = 0; i < NR_HOT; i++)
+		t[i] = spawn(serve_on, NULL);
+	for (i = 0; i < NR_HOT; i++)
+		join(t[i]);
+	EXPECT_EQ(1, most_in_a_row);
+}
+
+TEST_F(nonblock_first, connections_with_requests_take_turns)
+{
+	start_with(1, 1);
+	run_in_task(serve_all, NULL);
+}
+
 /* ---- connections ---- */
 
 #define NR_CONNECTIONS	(4 * YIELD_EVERY)
