@@ -170,7 +170,10 @@ static inline bool enlist_kept(struct pl__timers *t, struct bucket *b,
 
 void pl__timers_tell(struct pl__timers *t, uint32_t bucket, uint64_t ns)
 {
-	/* So for the bucket's first timer: its keeper has no room for that. */
+	/*
+	 * The first timer of a bucket comes here: no other is earlier, and its
+	 * keeper has no room yet.
+	 */
 	if (!is_used(t, bucket))
 		atomic_fetch_or_explicit(&t->used[bucket / 64],
 					 1ULL << bucket % 64,
