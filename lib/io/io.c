@@ -170,21 +170,20 @@ static void io_reap(struct pl__worker *w)
 		pl__notify_one(w->group);
 }
 
-/* Those tasks run, too. */
+/* Those tasks run, too, and a turn begins. */
 static void io_yield(struct pl__worker *w)
 {
+	w->nr_attempts = 0;
 	io_reap(w);
 	pl_yield();
 }
 
 static __pl_noinline void end_turn(struct pl__worker *w)
 {
-	if (w->nr_attempts < YIELD_EVERY) {
+	if (w->nr_attempts < YIELD_EVERY)
 		pl__go_behind_events(w);
-		return;
-	}
-	w->nr_attempts = 0;
-	io_yield(w);
+	else
+		io_yield(w);
 }
 
 static inline void take_turn(struct pl__worker *w)
@@ -222,7 +221,6 @@ static void accept_take_turn(void)
 
 	if (count_attempt(w) < pl__deque_len(&w->events) / ACCEPT_EVENTS)
 		return;
-	w->nr_attempts = 0;
 	io_yield(w);
 }
 
