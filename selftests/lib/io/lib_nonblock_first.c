@@ -13,16 +13,24 @@ RT_IO_FIXTURE(nonblock_first)
 /* After so many calls that did not wait a task yields: lib/io/io.c. */
 #define YIELD_EVERY	16
 
-/* Four calls, none of which has to wait. */
+/* Two calls, none of which has to wait. */
+static void send_there(int fd[2])
+{
+	char c = 0;
+
+	EXPECT_EQ(1, pl_send(fd[0], "s", 1, 0));
+	EXPECT_EQ(1, pl_recv(fd[1], &c, 1, 0));
+	EXPECT_EQ('s', c);
+}
+
+/* Four of them. */
 static void there_and_back(int fd[2])
 {
 	struct iovec iov = { &(char){ 'm' }, 1 };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 	char c = 0;
 
-	EXPECT_EQ(1, pl_send(fd[0], "s", 1, 0));
-	EXPECT_EQ(1, pl_recv(fd[1], &c, 1, 0));
-	EXPECT_EQ('s', c);
+	send_there(fd);
 	EXPECT_EQ(1, pl_sendmsg(fd[1], &msg, 0));
 	iov.iov_base = &c;
 	EXPECT_EQ(1, pl_recvmsg(fd[0], &msg, 0));
@@ -291,15 +299,6 @@ TEST_F(nonblock_first, task_that_never_waits_lets_requests_end)
 
 static int last_served, nr_in_a_row, most_in_a_row, nr_serving;
 
-/* A request that is there, and its answer. */
-static void serve_one(int fd[2])
-{
-	char c = 0;
-
-	EXPECT_EQ(1, pl_send(fd[0], "s", 1, 0));
-	EXPECT_EQ(1, pl_recv(fd[1], &c, 1, 0));
-}
-
 /* One worker: what it counts needs no atomic access. */
 static void serve_on(void *arg)
 {
@@ -312,7 +311,7 @@ static void serve_on(void *arg)
 		last_served = fd[0];
 		if (nr_serving == NR_HOT && nr_in_a_row > most_in_a_row)
 			most_in_a_row = nr_in_a_row;
-		serve_one(fd);
+		send_there(fd);
 	}
 	nr_serving--;
 	close_pair(fd);
